@@ -1,0 +1,1 @@
+//! Unified Agent Protocol: agents, immutable state, strategies as step functions, tools and hooks.

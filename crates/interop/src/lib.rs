@@ -1,0 +1,1 @@
+//! Converters between the vocabularies of a thread, each saying what it could not carry.

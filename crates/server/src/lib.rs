@@ -1,0 +1,1 @@
+//! HTTP, SSE, authentication, tenants and metrics: the composition root of Loomline.

@@ -1,0 +1,35 @@
+//! The ThreadProtocol document: decode, validate, canonical form and hash, complete cycles.
+//!
+//! A document says what happened in a conversation of users and agents. This crate reads one
+//! without losing a byte that means something, reports what is wrong with it, and writes it
+//! back. Read [`Thread`] first, then [`Json`], which it wraps, then [`validate()`].
+//!
+//! Decoding and validation are two steps. [`Thread::decode`] refuses only what is not a JSON
+//! object of tolerable size; every breach of the protocol is a [`Violation`], which is data.
+//!
+//! The crate deliberately does no I/O, reads no clock, mints no ids and never sorts or repairs
+//! what it reads. It knows no other format: converters live in `interop`.
+//!
+//! ```
+//! use loomline_thread::{Profile, Thread, validate};
+//!
+//! let text = r#"{"version":"0.0.4","thread_id":"7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01",
+//!   "created_at":"2026-01-05T08:00:00Z","updated_at":"2026-01-05T08:00:00Z",
+//!   "agents":{},"turns":[],"x_cost":1.50}"#;
+//! let thread = Thread::decode(text)?;
+//! assert!(validate(&thread, Profile::Strict).is_empty());
+//! assert!(thread.encode().ends_with(r#""x_cost":1.50}"#));
+//! # Ok::<(), loomline_thread::DecodeError>(())
+//! ```
+
+pub mod json;
+
+pub mod document;
+
+
+
+
+mod path;
+
+pub use crate::document::{Thread, Version};
+pub use crate::json::{DecodeError, Json, Limits, Number, Object};

@@ -1,0 +1,170 @@
+//! What can be asked of a thread.
+
+use crate::entity::{Fork, Interruption, ItemType, Role, StepOutcome};
+use crate::ids::{ContextId, ExecutionId, ItemId, StepId, ThreadId};
+use crate::payload::Payload;
+
+/// A thread to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewThread {
+    /// Internal id.
+    pub id: ThreadId,
+    /// Public key.
+    pub key: Option<String>,
+    /// For people.
+    pub title: Option<String>,
+    /// The application's own.
+    pub metadata: Option<Payload>,
+    /// What it continues.
+    pub fork: Option<Fork>,
+}
+
+impl NewThread {
+    /// A thread with an id and a key and nothing else.
+    pub fn new(id: impl Into<ThreadId>, key: Option<&str>) -> Self {
+        Self {
+            id: id.into(),
+            key: key.map(str::to_owned),
+            title: None,
+            metadata: None,
+            fork: None,
+        }
+    }
+}
+
+/// An item to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewItem {
+    /// Its id.
+    pub id: ItemId,
+    /// What it is.
+    pub item_type: ItemType,
+    /// Who says it.
+    pub role: Option<Role>,
+    /// Where it came in.
+    pub channel: Option<String>,
+    /// What it says.
+    pub content: Option<Payload>,
+    /// Fields of the client or of another format.
+    pub metadata: Option<Payload>,
+}
+
+impl NewItem {
+    /// A user's message with this content.
+    pub fn user(id: impl Into<ItemId>, content: Payload) -> Self {
+        Self {
+            id: id.into(),
+            item_type: ItemType::Message,
+            role: Some(Role::User),
+            channel: None,
+            content: Some(content),
+            metadata: None,
+        }
+    }
+}
+
+/// What an execution answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// An item that comes with the command.
+    New(NewItem),
+    /// The item that waits longest.
+    Waiting,
+}
+
+/// Something for those who watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its type (EK §8.1, or a name of the AI SDK's stream).
+    pub chunk_type: String,
+    /// Its content.
+    pub data: Option<Payload>,
+}
+
+/// How an execution ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every step is complete.
+    Completed,
+    /// Something went wrong: the thread is failed until it is reopened or written to.
+    Failed(Interruption),
+    /// Someone stopped it: the thread is open again.
+    Stopped(Interruption),
+}
+
+/// What can be asked of a thread; [`State::decide`](crate::State::decide) answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Make the thread and its context.
+    Create {
+        /// The thread.
+        thread: NewThread,
+        /// Its context.
+        context_id: ContextId,
+    },
+    /// Keep an item that nothing answers.
+    Record {
+        /// The item.
+        item: NewItem,
+    },
+    /// Keep an item until the thread is free to answer it (policy *queue*).
+    Enqueue {
+        /// The item.
+        item: NewItem,
+        /// How it is to be answered.
+        run: Payload,
+    },
+    /// Begin an execution: trigger, execution, reaction item and first step at once (EK §7, 1–4).
+    Start {
+        /// What it answers.
+        trigger: Trigger,
+        /// How; a waiting trigger brings its own.
+        run: Option<Payload>,
+        /// The execution's id.
+        execution_id: ExecutionId,
+        /// The reaction's id.
+        reaction_item_id: ItemId,
+        /// The first step's id.
+        step_id: StepId,
+        /// An outer workflow's id.
+        workflow_run_id: Option<String>,
+    },
+    /// Show something while a step runs.
+    Emit {
+        /// What.
+        chunks: Vec<Chunk>,
+    },
+    /// The model of the running step has answered: its parts, tool calls among them, and what it
+    /// used (EK §7, 5–6). Nothing of a tool has happened yet.
+    Respond {
+        /// The parts, in order.
+        parts: Vec<Payload>,
+        /// Model, usage, stop reason.
+        response: Payload,
+    },
+    /// Write one part of the running step, anew or again (EK §7, 7).
+    PutPart {
+        /// Its position; at most the number of parts there are.
+        idx: u32,
+        /// Its content.
+        part: Payload,
+    },
+    /// Void what a dead attempt wrote into the running step (ruling 10).
+    ResetStep,
+    /// The running step is complete (EK §7, 8–9).
+    CompleteStep {
+        /// What it came to.
+        outcome: StepOutcome,
+        /// The id of the step that follows, if one does.
+        next: Option<StepId>,
+    },
+    /// The execution is over (EK §7, 10).
+    End {
+        /// How.
+        ending: Ending,
+    },
+    /// Close the thread for good; an idle one passes through `streaming` (ruling 9).
+    Close,
+    /// Open a failed thread again.
+    Reopen,
+}

@@ -1,0 +1,220 @@
+//! The entities (EK §4). JSON is camelCase, in the specification's words.
+
+use crate::ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
+use crate::payload::Payload;
+use crate::status::{ContextStatus, ExecutionStatus, ItemStatus, StepStatus, ThreadStatus};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where a thread was forked from: everything up to `seq` of `thread_id` comes before its own log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fork {
+    /// The parent.
+    pub thread_id: ThreadId,
+    /// The last event of the parent that belongs to the fork.
+    pub seq: Seq,
+}
+
+/// A thread (EK §4.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Thread {
+    /// Internal.
+    pub id: ThreadId,
+    /// Public, stable, unique in its tenant.
+    pub key: Option<String>,
+    /// How it stands.
+    pub status: ThreadStatus,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The application's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Payload>,
+    /// The thread it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
+}
+
+/// Typed state attached to a thread (EK §4.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Context {
+    /// Internal.
+    pub id: ContextId,
+    /// Mirrors the thread's key.
+    pub key: Option<String>,
+    /// The one thread it belongs to.
+    pub thread_id: ThreadId,
+    /// How it stands.
+    pub status: ContextStatus,
+    /// The application's state.
+    pub content: Option<Payload>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+}
+
+/// What an item is (EK §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemType {
+    /// Something said.
+    Message,
+    /// A call of an action.
+    ActionExecute,
+    /// The result of one.
+    ActionResult,
+    /// A pointer to another item.
+    ItemReference,
+}
+
+/// Who says a message (EK §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The user.
+    User,
+    /// The agent.
+    Assistant,
+    /// The system.
+    System,
+    /// The developer.
+    Developer,
+}
+
+/// An item (EK §4.3). A reaction's content is derived from its parts and absent here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// Internal and public.
+    pub id: ItemId,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub item_type: ItemType,
+    /// Who says it, for messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How it stands.
+    pub status: ItemStatus,
+    /// Where it came in: `web`, `whatsapp`, `email`, or another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// What it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Payload>,
+    /// The execution that writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    /// How it is to be answered, while it waits for its execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Payload>,
+    /// Fields of the client or of another format; never interpreted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Payload>,
+}
+
+/// Why an execution ended before its time (ThreadProtocol 0.0.4 `interruption`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interruption {
+    /// `user_cancelled`, `timeout`, `network_failure`, `safety_halt`, `error`, or another word.
+    pub reason: String,
+    /// What a person should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// One run of an agent (EK §4.5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// Internal and public.
+    pub id: ExecutionId,
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The context.
+    pub context_id: ContextId,
+    /// What it answers.
+    pub trigger_item_id: ItemId,
+    /// What it writes.
+    pub reaction_item_id: ItemId,
+    /// An outer workflow's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_run_id: Option<String>,
+    /// How it stands.
+    pub status: ExecutionStatus,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// Why it ended early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
+    /// Who answers, and how: the reactor's own parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Payload>,
+}
+
+/// What a step came to (EK §4.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepOutcome {
+    /// The calls the model made: ids and names; their content is in the parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Value>,
+    /// Their outcomes: ids and states; their content is in the parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_execution_results: Option<Value>,
+    /// Whether another step follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continue_loop: Option<bool>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_text: Option<String>,
+}
+
+/// One request/response cycle with its tools (EK §4.6).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Internal and public.
+    pub id: StepId,
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// Its number in the execution, from 0.
+    pub iteration: u32,
+    /// How it stands.
+    pub status: StepStatus,
+    /// The reaction item it writes to.
+    pub event_id: ItemId,
+    /// What it came to.
+    #[serde(flatten)]
+    pub outcome: StepOutcome,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+}
+
+/// A stored part of a step (EK §4.7): the truth of what the step said and did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// `{stepId}:{idx}`.
+    pub key: PartKey,
+    /// The content; its `type` says what it is.
+    pub part: Payload,
+}

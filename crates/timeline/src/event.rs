@@ -1,0 +1,385 @@
+//! The sixteen timeline events (EK §8.2) and their place in a log.
+
+use crate::entity::{Context, Execution, Interruption, Item, Step, StepOutcome, Thread};
+use crate::ids::{ContextId, ExecutionId, ItemId, Seq, StepId, ThreadId};
+use crate::payload::Payload;
+use crate::status::{ContextStatus, ExecutionStatus, ItemStatus, StepStatus, ThreadStatus};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Chunk types (EK §8.1) and ours. A model's own chunks carry the names of the AI SDK's stream.
+pub mod chunk_type {
+    /// The context a client is in.
+    pub const CONTEXT_ID: &str = "data-context-id";
+    /// `{"key": "actions"}` while tools run, `{"key": null}` after.
+    pub const CONTEXT_SUBSTATE: &str = "data-context-substate";
+    /// A sign of life.
+    pub const THREAD_PING: &str = "data-thread-ping";
+    /// A tool's result.
+    pub const TOOL_OUTPUT_AVAILABLE: &str = "tool-output-available";
+    /// A tool's failure.
+    pub const TOOL_OUTPUT_ERROR: &str = "tool-output-error";
+    /// The reaction is over.
+    pub const FINISH: &str = "finish";
+    /// Ours: the model has answered; `data` is the model, its usage and stop reason.
+    pub const STEP_RESPONSE: &str = "data-step-response";
+    /// Ours: a dead attempt's chunks of this step are void; what follows is written anew.
+    pub const STEP_RESET: &str = "data-step-reset";
+    /// Ours: an effect tool starts; if nothing follows, its outcome is unknown.
+    pub const TOOL_STARTED: &str = "data-tool-started";
+}
+
+/// How an execution ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecutionResult {
+    /// As it should.
+    Completed,
+    /// Otherwise.
+    Failed,
+}
+
+/// One fact of a thread's life (EK §8.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+#[expect(missing_docs, reason = "the fields are those of the entities")]
+pub enum Event {
+    /// A context was made.
+    #[serde(rename = "context.created")]
+    ContextCreated { context: Context },
+    /// A context was found again.
+    #[serde(rename = "context.resolved")]
+    ContextResolved { context_id: ContextId },
+    /// A context moved.
+    #[serde(rename = "context.status.changed")]
+    ContextStatusChanged {
+        context_id: ContextId,
+        from: ContextStatus,
+        to: ContextStatus,
+    },
+    /// A thread was made.
+    #[serde(rename = "thread.created")]
+    ThreadCreated { thread: Thread },
+    /// A thread was found again.
+    #[serde(rename = "thread.resolved")]
+    ThreadResolved { thread_id: ThreadId },
+    /// A thread moved.
+    #[serde(rename = "thread.status.changed")]
+    ThreadStatusChanged {
+        thread_id: ThreadId,
+        from: ThreadStatus,
+        to: ThreadStatus,
+    },
+    /// An execution began.
+    #[serde(rename = "execution.created")]
+    ExecutionCreated { execution: Execution },
+    /// An execution ended.
+    #[serde(rename = "execution.status.changed")]
+    ExecutionStatusChanged {
+        execution_id: ExecutionId,
+        from: ExecutionStatus,
+        to: ExecutionStatus,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        interruption: Option<Interruption>,
+    },
+    /// An item was kept.
+    #[serde(rename = "item.created")]
+    ItemCreated { item: Item },
+    /// An item moved.
+    #[serde(rename = "item.status.changed")]
+    ItemStatusChanged {
+        item_id: ItemId,
+        from: ItemStatus,
+        to: ItemStatus,
+    },
+    /// A step began.
+    #[serde(rename = "step.created")]
+    StepCreated { step: Step },
+    /// A step ended.
+    #[serde(rename = "step.status.changed")]
+    StepStatusChanged {
+        step_id: StepId,
+        from: StepStatus,
+        to: StepStatus,
+        #[serde(flatten)]
+        outcome: StepOutcome,
+    },
+    /// A part was written.
+    #[serde(rename = "part.created")]
+    PartCreated {
+        part_key: String,
+        step_id: StepId,
+        idx: u32,
+        part: Payload,
+    },
+    /// A part was written again: a tool call got its result.
+    #[serde(rename = "part.updated")]
+    PartUpdated {
+        part_key: String,
+        step_id: StepId,
+        idx: u32,
+        part: Payload,
+    },
+    /// Something for those who watch; no state depends on it but the reset and response markers.
+    #[serde(rename = "chunk.emitted")]
+    ChunkEmitted {
+        chunk_type: String,
+        context_id: ContextId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        execution_id: Option<ExecutionId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step_id: Option<StepId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<Payload>,
+    },
+    /// An execution is over and the thread at rest.
+    #[serde(rename = "thread.finished")]
+    ThreadFinished {
+        thread_id: ThreadId,
+        context_id: ContextId,
+        execution_id: ExecutionId,
+        result: ExecutionResult,
+    },
+}
+
+/// The name of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "one for each event, under its name")]
+pub enum EventType {
+    ContextCreated,
+    ContextResolved,
+    ContextStatusChanged,
+    ThreadCreated,
+    ThreadResolved,
+    ThreadStatusChanged,
+    ExecutionCreated,
+    ExecutionStatusChanged,
+    ItemCreated,
+    ItemStatusChanged,
+    StepCreated,
+    StepStatusChanged,
+    PartCreated,
+    PartUpdated,
+    ChunkEmitted,
+    ThreadFinished,
+}
+
+impl EventType {
+    /// All sixteen, in the order of EK §8.2.
+    pub const ALL: [Self; 16] = [
+        Self::ContextCreated,
+        Self::ContextResolved,
+        Self::ContextStatusChanged,
+        Self::ThreadCreated,
+        Self::ThreadResolved,
+        Self::ThreadStatusChanged,
+        Self::ExecutionCreated,
+        Self::ExecutionStatusChanged,
+        Self::ItemCreated,
+        Self::ItemStatusChanged,
+        Self::StepCreated,
+        Self::StepStatusChanged,
+        Self::PartCreated,
+        Self::PartUpdated,
+        Self::ChunkEmitted,
+        Self::ThreadFinished,
+    ];
+
+    /// The name as the specification spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ContextCreated => "context.created",
+            Self::ContextResolved => "context.resolved",
+            Self::ContextStatusChanged => "context.status.changed",
+            Self::ThreadCreated => "thread.created",
+            Self::ThreadResolved => "thread.resolved",
+            Self::ThreadStatusChanged => "thread.status.changed",
+            Self::ExecutionCreated => "execution.created",
+            Self::ExecutionStatusChanged => "execution.status.changed",
+            Self::ItemCreated => "item.created",
+            Self::ItemStatusChanged => "item.status.changed",
+            Self::StepCreated => "step.created",
+            Self::StepStatusChanged => "step.status.changed",
+            Self::PartCreated => "part.created",
+            Self::PartUpdated => "part.updated",
+            Self::ChunkEmitted => "chunk.emitted",
+            Self::ThreadFinished => "thread.finished",
+        }
+    }
+
+    /// A small number for storage; it never changes.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The event type of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|event_type| event_type.name() == name)
+    }
+}
+
+/// Why a text is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// Not an object with a string `type`.
+    #[error("an event is a JSON object with a string \"type\"")]
+    NotAnEvent(#[source] serde_json::Error),
+    /// Not one of the sixteen.
+    #[error("{0:?} is none of the sixteen event types of EK §8.2")]
+    UnknownType(String),
+    /// One of the sixteen, but a field is missing or wrong.
+    #[error("{event_type} event: {source}", event_type = .event_type.name())]
+    Malformed {
+        /// Which event.
+        event_type: EventType,
+        /// Which field, and what is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+/// One event at its place in its thread's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The place.
+    pub seq: Seq,
+    /// When it was written. It orders nothing.
+    pub at: Timestamp,
+    /// The event.
+    pub event: Event,
+}
+
+impl Event {
+    /// The event's type.
+    pub const fn event_type(&self) -> EventType {
+        match self {
+            Self::ContextCreated { .. } => EventType::ContextCreated,
+            Self::ContextResolved { .. } => EventType::ContextResolved,
+            Self::ContextStatusChanged { .. } => EventType::ContextStatusChanged,
+            Self::ThreadCreated { .. } => EventType::ThreadCreated,
+            Self::ThreadResolved { .. } => EventType::ThreadResolved,
+            Self::ThreadStatusChanged { .. } => EventType::ThreadStatusChanged,
+            Self::ExecutionCreated { .. } => EventType::ExecutionCreated,
+            Self::ExecutionStatusChanged { .. } => EventType::ExecutionStatusChanged,
+            Self::ItemCreated { .. } => EventType::ItemCreated,
+            Self::ItemStatusChanged { .. } => EventType::ItemStatusChanged,
+            Self::StepCreated { .. } => EventType::StepCreated,
+            Self::StepStatusChanged { .. } => EventType::StepStatusChanged,
+            Self::PartCreated { .. } => EventType::PartCreated,
+            Self::PartUpdated { .. } => EventType::PartUpdated,
+            Self::ChunkEmitted { .. } => EventType::ChunkEmitted,
+            Self::ThreadFinished { .. } => EventType::ThreadFinished,
+        }
+    }
+
+    /// The event as JSON text.
+    pub fn encode(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
+    /// Reads an event; its `type` says which.
+    pub fn decode(text: &str) -> Result<Self, EventError> {
+        #[derive(Deserialize)]
+        struct Tag<'a> {
+            #[serde(rename = "type", borrow)]
+            name: std::borrow::Cow<'a, str>,
+        }
+        let tag: Tag<'_> = serde_json::from_str(text).map_err(EventError::NotAnEvent)?;
+        let event_type = EventType::from_name(&tag.name)
+            .ok_or_else(|| EventError::UnknownType(tag.name.into_owned()))?;
+        decode_as(event_type, text).map_err(|source| EventError::Malformed { event_type, source })
+    }
+}
+
+// `RawValue` can't be read through serde's tagged enums, so each event is read by its own struct.
+fn decode_as(event_type: EventType, text: &str) -> Result<Event, serde_json::Error> {
+    macro_rules! read {
+        ($($variant:ident { $($(#[$attribute:meta])* $field:ident : $ty:ty),* $(,)? })*) => {
+            match event_type {
+                $(EventType::$variant => {
+                    #[derive(Deserialize)]
+                    #[serde(rename_all = "camelCase")]
+                    struct Fields { $($(#[$attribute])* $field: $ty,)* }
+                    let fields: Fields = serde_json::from_str(text)?;
+                    Ok(Event::$variant { $($field: fields.$field,)* })
+                })*
+            }
+        };
+    }
+    read! {
+        ContextCreated { context: Context }
+        ContextResolved { context_id: ContextId }
+        ContextStatusChanged { context_id: ContextId, from: ContextStatus, to: ContextStatus }
+        ThreadCreated { thread: Thread }
+        ThreadResolved { thread_id: ThreadId }
+        ThreadStatusChanged { thread_id: ThreadId, from: ThreadStatus, to: ThreadStatus }
+        ExecutionCreated { execution: Execution }
+        ExecutionStatusChanged {
+            execution_id: ExecutionId, from: ExecutionStatus, to: ExecutionStatus,
+            interruption: Option<Interruption>,
+        }
+        ItemCreated { item: Item }
+        ItemStatusChanged { item_id: ItemId, from: ItemStatus, to: ItemStatus }
+        StepCreated { step: Step }
+        StepStatusChanged { step_id: StepId, from: StepStatus, to: StepStatus, #[serde(flatten)] outcome: StepOutcome }
+        PartCreated { part_key: String, step_id: StepId, idx: u32, part: Payload }
+        PartUpdated { part_key: String, step_id: StepId, idx: u32, part: Payload }
+        ChunkEmitted {
+            chunk_type: String, context_id: ContextId, execution_id: Option<ExecutionId>,
+            step_id: Option<StepId>, data: Option<Payload>,
+        }
+        ThreadFinished {
+            thread_id: ThreadId, context_id: ContextId, execution_id: ExecutionId, result: ExecutionResult,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_sixteen_event_types_are_those_of_section_8_2() {
+        let names: Vec<&str> = EventType::ALL
+            .iter()
+            .map(|event_type| event_type.name())
+            .collect();
+        assert_eq!(names.len(), 16);
+        assert!(
+            names
+                .iter()
+                .all(|name| EventType::from_name(name).is_some())
+        );
+    }
+
+    #[test]
+    fn a_part_keeps_the_spelling_of_its_numbers_through_the_log() {
+        let part = Payload::from_text(
+            r#"{"type":"app-x","big":12345678901234567890123,"one":1.0,"none":null}"#.into(),
+        );
+        let event = Event::PartCreated {
+            part_key: "st_1:0".into(),
+            step_id: "st_1".into(),
+            idx: 0,
+            part: part.unwrap(),
+        };
+        assert_eq!(Event::decode(&event.encode().unwrap()).unwrap(), event);
+    }
+
+    #[test]
+    fn an_unknown_event_type_is_refused_by_name() {
+        let error = Event::decode(&json!({"type": "thread.exploded"}).to_string()).unwrap_err();
+        assert!(matches!(error, EventError::UnknownType(name) if name == "thread.exploded"));
+    }
+
+    #[test]
+    fn an_event_without_a_required_field_is_refused() {
+        let error = Event::decode(&json!({"type": "thread.resolved"}).to_string()).unwrap_err();
+        assert_eq!(
+            error.to_string().split(": ").next(),
+            Some("thread.resolved event")
+        );
+    }
+}

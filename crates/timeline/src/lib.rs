@@ -1,0 +1,50 @@
+//! The durable life of a thread: its entities, their state machines, and the events that tell it.
+//!
+//! A thread is an append-only log of [`Event`]s. [`State::decide`] turns a [`Command`] into events
+//! or refuses it; [`State::apply`] folds one event in. Replay is `apply` in order and nothing else.
+//! [`Transcript`] is the second fold: the whole conversation, for export and for the next model call.
+//!
+//! The crate is pure: no I/O, no clock, no randomness. Time and ids come in as arguments. It knows
+//! no other vocabulary: what a part says to a model or a document is `interop`'s matter.
+//!
+//! ```
+//! use jiff::Timestamp;
+//! use loomline_timeline::{Command, NewThread, State};
+//!
+//! let mut state = State::default();
+//! let create = Command::Create { thread: NewThread::new("th_1", Some("greetings")), context_id: "cx_1".into() };
+//! for event in state.decide(create, Timestamp::UNIX_EPOCH)? {
+//!     state.apply(&event);
+//! }
+//! assert!(state.active().is_none());
+//! # Ok::<(), loomline_timeline::Rejected>(())
+//! ```
+
+mod command;
+mod content;
+mod decide;
+mod entity;
+mod event;
+mod ids;
+mod payload;
+mod state;
+mod status;
+mod transcript;
+mod verify;
+
+pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
+pub use content::{ContentError, PartKind, check_content, check_part, part_kind};
+pub use decide::Rejected;
+pub use entity::{
+    Context, Execution, Fork, Interruption, Item, ItemType, Part, Role, Step, StepOutcome, Thread,
+};
+pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
+pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
+pub use payload::Payload;
+pub use state::{Active, ActiveStep, State, Waiting};
+pub use status::{
+    ContextStatus, Entity, ExecutionStatus, IllegalTransition, ItemStatus, Machine, StepStatus,
+    ThreadStatus,
+};
+pub use transcript::{Entry, PartRecord, Reaction, StepRecord, Transcript};
+pub use verify::{Misfit, verify};

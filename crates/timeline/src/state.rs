@@ -1,0 +1,209 @@
+//! What a thread's log comes to, as far as the next decision needs it.
+
+use crate::entity::{Context, Execution, Item, Step, Thread};
+use crate::event::{Event, chunk_type};
+use crate::ids::{ItemId, StepId};
+use crate::payload::Payload;
+use crate::status::ExecutionStatus;
+use std::collections::VecDeque;
+
+/// A trigger that waits for the thread to be free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The item.
+    pub item_id: ItemId,
+    /// How it is to be answered.
+    pub run: Payload,
+}
+
+/// The running step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveStep {
+    /// The step.
+    pub step: Step,
+    /// Its parts so far.
+    pub parts: Vec<Payload>,
+    /// Whether the model has answered, and with what.
+    pub response: Option<Payload>,
+    /// The calls of effect tools that have started, by call id.
+    pub started: Vec<String>,
+}
+
+/// The running execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// The execution.
+    pub execution: Execution,
+    /// The item it writes.
+    pub reaction: Option<Item>,
+    /// The step that runs, if one does.
+    pub step: Option<ActiveStep>,
+    /// Steps so far.
+    pub n_steps: u32,
+}
+
+/// The fold of a thread's log that decisions need.
+///
+/// Its size is that of the running step and the waiting triggers; it does not grow with the thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub(crate) thread: Option<Thread>,
+    pub(crate) context: Option<Context>,
+    pub(crate) active: Option<Active>,
+    pub(crate) waiting: VecDeque<Waiting>,
+}
+
+impl State {
+    /// The thread, once it is made.
+    pub fn thread(&self) -> Option<&Thread> {
+        self.thread.as_ref()
+    }
+
+    /// Its context, once it is made.
+    pub fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
+    }
+
+    /// The running execution.
+    pub fn active(&self) -> Option<&Active> {
+        self.active.as_ref()
+    }
+
+    /// The triggers that wait, longest first.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Waiting> {
+        self.waiting.iter()
+    }
+
+    /// Folds one event in. Events are checked when they are decided and when they are decoded,
+    /// so this can't fail; an event that fits nothing changes nothing.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::ThreadCreated { thread } => self.thread = Some(thread.clone()),
+            Event::ContextCreated { context } => self.context = Some(context.clone()),
+            Event::ThreadStatusChanged { to, .. } => {
+                if let Some(thread) = &mut self.thread {
+                    thread.status = *to;
+                }
+            }
+            Event::ContextStatusChanged { to, .. } => {
+                if let Some(context) = &mut self.context {
+                    context.status = *to;
+                }
+            }
+            Event::ItemCreated { item } => self.apply_item(item),
+            Event::ItemStatusChanged { item_id, to, .. } => {
+                if let Some(reaction) = self
+                    .active
+                    .as_mut()
+                    .and_then(|active| active.reaction.as_mut())
+                    && reaction.id == *item_id
+                {
+                    reaction.status = *to;
+                }
+            }
+            Event::ExecutionCreated { execution } => {
+                self.waiting
+                    .retain(|waiting| waiting.item_id != execution.trigger_item_id);
+                self.active = Some(Active {
+                    execution: execution.clone(),
+                    reaction: None,
+                    step: None,
+                    n_steps: 0,
+                });
+            }
+            Event::ExecutionStatusChanged { to, .. } => {
+                if *to != ExecutionStatus::Executing {
+                    self.active = None;
+                }
+            }
+            Event::StepCreated { step } => {
+                if let Some(active) = &mut self.active {
+                    active.n_steps = step.iteration.saturating_add(1);
+                    active.step = Some(ActiveStep {
+                        step: step.clone(),
+                        parts: Vec::new(),
+                        response: None,
+                        started: Vec::new(),
+                    });
+                }
+            }
+            Event::StepStatusChanged { .. } => {
+                if let Some(active) = &mut self.active {
+                    active.step = None;
+                }
+            }
+            Event::PartCreated {
+                step_id, idx, part, ..
+            }
+            | Event::PartUpdated {
+                step_id, idx, part, ..
+            } => {
+                self.apply_part(step_id, *idx, part);
+            }
+            Event::ChunkEmitted {
+                chunk_type,
+                step_id: Some(step_id),
+                data,
+                ..
+            } => {
+                self.apply_marker(chunk_type, step_id, data.as_ref());
+            }
+            Event::ChunkEmitted { step_id: None, .. }
+            | Event::ThreadResolved { .. }
+            | Event::ContextResolved { .. }
+            | Event::ThreadFinished { .. } => {}
+        }
+    }
+
+    fn apply_item(&mut self, item: &Item) {
+        if let Some(active) = &mut self.active
+            && active.execution.reaction_item_id == item.id
+        {
+            active.reaction = Some(item.clone());
+        } else if let Some(run) = &item.run {
+            self.waiting.push_back(Waiting {
+                item_id: item.id.clone(),
+                run: run.clone(),
+            });
+        }
+    }
+
+    fn apply_part(&mut self, step_id: &StepId, idx: u32, part: &Payload) {
+        let Some(step) = self.running_step(step_id) else {
+            return;
+        };
+        let idx = idx as usize;
+        if let Some(slot) = step.parts.get_mut(idx) {
+            *slot = part.clone();
+        } else if idx == step.parts.len() {
+            step.parts.push(part.clone());
+        }
+    }
+
+    fn apply_marker(&mut self, kind: &str, step_id: &StepId, data: Option<&Payload>) {
+        let Some(step) = self.running_step(step_id) else {
+            return;
+        };
+        match kind {
+            chunk_type::STEP_RESPONSE => step.response = data.cloned(),
+            chunk_type::STEP_RESET => {
+                step.parts.clear();
+                step.response = None;
+                step.started.clear();
+            }
+            chunk_type::TOOL_STARTED => {
+                step.started
+                    .extend(data.and_then(|data| data.str_field("toolCallId")));
+            }
+            _ => {}
+        }
+    }
+
+    fn running_step(&mut self, step_id: &StepId) -> Option<&mut ActiveStep> {
+        self.active
+            .as_mut()?
+            .step
+            .as_mut()
+            .filter(|step| step.step.id == *step_id)
+    }
+}

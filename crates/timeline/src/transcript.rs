@@ -1,0 +1,288 @@
+//! The whole conversation, as its log tells it.
+
+use crate::entity::{Execution, Item, Step, StepOutcome, Thread};
+use crate::event::{Event, Record, chunk_type};
+use crate::ids::{ExecutionId, ItemId, Seq, StepId};
+use crate::payload::Payload;
+use crate::status::{ExecutionStatus, StepStatus};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// A part, and when it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartRecord {
+    /// Its content as it stands.
+    pub part: Payload,
+    /// When it was first written.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+}
+
+/// A step with its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRecord {
+    /// The step.
+    pub step: Step,
+    /// What the model said of its answer, and when; absent when it did not answer.
+    pub response: Option<(Payload, Timestamp)>,
+    /// The parts, in order.
+    pub parts: Vec<PartRecord>,
+    /// What was streamed since the last answer or reset: the text of an answer that was cut off.
+    pub chunks: Vec<(String, Option<Payload>)>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// An execution with what it wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    /// The execution.
+    pub execution: Execution,
+    /// The item it writes.
+    pub item: Option<Item>,
+    /// Its steps, in order.
+    pub steps: Vec<StepRecord>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// One entry of a transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "entries live in one vector and are read in place"
+)]
+pub enum Entry {
+    /// Something said to the agents.
+    Item(Item),
+    /// What an agent did.
+    Reaction(Reaction),
+}
+
+/// The whole conversation in the order of the log. It is as large as the thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transcript {
+    /// The thread.
+    pub thread: Option<Thread>,
+    /// Its entries.
+    pub entries: Vec<Entry>,
+    /// The last event that is in it.
+    pub seq: Seq,
+    // Where the things are that can still change; what has ended is not looked up again.
+    waiting: BTreeMap<ItemId, usize>,
+    executions: BTreeMap<ExecutionId, usize>,
+    steps: BTreeMap<StepId, ExecutionId>,
+}
+
+impl Transcript {
+    /// A transcript that goes on from a parent's (a fork).
+    #[must_use]
+    pub fn continued(mut self) -> Self {
+        self.seq = Seq::ZERO;
+        self
+    }
+
+    /// The items still waiting for an execution.
+    pub fn waits(&self, item: &ItemId) -> bool {
+        self.entries
+            .iter()
+            .any(|entry| matches!(entry, Entry::Item(i) if i.id == *item && i.run.is_some()))
+    }
+
+    /// Folds one record in; costs what the record carries, and O(log n) to find its place.
+    pub fn apply(&mut self, record: &Record) {
+        self.seq = record.seq;
+        let at = record.at;
+        match &record.event {
+            Event::ThreadCreated { thread } => self.thread = Some(thread.clone()),
+            Event::ThreadStatusChanged { to, .. } => {
+                if let Some(thread) = &mut self.thread {
+                    thread.status = *to;
+                    thread.updated_at = Some(at);
+                }
+            }
+            Event::ItemCreated { item } => self.item(item),
+            Event::ItemStatusChanged { item_id, to, .. } => {
+                if let Some(item) = self
+                    .last_reaction()
+                    .and_then(|reaction| reaction.item.as_mut())
+                    && item.id == *item_id
+                {
+                    item.status = *to;
+                }
+            }
+            Event::ExecutionCreated { execution } => self.execution(execution),
+            Event::ExecutionStatusChanged {
+                execution_id,
+                to,
+                interruption,
+                ..
+            } => {
+                if let Some(reaction) = self.reaction(execution_id) {
+                    reaction.execution.status = *to;
+                    reaction.execution.interruption.clone_from(interruption);
+                    if *to != ExecutionStatus::Executing {
+                        reaction.ended_at = Some(at);
+                        self.executions.remove(execution_id);
+                    }
+                }
+            }
+            Event::StepCreated { step } => self.step_created(step),
+            Event::StepStatusChanged {
+                step_id,
+                to,
+                outcome,
+                ..
+            } => {
+                if let Some(step) = self.step(step_id) {
+                    close_step(step, *to, outcome, at);
+                }
+                self.steps.remove(step_id);
+            }
+            Event::PartCreated {
+                step_id, idx, part, ..
+            }
+            | Event::PartUpdated {
+                step_id, idx, part, ..
+            } => {
+                if let Some(step) = self.step(step_id) {
+                    put(step, *idx, part, at);
+                }
+            }
+            Event::ChunkEmitted {
+                chunk_type,
+                step_id: Some(step_id),
+                data,
+                ..
+            } => {
+                if let Some(step) = self.step(step_id) {
+                    chunk(step, chunk_type, data.as_ref(), at);
+                }
+            }
+            Event::ChunkEmitted { step_id: None, .. }
+            | Event::ContextCreated { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadFinished { .. } => {}
+        }
+        if let Some(thread) = &mut self.thread {
+            thread.updated_at = Some(thread.updated_at.map_or(at, |last| last.max(at)));
+        }
+    }
+
+    fn item(&mut self, item: &Item) {
+        if let Some(reaction) = item.execution_id.as_ref().and_then(|id| self.reaction(id)) {
+            reaction.item = Some(item.clone());
+            return;
+        }
+        if item.run.is_some() {
+            self.waiting.insert(item.id.clone(), self.entries.len());
+        }
+        self.entries.push(Entry::Item(item.clone()));
+    }
+
+    // An answer stands right after what it answers, even if that waited while others were written.
+    fn execution(&mut self, execution: &Execution) {
+        if let Some(place) = self.waiting.remove(&execution.trigger_item_id) {
+            let mut item = self.entries.remove(place);
+            for index in self
+                .waiting
+                .values_mut()
+                .chain(self.executions.values_mut())
+            {
+                if *index > place {
+                    *index -= 1;
+                }
+            }
+            if let Entry::Item(item) = &mut item {
+                item.run = None;
+            }
+            self.entries.push(item);
+        }
+        self.executions
+            .insert(execution.id.clone(), self.entries.len());
+        self.entries.push(Entry::Reaction(Reaction {
+            execution: execution.clone(),
+            item: None,
+            steps: Vec::new(),
+            ended_at: None,
+        }));
+    }
+
+    fn step_created(&mut self, step: &Step) {
+        let Some(reaction) = self.reaction(&step.execution_id) else {
+            return;
+        };
+        reaction.steps.push(StepRecord {
+            step: step.clone(),
+            response: None,
+            parts: Vec::new(),
+            chunks: Vec::new(),
+            ended_at: None,
+        });
+        self.steps
+            .insert(step.id.clone(), step.execution_id.clone());
+    }
+
+    fn reaction(&mut self, id: &ExecutionId) -> Option<&mut Reaction> {
+        let index = self.executions.get(id).copied()?;
+        match self.entries.get_mut(index)? {
+            Entry::Reaction(reaction) => Some(reaction),
+            Entry::Item(_) => None,
+        }
+    }
+
+    fn last_reaction(&mut self) -> Option<&mut Reaction> {
+        self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Reaction(reaction) => Some(reaction),
+            Entry::Item(_) => None,
+        })
+    }
+
+    fn step(&mut self, id: &StepId) -> Option<&mut StepRecord> {
+        let execution = self.steps.get(id)?.clone();
+        self.reaction(&execution)?
+            .steps
+            .iter_mut()
+            .rev()
+            .find(|step| step.step.id == *id)
+    }
+}
+
+fn close_step(step: &mut StepRecord, to: StepStatus, outcome: &StepOutcome, at: Timestamp) {
+    step.step.status = to;
+    step.step.outcome = outcome.clone();
+    step.step.updated_at = Some(at);
+    step.ended_at = Some(at);
+}
+
+fn put(step: &mut StepRecord, idx: u32, part: &Payload, at: Timestamp) {
+    let idx = idx as usize;
+    if let Some(slot) = step.parts.get_mut(idx) {
+        slot.part = part.clone();
+        slot.updated_at = at;
+    } else if idx == step.parts.len() {
+        step.parts.push(PartRecord {
+            part: part.clone(),
+            created_at: at,
+            updated_at: at,
+        });
+    }
+}
+
+fn chunk(step: &mut StepRecord, kind: &str, data: Option<&Payload>, at: Timestamp) {
+    match kind {
+        chunk_type::STEP_RESPONSE => {
+            step.response = data.map(|data| (data.clone(), at));
+            step.chunks.clear();
+        }
+        chunk_type::STEP_RESET => {
+            step.parts.clear();
+            step.response = None;
+            step.chunks.clear();
+        }
+        _ => step.chunks.push((kind.to_owned(), data.cloned())),
+    }
+}

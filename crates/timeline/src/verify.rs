@@ -1,0 +1,174 @@
+//! Holding a stream of events against the state machines (EK §8.2), across events.
+
+use crate::event::{Event, Record};
+use crate::ids::Seq;
+use crate::status::{IllegalTransition, Machine};
+use std::collections::BTreeMap;
+
+/// What is wrong with a stream, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// A number is missing or comes twice.
+    #[error("event {found} follows event {after}")]
+    Sequence {
+        /// The one before.
+        after: Seq,
+        /// The one that came.
+        found: Seq,
+    },
+    /// A move that no table allows.
+    #[error("event {seq}: {cause}")]
+    Transition {
+        /// Where.
+        seq: Seq,
+        /// What.
+        cause: IllegalTransition,
+    },
+    /// A move that does not begin where the thing stands.
+    #[error("event {seq}: {id} stands at {stands}, not at {from}")]
+    Discontinuous {
+        /// Where.
+        seq: Seq,
+        /// Which thing.
+        id: String,
+        /// Where it stands.
+        stands: &'static str,
+        /// Where the event says it stood.
+        from: &'static str,
+    },
+    /// Something that was not made before.
+    #[error("event {seq}: {id} was never created")]
+    Unknown {
+        /// Where.
+        seq: Seq,
+        /// Which thing.
+        id: String,
+    },
+    /// Something was made twice.
+    #[error("event {seq}: {id} was created before")]
+    Twice {
+        /// Where.
+        seq: Seq,
+        /// Which thing.
+        id: String,
+    },
+}
+
+/// Checks a whole log from its first event: numbers without gaps, things made once and before
+/// they move, and every move legal and continuous.
+pub fn verify<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<(), Misfit> {
+    let mut standing = BTreeMap::new();
+    let mut last = Seq::ZERO;
+    for record in records {
+        let seq = record.seq;
+        if seq != last.next() {
+            return Err(Misfit::Sequence {
+                after: last,
+                found: seq,
+            });
+        }
+        last = seq;
+        check(&mut standing, seq, &record.event)?;
+    }
+    Ok(())
+}
+
+fn check(
+    standing: &mut BTreeMap<String, &'static str>,
+    seq: Seq,
+    event: &Event,
+) -> Result<(), Misfit> {
+    match event {
+        Event::ThreadCreated { thread } => made(standing, seq, thread.id.as_str(), thread.status),
+        Event::ContextCreated { context } => {
+            made(standing, seq, context.id.as_str(), context.status)
+        }
+        Event::ExecutionCreated { execution } => {
+            made(standing, seq, execution.id.as_str(), execution.status)
+        }
+        Event::ItemCreated { item } => made(standing, seq, item.id.as_str(), item.status),
+        Event::StepCreated { step } => made(standing, seq, step.id.as_str(), step.status),
+        Event::ThreadStatusChanged {
+            thread_id,
+            from,
+            to,
+        } => moved(standing, seq, thread_id.as_str(), *from, *to),
+        Event::ContextStatusChanged {
+            context_id,
+            from,
+            to,
+        } => moved(standing, seq, context_id.as_str(), *from, *to),
+        Event::ExecutionStatusChanged {
+            execution_id,
+            from,
+            to,
+            ..
+        } => moved(standing, seq, execution_id.as_str(), *from, *to),
+        Event::ItemStatusChanged { item_id, from, to } => {
+            moved(standing, seq, item_id.as_str(), *from, *to)
+        }
+        Event::StepStatusChanged {
+            step_id, from, to, ..
+        } => moved(standing, seq, step_id.as_str(), *from, *to),
+        Event::ThreadResolved { thread_id } => known(standing, seq, thread_id.as_str()),
+        Event::ContextResolved { context_id } => known(standing, seq, context_id.as_str()),
+        Event::PartCreated { step_id, .. } | Event::PartUpdated { step_id, .. } => {
+            known(standing, seq, step_id.as_str())
+        }
+        Event::ThreadFinished { execution_id, .. } => known(standing, seq, execution_id.as_str()),
+        Event::ChunkEmitted { .. } => Ok(()),
+    }
+}
+
+fn made<S: Machine>(
+    standing: &mut BTreeMap<String, &'static str>,
+    seq: Seq,
+    id: &str,
+    status: S,
+) -> Result<(), Misfit> {
+    if standing.insert(id.to_owned(), status.name()).is_some() {
+        return Err(Misfit::Twice {
+            seq,
+            id: id.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn known(standing: &BTreeMap<String, &'static str>, seq: Seq, id: &str) -> Result<(), Misfit> {
+    if standing.contains_key(id) {
+        Ok(())
+    } else {
+        Err(Misfit::Unknown {
+            seq,
+            id: id.to_owned(),
+        })
+    }
+}
+
+fn moved<S: Machine>(
+    standing: &mut BTreeMap<String, &'static str>,
+    seq: Seq,
+    id: &str,
+    from: S,
+    to: S,
+) -> Result<(), Misfit> {
+    from.transition(to)
+        .map_err(|cause| Misfit::Transition { seq, cause })?;
+    match standing.get_mut(id) {
+        None => Err(Misfit::Unknown {
+            seq,
+            id: id.to_owned(),
+        }),
+        Some(stands) if *stands != from.name() => Err(Misfit::Discontinuous {
+            seq,
+            id: id.to_owned(),
+            stands,
+            from: from.name(),
+        }),
+        Some(stands) => {
+            *stands = to.name();
+            Ok(())
+        }
+    }
+}

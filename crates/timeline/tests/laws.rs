@@ -1,0 +1,212 @@
+//! Laws of the timeline: whatever is accepted keeps the invariants, and every prefix is a legal state.
+
+use jiff::Timestamp;
+use loomline_timeline::{
+    Chunk, Command, Ending, ExecutionStatus, Interruption, ItemStatus, NewItem, NewThread, Record,
+    Seq, State, StepOutcome, StepStatus, ThreadStatus, Transcript, Trigger, verify,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+#[derive(Clone, Debug)]
+enum Ask {
+    Create,
+    Record,
+    Enqueue,
+    StartNew,
+    StartWaiting,
+    Emit,
+    Respond(u8),
+    PutPart(u8),
+    Reset,
+    CompleteStep(bool),
+    Complete,
+    Fail,
+    Stop,
+    Close,
+    Reopen,
+}
+
+fn asks() -> impl Strategy<Value = Vec<Ask>> {
+    let ask = prop_oneof![
+        1 => Just(Ask::Create),
+        1 => Just(Ask::Record),
+        2 => Just(Ask::Enqueue),
+        4 => Just(Ask::StartNew),
+        2 => Just(Ask::StartWaiting),
+        3 => Just(Ask::Emit),
+        4 => (0u8..4).prop_map(Ask::Respond),
+        3 => (0u8..5).prop_map(Ask::PutPart),
+        1 => Just(Ask::Reset),
+        4 => any::<bool>().prop_map(Ask::CompleteStep),
+        3 => Just(Ask::Complete),
+        1 => Just(Ask::Fail),
+        1 => Just(Ask::Stop),
+        1 => Just(Ask::Close),
+        1 => Just(Ask::Reopen),
+    ];
+    proptest::collection::vec(ask, 0..60)
+}
+
+fn command(ask: &Ask, n: usize) -> Command {
+    let item = || {
+        NewItem::user(
+            format!("item_{n}"),
+            json!([{"type": "input_text", "text": "hi"}]).into(),
+        )
+    };
+    let start = |trigger| Command::Start {
+        trigger,
+        run: None,
+        execution_id: format!("execution_{n}").into(),
+        reaction_item_id: format!("reaction_{n}").into(),
+        step_id: format!("step_{n}").into(),
+        workflow_run_id: None,
+    };
+    let text = || json!({"type": "output_text", "text": "ok"}).into();
+    let why = || Interruption {
+        reason: "error".into(),
+        detail: None,
+    };
+    match ask {
+        Ask::Create => Command::Create {
+            thread: NewThread::new("thread", Some("key")),
+            context_id: "context".into(),
+        },
+        Ask::Record => Command::Record { item: item() },
+        Ask::Enqueue => Command::Enqueue {
+            item: item(),
+            run: json!({}).into(),
+        },
+        Ask::StartNew => start(Trigger::New(item())),
+        Ask::StartWaiting => start(Trigger::Waiting),
+        Ask::Emit => Command::Emit {
+            chunks: vec![Chunk {
+                chunk_type: "text-delta".into(),
+                data: None,
+            }],
+        },
+        Ask::Respond(parts) => Command::Respond {
+            parts: (0..*parts).map(|_| text()).collect(),
+            response: json!({"model": "m"}).into(),
+        },
+        Ask::PutPart(idx) => Command::PutPart {
+            idx: u32::from(*idx),
+            part: text(),
+        },
+        Ask::Reset => Command::ResetStep,
+        Ask::CompleteStep(more) => Command::CompleteStep {
+            outcome: StepOutcome::default(),
+            next: more.then(|| format!("next_{n}").into()),
+        },
+        Ask::Complete => Command::End {
+            ending: Ending::Completed,
+        },
+        Ask::Fail => Command::End {
+            ending: Ending::Failed(why()),
+        },
+        Ask::Stop => Command::End {
+            ending: Ending::Stopped(why()),
+        },
+        Ask::Close => Command::Close,
+        Ask::Reopen => Command::Reopen,
+    }
+}
+
+fn run(asks: &[Ask]) -> (State, Vec<Record>) {
+    let mut state = State::default();
+    let mut log = Vec::new();
+    let first = Ask::Create;
+    for (n, ask) in std::iter::once(&first).chain(asks).enumerate() {
+        if let Ok(events) = state.decide(command(ask, n), Timestamp::UNIX_EPOCH) {
+            for event in events {
+                state.apply(&event);
+                log.push(Record {
+                    seq: Seq(log.len() as u64 + 1),
+                    at: Timestamp::UNIX_EPOCH,
+                    event,
+                });
+            }
+        }
+    }
+    (state, log)
+}
+
+fn legal(state: &State) -> bool {
+    let Some(thread) = state.thread() else {
+        return state.active().is_none();
+    };
+    let rested = thread.status != ThreadStatus::Streaming;
+    let active = state.active();
+    // An execution runs only on a streaming thread, and what it writes is pending while it does.
+    active.is_none_or(|active| {
+        !rested
+            && active.execution.status == ExecutionStatus::Executing
+            && active
+                .reaction
+                .as_ref()
+                .is_none_or(|item| item.status != ItemStatus::Completed || rested)
+            && active
+                .step
+                .as_ref()
+                .is_none_or(|step| step.step.status == StepStatus::Running)
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_accepted_commands_write_a_log_that_verifies(asks in asks()) {
+        let (state, log) = run(&asks);
+        prop_assert_eq!(verify(&log), Ok(()));
+        // Between commands a thread streams exactly while an execution runs.
+        let streaming = state.thread().is_some_and(|thread| thread.status == ThreadStatus::Streaming);
+        prop_assert_eq!(streaming, state.active().is_some());
+        prop_assert!(legal(&state));
+    }
+
+    #[test]
+    fn replaying_the_log_gives_the_same_state(asks in asks()) {
+        let (state, log) = run(&asks);
+        let mut again = State::default();
+        for record in &log {
+            again.apply(&loomline_timeline::Event::decode(&record.event.encode().unwrap()).unwrap());
+        }
+        prop_assert_eq!(again, state);
+    }
+
+    #[test]
+    fn replaying_any_prefix_gives_a_state_that_can_be_ended(asks in asks(), cut in 0usize..200) {
+        let (_, log) = run(&asks);
+        let mut state = State::default();
+        let mut transcript = Transcript::default();
+        for record in log.iter().take(cut) {
+            state.apply(&record.event);
+            transcript.apply(record);
+        }
+        // A prefix that ends between transactions can always be brought to rest.
+        if state.active().is_some() && state.thread().is_some_and(|thread| thread.status == ThreadStatus::Streaming)
+            && state.active().is_some_and(|active| {
+                active.reaction.as_ref().is_some_and(|item| item.status == ItemStatus::Pending)
+            })
+            && state.context().is_some_and(|context| context.status == loomline_timeline::ContextStatus::Streaming)
+        {
+            let why = Interruption { reason: "error".into(), detail: None };
+            let end = Command::End { ending: Ending::Failed(why) };
+            let events = state.decide(end, Timestamp::UNIX_EPOCH);
+            prop_assert!(events.is_ok(), "{events:?}");
+            for event in events.unwrap_or_default() {
+                state.apply(&event);
+            }
+            prop_assert!(state.active().is_none());
+        }
+    }
+
+    #[test]
+    fn a_refused_command_changes_nothing(asks in asks()) {
+        let (state, _) = run(&asks);
+        let before = state.clone();
+        let refused = state.decide(command(&Ask::Create, 0), Timestamp::UNIX_EPOCH);
+        prop_assert!(refused.is_err());
+        prop_assert_eq!(before, state);
+    }
+}

@@ -1,0 +1,102 @@
+//! The one error of the protocol (UPP §14).
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What went wrong, in the protocol's words (UPP §14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// The key is missing or refused.
+    AuthenticationFailed,
+    /// Too many requests.
+    RateLimited,
+    /// The input is longer than the model takes.
+    ContextLengthExceeded,
+    /// The provider knows no such model.
+    ModelNotFound,
+    /// The request asks for something the provider or the model can't do.
+    InvalidRequest,
+    /// The provider answered with something that is not its own format.
+    InvalidResponse,
+    /// The provider's policy stopped the answer.
+    ContentFiltered,
+    /// The account has no credit left.
+    QuotaExceeded,
+    /// The provider failed.
+    ProviderError,
+    /// The provider was not reached, or the connection broke.
+    NetworkError,
+    /// The provider took too long.
+    Timeout,
+    /// The caller cancelled.
+    Cancelled,
+}
+
+/// The kind of model that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Modality {
+    /// A language model.
+    #[default]
+    Llm,
+    /// An embedding model.
+    Embedding,
+    /// An image model.
+    Image,
+    /// An audio model.
+    Audio,
+    /// A video model.
+    Video,
+}
+
+/// A failure of a model call (`UPPError`, UPP §14). The message never holds a key.
+#[derive(Debug, thiserror::Error)]
+#[error("{message} ({provider}, {code:?})")]
+pub struct Error {
+    /// The protocol's code.
+    pub code: Code,
+    /// What happened, for a person.
+    pub message: String,
+    /// The provider's name, such as `openai`.
+    pub provider: String,
+    /// The kind of model.
+    pub modality: Modality,
+    /// The HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// How long the provider asks to wait before the next attempt.
+    pub retry_after: Option<Duration>,
+    /// What caused it.
+    #[source]
+    pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// Makes an error without a status or cause.
+    pub fn new(code: Code, provider: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            provider: provider.into(),
+            modality: Modality::Llm,
+            status: None,
+            retry_after: None,
+            cause: None,
+        }
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+
+    /// Whether the same request may succeed when it is sent again.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.code,
+            Code::RateLimited | Code::ProviderError | Code::NetworkError | Code::Timeout
+        )
+    }
+}

@@ -1,0 +1,223 @@
+//! Messages (UPP §5): immutable, cheap to share.
+
+use crate::content::{AssistantContent, UserContent};
+use crate::tool::{ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A message's id: the provider's where it gives one, else a UUID.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MessageId(pub Arc<str>);
+
+impl MessageId {
+    /// A new random id (`UUIDv4`, as UAP §3.4 asks).
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place of this crate that mints ids"
+    )]
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().to_string().into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for MessageId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+/// Provider-namespaced extras: `{"openai": {…}}`. Unknown namespaces and fields are kept.
+pub type Metadata = Map<String, Value>;
+
+/// What a message may be given at construction; what is absent is made.
+#[derive(Clone, Debug, Default)]
+pub struct MessageOptions {
+    /// The id.
+    pub id: Option<MessageId>,
+    /// The instant of creation.
+    pub timestamp: Option<jiff::Timestamp>,
+    /// Provider-namespaced extras.
+    pub metadata: Option<Metadata>,
+}
+
+macro_rules! message {
+    ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            /// The message's id.
+            pub id: MessageId,
+            $($(#[$fdoc])* pub $field: $ty,)*
+            /// Provider-namespaced extras.
+            #[serde(default, skip_serializing_if = "Map::is_empty")]
+            pub metadata: Metadata,
+            /// When it was made.
+            pub timestamp: jiff::Timestamp,
+        }
+    };
+}
+
+message! {
+    /// What the user, or the application in the user's place, says.
+    UserMessage {
+        /// The content, in order.
+        content: Vec<UserContent>,
+    }
+}
+
+message! {
+    /// What the model says.
+    AssistantMessage {
+        /// The content, in the order the model gave it.
+        content: Vec<AssistantContent>,
+        /// The tools the model asks for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall>,
+    }
+}
+
+message! {
+    /// The answers to the tool calls of the assistant message before.
+    ToolResultMessage {
+        /// Always empty; the JSON form has it (UPP §8.4).
+        #[serde(default)]
+        content: Vec<UserContent>,
+        /// One result a call.
+        results: Vec<ToolResult>,
+    }
+}
+
+fn parts_of(options: MessageOptions) -> (MessageId, Metadata, jiff::Timestamp) {
+    (
+        options.id.unwrap_or_else(MessageId::random),
+        options.metadata.unwrap_or_default(),
+        options.timestamp.unwrap_or_else(jiff::Timestamp::now),
+    )
+}
+
+impl UserMessage {
+    /// A message of these blocks.
+    pub fn new(content: Vec<UserContent>, options: MessageOptions) -> Self {
+        let (id, metadata, timestamp) = parts_of(options);
+        Self {
+            id,
+            content,
+            metadata,
+            timestamp,
+        }
+    }
+
+    /// A message of one text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(
+            vec![UserContent::Text { text: text.into() }],
+            MessageOptions::default(),
+        )
+    }
+}
+
+impl AssistantMessage {
+    /// A message of these blocks and calls.
+    pub fn new(
+        content: Vec<AssistantContent>,
+        tool_calls: Vec<ToolCall>,
+        options: MessageOptions,
+    ) -> Self {
+        let (id, metadata, timestamp) = parts_of(options);
+        Self {
+            id,
+            content,
+            tool_calls,
+            metadata,
+            timestamp,
+        }
+    }
+
+    /// All text blocks, joined by a blank line (UPP §6).
+    pub fn joined_text(&self) -> String {
+        let texts: Vec<&str> = self
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                AssistantContent::Text { text } => Some(text.as_str()),
+                AssistantContent::Reasoning { .. }
+                | AssistantContent::Image(_)
+                | AssistantContent::Audio(_)
+                | AssistantContent::Video(_) => None,
+            })
+            .collect();
+        texts.join("\n\n")
+    }
+}
+
+impl ToolResultMessage {
+    /// A message of these results.
+    pub fn new(results: Vec<ToolResult>, options: MessageOptions) -> Self {
+        let (id, metadata, timestamp) = parts_of(options);
+        Self {
+            id,
+            content: Vec::new(),
+            results,
+            metadata,
+            timestamp,
+        }
+    }
+}
+
+/// A conversation: appending and cloning share what is there (O(1) clone, O(log n) append).
+pub type Messages = rpds::VectorSync<Message>;
+
+/// One message of a conversation; cloning shares it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// From the user.
+    User(Arc<UserMessage>),
+    /// From the model.
+    Assistant(Arc<AssistantMessage>),
+    /// From tools.
+    ToolResult(Arc<ToolResultMessage>),
+}
+
+impl Message {
+    /// The message's id.
+    pub fn id(&self) -> &MessageId {
+        match self {
+            Self::User(m) => &m.id,
+            Self::Assistant(m) => &m.id,
+            Self::ToolResult(m) => &m.id,
+        }
+    }
+}
+
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Self::User(Arc::new(UserMessage::text(text)))
+    }
+}
+
+impl From<UserMessage> for Message {
+    fn from(message: UserMessage) -> Self {
+        Self::User(Arc::new(message))
+    }
+}
+
+impl From<AssistantMessage> for Message {
+    fn from(message: AssistantMessage) -> Self {
+        Self::Assistant(Arc::new(message))
+    }
+}
+
+impl From<ToolResultMessage> for Message {
+    fn from(message: ToolResultMessage) -> Self {
+        Self::ToolResult(Arc::new(message))
+    }
+}

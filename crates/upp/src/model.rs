@@ -1,0 +1,157 @@
+//! What a provider supplies: a model that turns a request into a stream (UPP §12).
+
+use crate::error::{Code, Error};
+use crate::event::StreamEvent;
+use crate::message::{AssistantMessage, Messages};
+use crate::tool::Tool;
+use crate::usage::CycleUsage;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What a model can do (UPP §12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the protocol lists these flags"
+)]
+pub struct Capabilities {
+    /// It can stream.
+    pub streaming: bool,
+    /// It can call tools.
+    pub tools: bool,
+    /// It can answer in a given JSON Schema.
+    pub structured_output: bool,
+    /// It takes images.
+    pub image_input: bool,
+    /// It takes documents.
+    pub document_input: bool,
+    /// It takes video.
+    pub video_input: bool,
+    /// It takes audio.
+    pub audio_input: bool,
+}
+
+/// Whether the model must call a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// The model may not.
+    None,
+    /// The model must call some tool.
+    Required,
+    /// The model must call this tool.
+    Tool(String),
+}
+
+/// One call of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// History, new input, and the tool rounds so far; shared, so that a call costs nothing for what came before.
+    pub messages: Messages,
+    /// The system prompt.
+    pub system: Option<Arc<str>>,
+    /// The tools the model may call.
+    pub tools: Arc<[Tool]>,
+    /// Whether it must.
+    pub tool_choice: ToolChoice,
+    /// Provider-native parameters, passed unchanged.
+    pub params: Arc<Map<String, Value>>,
+    /// The JSON Schema of the answer.
+    pub structure: Option<Arc<Value>>,
+    /// Cancelled when the answer is no longer wanted; it reaches the socket.
+    pub signal: CancellationToken,
+}
+
+/// Why the model stopped (UPP §12).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was done.
+    EndTurn,
+    /// It ran out of tokens.
+    MaxTokens,
+    /// It wants tools.
+    ToolUse,
+    /// The provider's policy stopped it.
+    ContentFilter,
+    /// It failed.
+    Error,
+    /// The provider's own word.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// The whole answer of one call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// What the model said.
+    pub message: AssistantMessage,
+    /// What it used.
+    pub usage: CycleUsage,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// The parsed answer, when a structure was asked for.
+    pub data: Option<Value>,
+    /// The model that answered, as the provider names it.
+    pub model_id: String,
+    /// The provider's name.
+    pub provider: String,
+    /// The provider's id of the response, where it gives one.
+    pub response_id: Option<String>,
+}
+
+/// What a model's stream yields: events, then the response as the last item.
+#[derive(Clone, Debug)]
+pub enum ModelEvent {
+    /// Something to show.
+    Event(StreamEvent),
+    /// The end: the whole answer.
+    Done(Box<Response>),
+}
+
+/// A model's answer as it comes. Dropping it closes the connection.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, Error>>;
+
+/// A model of a provider.
+///
+/// A stream yields events in the order of UPP §9 and then exactly one [`ModelEvent::Done`], or one
+/// error as its last item. Nothing happens until it is polled.
+pub trait Model: Send + Sync {
+    /// The model's name at its provider.
+    fn model_id(&self) -> &str;
+
+    /// The provider's name, which is also the namespace of its metadata.
+    fn provider(&self) -> &str;
+
+    /// What the model can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Starts one call.
+    fn stream(&self, request: Request) -> ModelStream;
+
+    /// One call, unobserved: the stream drained.
+    fn complete(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {
+        let provider = self.provider().to_owned();
+        let mut stream = self.stream(request);
+        Box::pin(async move {
+            while let Some(item) = stream.next().await {
+                if let ModelEvent::Done(response) = item? {
+                    return Ok(*response);
+                }
+            }
+            Err(Error::new(
+                Code::InvalidResponse,
+                provider,
+                "the stream ended without a response",
+            ))
+        })
+    }
+}

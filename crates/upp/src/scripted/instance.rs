@@ -1,0 +1,329 @@
+//! Makes a value that is valid against a JSON Schema.
+
+use super::check::{accepts, bound, count, target};
+use super::pattern;
+use serde_json::{Map, Number, Value};
+
+/// Values made for one schema at most; a schema that asks for more gets nulls.
+const VALUES: u32 = 10_000;
+/// Nesting at most.
+const DEPTH: usize = 24;
+/// An array of objects gets an item nobody asked for above this depth only.
+const EAGER_DEPTH: usize = 3;
+/// Longest generated string, in characters.
+const LENGTH: usize = 65_536;
+
+/// Makes values for the schemas inside one root schema.
+pub(super) struct Instances<'a> {
+    root: &'a Value,
+    left: u32,
+}
+
+impl<'a> Instances<'a> {
+    pub(super) fn of(root: &'a Value) -> Self {
+        Self { root, left: VALUES }
+    }
+
+    /// The schema with `$ref` followed, `allOf` and the first branch of `anyOf` and `oneOf` merged in.
+    pub(super) fn flat(&self, schema: &Value) -> Map<String, Value> {
+        let mut flat = Map::new();
+        let mut open = vec![schema];
+        // Bounded, because references may go round in circles.
+        for _ in 0..64 {
+            let Some(schema) = open.pop().and_then(Value::as_object) else {
+                break;
+            };
+            merge(&mut flat, schema);
+            for keyword in ["anyOf", "oneOf"] {
+                open.extend(schema.get(keyword).and_then(|branches| branches.get(0)));
+            }
+            if let Some(Value::Array(all)) = schema.get("allOf") {
+                open.extend(all);
+            }
+            open.extend(target(self.root, schema));
+        }
+        flat
+    }
+
+    /// A value for `schema`; a string that may be anything says `name`.
+    pub(super) fn value(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
+        if self.left == 0 || depth > DEPTH {
+            return Value::Null;
+        }
+        self.left -= 1;
+        let flat = self.flat(schema);
+        if let Some(value) = self.listed(schema, &flat) {
+            return value;
+        }
+        match type_of(&flat) {
+            "object" => self.object(&flat, depth),
+            "array" => self.array(&flat, name, depth),
+            "integer" => number(&flat, true),
+            "number" => number(&flat, false),
+            "boolean" => Value::Bool(true),
+            "null" => Value::Null,
+            _ => Value::String(string(&flat, name)),
+        }
+    }
+
+    fn listed(&self, schema: &Value, flat: &Map<String, Value>) -> Option<Value> {
+        let fits = |value: &&Value| accepts(self.root, schema, value);
+        if let Some(value) = flat.get("const") {
+            return Some(value.clone());
+        }
+        if let Some(Value::Array(allowed)) = flat.get("enum") {
+            return allowed.iter().find(fits).or(allowed.first()).cloned();
+        }
+        flat.get("default").filter(fits).cloned()
+    }
+
+    fn object(&mut self, flat: &Map<String, Value>, depth: usize) -> Value {
+        let mut fields = Map::new();
+        for name in required(flat) {
+            let schema = property(flat, name).cloned().unwrap_or(Value::Bool(true));
+            let value = self.value(&schema, name, depth + 1);
+            fields.insert(name.to_owned(), value);
+        }
+        Value::Object(fields)
+    }
+
+    fn array(&mut self, flat: &Map<String, Value>, name: &str, depth: usize) -> Value {
+        let items = flat.get("items").cloned().unwrap_or(Value::Bool(true));
+        let eager = depth < EAGER_DEPTH && type_of(&self.flat(&items)) == "object";
+        let most = count(flat, "maxItems").unwrap_or(usize::MAX);
+        let wanted = count(flat, "minItems")
+            .unwrap_or(0)
+            .max(usize::from(eager))
+            .min(most);
+        let mut made = Vec::new();
+        let unique = flat.get("uniqueItems") == Some(&Value::Bool(true));
+        while made.len() < wanted && self.left > 0 {
+            let mut item = self.value(&items, name, depth + 1);
+            if unique && made.contains(&item) {
+                item = self.another(&items, &item, &made);
+            }
+            made.push(item);
+        }
+        Value::Array(made)
+    }
+
+    /// A value that is not in `made`, close to `item`; `item` itself if none is found.
+    fn another(&self, schema: &Value, item: &Value, made: &[Value]) -> Value {
+        let flat = self.flat(schema);
+        let allowed = flat.get("enum").and_then(Value::as_array);
+        let step = bound(&flat, "multipleOf").unwrap_or(1.0);
+        (1..=made.len() + 1)
+            .flat_map(|n| neighbours(item, n, step))
+            .chain([Value::Bool(false)])
+            .chain(allowed.into_iter().flatten().cloned())
+            .find(|value| accepts(self.root, schema, value) && !made.contains(value))
+            .unwrap_or_else(|| item.clone())
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "n counts the items of one array, at most some thousands"
+)]
+fn neighbours(item: &Value, n: usize, step: f64) -> Vec<Value> {
+    match item {
+        Value::String(text) => {
+            let suffix = n.to_string();
+            let kept: String = text
+                .chars()
+                .take(text.chars().count().saturating_sub(suffix.len()))
+                .collect();
+            vec![
+                Value::String(format!("{text}{suffix}")),
+                Value::String(kept + &suffix),
+            ]
+        }
+        Value::Number(number) => {
+            let at = number.as_f64().unwrap_or(0.0);
+            vec![
+                as_number(at + n as f64 * step),
+                as_number(at - n as f64 * step),
+            ]
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
+/// The names that must be there.
+pub(super) fn required(flat: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    flat.get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// The schema of a property.
+pub(super) fn property<'m>(flat: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+    flat.get("properties")?.get(name)
+}
+
+/// The first type the schema names, or the one its other keywords hint at.
+pub(super) fn type_of(flat: &Map<String, Value>) -> &str {
+    match flat.get("type") {
+        Some(Value::String(name)) => name,
+        Some(Value::Array(names)) => names.first().and_then(Value::as_str).unwrap_or("string"),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            let has = |keywords: &[&str]| keywords.iter().any(|word| flat.contains_key(*word));
+            if has(&["properties", "required"]) {
+                "object"
+            } else if has(&["items", "minItems"]) {
+                "array"
+            } else if has(&["minimum", "maximum", "exclusiveMinimum", "multipleOf"]) {
+                "number"
+            } else {
+                "string"
+            }
+        }
+    }
+}
+
+fn merge(flat: &mut Map<String, Value>, schema: &Map<String, Value>) {
+    for (keyword, value) in schema {
+        match (flat.get_mut(keyword), value) {
+            (Some(Value::Object(known)), Value::Object(more)) if keyword == "properties" => {
+                for (name, schema) in more {
+                    known.entry(name).or_insert_with(|| schema.clone());
+                }
+            }
+            (Some(Value::Array(known)), Value::Array(more)) if keyword == "required" => {
+                let fresh: Vec<Value> = more
+                    .iter()
+                    .filter(|name| !known.contains(name))
+                    .cloned()
+                    .collect();
+                known.extend(fresh);
+            }
+            (Some(known), value) => {
+                let (old, new) = (known.as_f64(), value.as_f64());
+                let tighter = match keyword.as_str() {
+                    "minimum" | "exclusiveMinimum" | "minLength" | "minItems" => new > old,
+                    "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" => new < old,
+                    _ => false,
+                };
+                if tighter {
+                    *known = value.clone();
+                }
+            }
+            (None, value) => {
+                flat.insert(keyword.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Tries the plain numbers first, then the bounds and what lies next to them.
+fn number(flat: &Map<String, Value>, whole: bool) -> Value {
+    let low = [bound(flat, "minimum"), bound(flat, "exclusiveMinimum")];
+    let high = [bound(flat, "maximum"), bound(flat, "exclusiveMaximum")];
+    let low = low.into_iter().flatten().reduce(f64::max);
+    let high = high.into_iter().flatten().reduce(f64::min);
+    let step = bound(flat, "multipleOf").filter(|step| *step > 0.0);
+    let mut tried = vec![1.0, 0.0];
+    for edge in [low, high].into_iter().flatten() {
+        let unit = step.unwrap_or(1.0);
+        let floor = (edge / unit).floor() * unit;
+        tried.extend([edge, floor, floor + unit, floor - unit, floor + unit + unit]);
+        // A step such as 0.4 is whole only every few times.
+        tried.extend((1..200).flat_map(|n| [floor + f64::from(n) * unit, floor - f64::from(n) * unit]));
+    }
+    if let (Some(low), Some(high)) = (low, high) {
+        tried.push(f64::midpoint(low, high));
+    }
+    let mut schema = flat.clone();
+    schema.retain(|keyword, _| {
+        !matches!(keyword.as_str(), "$ref" | "allOf" | "anyOf" | "oneOf" | "type")
+    });
+    let schema = Value::Object(schema);
+    tried
+        .into_iter()
+        .filter(|number| !whole || number.fract() == 0.0)
+        .map(as_number)
+        .find(|number| accepts(&schema, &schema, number))
+        .unwrap_or_else(|| as_number(low.or(high).unwrap_or(1.0)))
+}
+
+/// Whole numbers are written without a fraction.
+fn as_number(number: f64) -> Value {
+    // Beyond 2^53 a float is no exact count any more.
+    if number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0 {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+        return Value::from(number as i64);
+    }
+    Number::from_f64(number).map_or(Value::Null, Value::Number)
+}
+
+fn string(flat: &Map<String, Value>, name: &str) -> String {
+    let formatted = match flat.get("format").and_then(Value::as_str) {
+        Some("date") => Some("2026-01-01"),
+        Some("date-time") => Some("2026-01-01T00:00:00Z"),
+        Some("time") => Some("00:00:00Z"),
+        Some("email") => Some("someone@example.com"),
+        Some("uuid") => Some("00000000-0000-4000-8000-000000000000"),
+        Some("uri" | "url" | "iri" | "uri-reference") => Some("https://example.com/"),
+        Some("hostname") => Some("example.com"),
+        Some("ipv4") => Some("192.0.2.1"),
+        Some("ipv6") => Some("2001:db8::1"),
+        Some(_) | None => None,
+    };
+    if let Some(text) = formatted {
+        return text.to_owned();
+    }
+    let low = count(flat, "minLength").unwrap_or(0).min(LENGTH);
+    let high = count(flat, "maxLength").unwrap_or(LENGTH).max(low);
+    if let Some(text) = flat
+        .get("pattern")
+        .and_then(Value::as_str)
+        .and_then(|text| pattern::example(text, low))
+    {
+        return text;
+    }
+    let name = if name.is_empty() { "text" } else { name };
+    let mut text: String = name.chars().take(high).collect();
+    let length = text.chars().count();
+    text.extend(std::iter::repeat_n('x', low.saturating_sub(length)));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn made(schema: Value) -> Value {
+        Instances::of(&schema).value(&schema, "", 0)
+    }
+
+    #[test]
+    fn an_object_has_its_required_properties_only() {
+        let schema = json!({"type": "object", "required": ["city", "days"], "properties": {
+            "city": {"type": "string"}, "days": {"type": "integer", "minimum": 3}, "unit": {"type": "string"}}});
+        assert_eq!(made(schema), json!({"city": "city", "days": 3}));
+    }
+
+    #[test]
+    fn references_and_branches_are_followed() {
+        let schema = json!({"$defs": {"n": {"anyOf": [{"const": 7}, {"type": "null"}]}},
+            "allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"$ref": "#/$defs/n"}}}]});
+        assert_eq!(made(schema), json!({"a": 7}));
+    }
+
+    #[test]
+    fn a_schema_that_asks_for_itself_ends() {
+        let schema = json!({"type": "object", "required": ["l", "r"],
+            "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}});
+        assert!(made(schema).is_object());
+    }
+
+    #[test]
+    fn numbers_keep_their_bounds() {
+        assert_eq!(made(json!({"type": "integer", "exclusiveMinimum": 4, "multipleOf": 5})), json!(5));
+        assert_eq!(made(json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5})), json!(0.25));
+        assert_eq!(made(json!({"type": "integer", "maximum": -3})), json!(-3));
+    }
+}
