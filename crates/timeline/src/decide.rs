@@ -117,6 +117,9 @@ impl State {
             Command::Close => self.close(),
             Command::Reopen => {
                 let (thread, _) = self.existing()?;
+                if let Some(active) = &self.active {
+                    return Err(Rejected::Busy(active.execution.id.clone()));
+                }
                 Ok(vec![thread_moved(
                     thread,
                     thread.status,

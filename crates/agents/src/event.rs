@@ -1,0 +1,101 @@
+//! What a running agent shows (UAP §11.2).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use upp::StreamEvent;
+
+/// One event of a run: the agent's own, or the model's as it came (UAP §11.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "lowercase")]
+pub enum AgentStreamEvent {
+    /// From the agent.
+    Uap {
+        /// The event.
+        uap: UapEvent,
+    },
+    /// From the model, or from a tool it called.
+    Upp {
+        /// The event, untouched.
+        upp: StreamEvent,
+    },
+}
+
+/// An event of the agent itself (UAP §11.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UapEvent {
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: UapEventType,
+    /// The step it belongs to.
+    pub step: u64,
+    /// The agent.
+    pub agent_id: Arc<str>,
+    /// What there is to know; its fields depend on the type.
+    pub data: Map<String, Value>,
+}
+
+/// What an agent's event tells (`UAPEventType`, UAP §11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UapEventType {
+    /// A step begins.
+    StepStart,
+    /// A step is complete.
+    StepEnd,
+    /// The model has reasoned (`ReAct`): `{reasoning}`.
+    Reasoning,
+    /// The model has called tools, none of which has started: `{toolCalls}`.
+    Action,
+    /// All calls of the step have results: `{observations}`, in call order.
+    Observation,
+    /// A sub-agent begins (UAP §8.7).
+    SubagentStart,
+    /// A sub-agent's own event (UAP §8.7).
+    SubagentEvent,
+    /// A sub-agent has ended (UAP §8.7).
+    SubagentEnd,
+}
+
+impl From<StreamEvent> for AgentStreamEvent {
+    fn from(upp: StreamEvent) -> Self {
+        Self::Upp { upp }
+    }
+}
+
+impl From<UapEvent> for AgentStreamEvent {
+    fn from(uap: UapEvent) -> Self {
+        Self::Uap { uap }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn events_have_the_shape_of_section_11_2() {
+        let uap = AgentStreamEvent::from(UapEvent {
+            kind: UapEventType::StepStart,
+            step: 3,
+            agent_id: "a".into(),
+            data: Map::new(),
+        });
+        let upp = AgentStreamEvent::from(StreamEvent::TextDelta {
+            index: 0,
+            text: "hi".to_owned(),
+        });
+        let written = serde_json::to_value([&uap, &upp]).unwrap();
+        assert_eq!(
+            written,
+            json!([
+                {"source": "uap", "uap": {"type": "step_start", "step": 3, "agentId": "a", "data": {}}},
+                {"source": "upp", "upp": {"type": "text_delta", "index": 0, "text": "hi"}},
+            ])
+        );
+        let read: Vec<AgentStreamEvent> = serde_json::from_value(written).unwrap();
+        assert_eq!(read, [uap, upp]);
+    }
+}

@@ -1,0 +1,187 @@
+//! The immutable state of an agent (UAP §6).
+
+mod json;
+
+pub use json::StateError;
+
+use crate::id;
+use crate::plan::PlanStep;
+use crate::trace::SubagentExecutionTrace;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use upp::{AssistantMessage, Message, Messages, ToolCall};
+
+/// A snapshot of an agent's execution (UAP §6.1).
+///
+/// It never changes: each `with_*` returns another state with an id of its own, and shares with the
+/// original all that stayed the same. Cloning keeps the id, for a clone is the same snapshot.
+/// Appending a message is O(log n) whatever the length of the history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentState {
+    id: Arc<str>,
+    messages: Messages,
+    step: u64,
+    metadata: Arc<Map<String, Value>>,
+    reasoning: rpds::VectorSync<Arc<str>>,
+    plan: Option<Arc<[PlanStep]>>,
+    subagent_traces: rpds::VectorSync<Arc<SubagentExecutionTrace>>,
+}
+
+impl Default for AgentState {
+    fn default() -> Self {
+        Self::initial()
+    }
+}
+
+impl AgentState {
+    /// The empty state (UAP §6.2).
+    pub fn initial() -> Self {
+        Self {
+            id: id::random(),
+            messages: Messages::new_sync(),
+            step: 0,
+            metadata: Arc::default(),
+            reasoning: rpds::VectorSync::new_sync(),
+            plan: None,
+            subagent_traces: rpds::VectorSync::new_sync(),
+        }
+    }
+
+    /// The snapshot's id, a UUIDv4 (UAP §3.4).
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The conversation so far (UAP §6.1).
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// How many steps were taken (UAP §6.1); it counts on over calls of one agent.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// What the application keeps with the state (UAP §6.1).
+    pub fn metadata(&self) -> &Map<String, Value> {
+        &self.metadata
+    }
+
+    /// The reasoning of each `ReAct` step, in order (UAP §6.1).
+    pub fn reasoning(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.reasoning.iter().map(AsRef::as_ref)
+    }
+
+    /// The plan, where there is one (UAP §6.1).
+    pub fn plan(&self) -> Option<&[PlanStep]> {
+        self.plan.as_deref()
+    }
+
+    /// What sub-agents did, in the order they ended (UAP §8.8).
+    pub fn subagent_traces(&self) -> impl ExactSizeIterator<Item = &SubagentExecutionTrace> {
+        self.subagent_traces.iter().map(AsRef::as_ref)
+    }
+
+    /// The last thing the model said.
+    pub fn last_response(&self) -> Option<&Arc<AssistantMessage>> {
+        (0..self.messages.len())
+            .rev()
+            .find_map(|at| match self.messages.get(at) {
+                Some(Message::Assistant(message)) => Some(message),
+                Some(Message::User(_) | Message::ToolResult(_)) | None => None,
+            })
+    }
+
+    /// The calls at the end of the conversation that have no result.
+    ///
+    /// A run that stands here continues with the tools, not with the model.
+    pub fn open_calls(&self) -> &[ToolCall] {
+        match self.messages.last() {
+            Some(Message::Assistant(message)) => &message.tool_calls,
+            Some(Message::User(_) | Message::ToolResult(_)) | None => &[],
+        }
+    }
+
+    /// Appends a message (UAP §6.2).
+    #[must_use]
+    pub fn with_message(&self, message: impl Into<Message>) -> Self {
+        Self {
+            messages: self.messages.push_back(message.into()),
+            ..self.renewed()
+        }
+    }
+
+    /// Appends messages (UAP §6.2).
+    #[must_use]
+    pub fn with_messages(&self, messages: impl IntoIterator<Item = Message>) -> Self {
+        let mut state = self.renewed();
+        for message in messages {
+            state.messages.push_back_mut(message);
+        }
+        state
+    }
+
+    /// **Replaces** the conversation (UAP §6.2).
+    #[must_use]
+    pub fn with_context(&self, messages: impl IntoIterator<Item = Message>) -> Self {
+        Self {
+            messages: messages.into_iter().collect(),
+            ..self.renewed()
+        }
+    }
+
+    /// Sets the number of steps taken (UAP §6.2).
+    #[must_use]
+    pub fn with_step(&self, step: u64) -> Self {
+        Self {
+            step,
+            ..self.renewed()
+        }
+    }
+
+    /// Sets one entry of the metadata (UAP §6.2).
+    #[must_use]
+    pub fn with_metadata(&self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        let mut state = self.renewed();
+        Arc::make_mut(&mut state.metadata).insert(key.into(), value.into());
+        state
+    }
+
+    /// Appends the reasoning of one step (UAP §6.2).
+    #[must_use]
+    pub fn with_reasoning(&self, reasoning: impl Into<Arc<str>>) -> Self {
+        Self {
+            reasoning: self.reasoning.push_back(reasoning.into()),
+            ..self.renewed()
+        }
+    }
+
+    /// Sets the plan (UAP §6.2).
+    #[must_use]
+    pub fn with_plan(&self, plan: impl Into<Arc<[PlanStep]>>) -> Self {
+        Self {
+            plan: Some(plan.into()),
+            ..self.renewed()
+        }
+    }
+
+    /// Appends the trace of a sub-agent (UAP §8.8).
+    #[must_use]
+    pub fn with_subagent_trace(&self, trace: SubagentExecutionTrace) -> Self {
+        Self {
+            subagent_traces: self.subagent_traces.push_back(Arc::new(trace)),
+            ..self.renewed()
+        }
+    }
+
+    /// The same content under an id of its own.
+    fn renewed(&self) -> Self {
+        Self {
+            id: id::random(),
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! The JSON form of a state (UAP §6.4, §12.1).
+
+use super::AgentState;
+use crate::plan::PlanStep;
+use crate::trace::SubagentExecutionTrace;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+use upp::Message;
+
+/// The version this crate writes and reads (UAP §12.1).
+const VERSION: &str = "1.0.0";
+
+/// Why a text is no state (UAP §12.3).
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It was written by another version of the protocol (UAP §12.3, 5).
+    #[error("the state has UAP version {found:?}, not {VERSION:?}")]
+    Version {
+        /// The version it names.
+        found: String,
+    },
+    /// It is not the JSON of a state.
+    #[error("the state is not an AgentStateJSON")]
+    Malformed(#[source] serde_json::Error),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    version: &'a str,
+    id: &'a str,
+    messages: Vec<&'a Message>,
+    step: u64,
+    metadata: &'a Map<String, Value>,
+    reasoning: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'a [PlanStep]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subagent_traces: Vec<&'a SubagentExecutionTrace>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Read<'a> {
+    id: Arc<str>,
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+    step: u64,
+    metadata: Arc<Map<String, Value>>,
+    #[serde(default)]
+    reasoning: Vec<Arc<str>>,
+    #[serde(default)]
+    plan: Option<Arc<[PlanStep]>>,
+    #[serde(default)]
+    subagent_traces: Vec<Arc<SubagentExecutionTrace>>,
+}
+
+#[derive(Deserialize)]
+struct Version<'a> {
+    #[serde(borrow)]
+    version: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Tag<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+}
+
+/// Reads by the tag, so that the text of tool arguments is kept byte for byte.
+fn message(raw: &RawValue) -> Result<Message, serde_json::Error> {
+    let text = raw.get();
+    let tag: Tag<'_> = serde_json::from_str(text)?;
+    match tag.kind.as_ref() {
+        "user" => serde_json::from_str(text).map(Message::User),
+        "assistant" => serde_json::from_str(text).map(Message::Assistant),
+        "tool_result" => serde_json::from_str(text).map(Message::ToolResult),
+        other => Err(serde::de::Error::unknown_variant(
+            other,
+            &["user", "assistant", "tool_result"],
+        )),
+    }
+}
+
+impl Serialize for AgentState {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Written {
+            version: VERSION,
+            id: &self.id,
+            messages: self.messages.iter().collect(),
+            step: self.step,
+            metadata: &self.metadata,
+            reasoning: self.reasoning().collect(),
+            plan: self.plan(),
+            subagent_traces: self.subagent_traces().collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl AgentState {
+    /// Writes the state as an `AgentStateJSON` text (UAP §6.4, §12.1).
+    ///
+    /// It is a text and not a [`Value`], for a value would lose the spelling of numbers in tool
+    /// arguments. It fails only when a part of the state refuses to be written.
+    pub fn to_json(&self) -> Result<String, StateError> {
+        serde_json::to_string(self).map_err(StateError::Malformed)
+    }
+
+    /// Restores exactly the state that was written, its id and its messages' ids and instants
+    /// included; refuses any other version (UAP §6.5, §12.3).
+    pub fn from_json(json: &str) -> Result<Self, StateError> {
+        let Version { version } = serde_json::from_str(json).map_err(StateError::Malformed)?;
+        if version != VERSION {
+            return Err(StateError::Version {
+                found: version.into_owned(),
+            });
+        }
+        let read: Read<'_> = serde_json::from_str(json).map_err(StateError::Malformed)?;
+        let messages = read
+            .messages
+            .into_iter()
+            .map(message)
+            .collect::<Result<_, _>>()
+            .map_err(StateError::Malformed)?;
+        Ok(Self {
+            id: read.id,
+            messages,
+            step: read.step,
+            metadata: read.metadata,
+            reasoning: read.reasoning.into_iter().collect(),
+            plan: read.plan,
+            subagent_traces: read.subagent_traces.into_iter().collect(),
+        })
+    }
+}

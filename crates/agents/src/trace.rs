@@ -1,0 +1,57 @@
+//! What a sub-agent did, kept in its parent's state (UAP §8.8).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One run of a tool inside a sub-agent (UAP §8.8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolExecutionTrace {
+    /// The tool's name.
+    pub tool_name: String,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<upp::ToolCallId>,
+    /// The arguments the tool got.
+    pub arguments: Map<String, Value>,
+    /// What it gave: a string as it is, anything else as JSON.
+    pub result: String,
+    /// Whether it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// How long it ran, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<u64>,
+}
+
+/// One run of a sub-agent (UAP §8.8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentExecutionTrace {
+    /// The sub-agent instance.
+    pub subagent_id: String,
+    /// Its type or name.
+    pub subagent_type: String,
+    /// The call that spawned it.
+    pub parent_tool_call_id: upp::ToolCallId,
+    /// The task it was given.
+    pub prompt: String,
+    /// When it started, in milliseconds since the epoch.
+    pub start_time: i64,
+    /// When it ended, in milliseconds since the epoch.
+    pub end_time: i64,
+    /// Whether it succeeded.
+    pub success: bool,
+    /// Its answer, when it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// What went wrong, when it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Every tool it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_executions: Option<Vec<ToolExecutionTrace>>,
+    /// What it used, in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<upp::TokenUsage>,
+}
