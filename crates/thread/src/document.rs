@@ -153,7 +153,12 @@ impl Thread {
     pub fn push_turn(&mut self, turn: impl Into<Json>) -> Result<(), WrongShape> {
         let empty = || Json::Array(Vec::new());
         let turns = member(&mut self.root, "turns", empty).and_then(Json::as_array_mut);
-        turns.ok_or(WrongShape { member: "turns", expected: "array" })?.push(turn.into());
+        turns
+            .ok_or(WrongShape {
+                member: "turns",
+                expected: "array",
+            })?
+            .push(turn.into());
         Ok(())
     }
 
@@ -161,7 +166,12 @@ impl Thread {
     pub fn put_agent(&mut self, agent_id: &str, config: impl Into<Json>) -> Result<(), WrongShape> {
         let empty = || Json::Object(Object::new());
         let agents = member(&mut self.root, "agents", empty).and_then(Json::as_object_mut);
-        agents.ok_or(WrongShape { member: "agents", expected: "object" })?.insert(agent_id, config);
+        agents
+            .ok_or(WrongShape {
+                member: "agents",
+                expected: "object",
+            })?
+            .insert(agent_id, config);
         Ok(())
     }
 
@@ -185,7 +195,11 @@ impl std::str::FromStr for Thread {
 }
 
 /// A member to change, made if it is not there.
-fn member(object: &mut Object, key: &'static str, make: impl FnOnce() -> Json) -> Option<&mut Json> {
+fn member<'a>(
+    object: &'a mut Object,
+    key: &'static str,
+    make: impl FnOnce() -> Json,
+) -> Option<&'a mut Json> {
     if !object.contains_key(key) {
         object.insert(key, make());
     }
@@ -204,10 +218,17 @@ mod tests {
     #[test]
     fn a_new_thread_is_written_in_the_newest_version() {
         let mut thread = Thread::new("t", "2026-01-05T08:00:00Z");
-        thread.push_turn(Object::new().with("turn_type", "user")).unwrap();
-        thread.put_agent("a", Object::new().with("agent_name", "Ada")).unwrap();
+        thread
+            .push_turn(Object::new().with("turn_type", "user"))
+            .unwrap();
+        thread
+            .put_agent("a", Object::new().with("agent_name", "Ada"))
+            .unwrap();
         assert_eq!(thread.version(), Version::V0_0_4);
-        assert_eq!(thread.agent("a").and_then(|agent| agent.agent_name()), Some("Ada"));
+        assert_eq!(
+            thread.agent("a").and_then(AgentConfig::agent_name),
+            Some("Ada")
+        );
         assert!(matches!(thread.turns().next(), Some(Turn::User(_))));
     }
 
@@ -224,7 +245,10 @@ mod tests {
         let mut thread = Thread::decode(text).unwrap();
         thread.set_updated_at("b");
         assert_eq!(thread.encode(), text.replace("\"a\"", "\"b\""));
-        let refused = WrongShape { member: "turns", expected: "array" };
+        let refused = WrongShape {
+            member: "turns",
+            expected: "array",
+        };
         assert_eq!(thread.push_turn(Object::new()), Err(refused));
     }
 }

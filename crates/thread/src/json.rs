@@ -3,6 +3,7 @@
 //! What is not kept is what carries no meaning: white space between tokens and the way a string
 //! was escaped. A compact text with the usual escapes comes back byte for byte.
 
+mod error;
 mod number;
 mod object;
 mod parse;
@@ -11,9 +12,10 @@ mod write;
 
 pub(crate) use write::write_object;
 
+pub use error::{DecodeError, Fault};
 pub use number::Number;
-pub use object::Object;
-pub use parse::{DecodeError, Fault, Limits};
+pub use object::{Iter as ObjectIter, Object};
+pub use parse::Limits;
 pub use serde_value::UnrepresentableNumber;
 
 /// A JSON value.
@@ -95,13 +97,21 @@ impl Json {
     /// The boolean, if this is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
-        if let Self::Bool(bool) = self { Some(*bool) } else { None }
+        if let Self::Bool(bool) = self {
+            Some(*bool)
+        } else {
+            None
+        }
     }
 
     /// The number, if this is one.
     #[must_use]
     pub fn as_number(&self) -> Option<&Number> {
-        if let Self::Number(number) = self { Some(number) } else { None }
+        if let Self::Number(number) = self {
+            Some(number)
+        } else {
+            None
+        }
     }
 
     /// The number as a signed integer, if it is one and fits.
@@ -125,43 +135,71 @@ impl Json {
     /// The string, if this is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
-        if let Self::String(string) = self { Some(string) } else { None }
+        if let Self::String(string) = self {
+            Some(string)
+        } else {
+            None
+        }
     }
 
     /// The elements, if this is an array.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Json]> {
-        if let Self::Array(items) = self { Some(items) } else { None }
+        if let Self::Array(items) = self {
+            Some(items)
+        } else {
+            None
+        }
     }
 
     /// The elements to change, if this is an array.
     #[must_use]
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Json>> {
-        if let Self::Array(items) = self { Some(items) } else { None }
+        if let Self::Array(items) = self {
+            Some(items)
+        } else {
+            None
+        }
     }
 
     /// The object, if this is one.
     #[must_use]
     pub fn as_object(&self) -> Option<&Object> {
-        if let Self::Object(object) = self { Some(object) } else { None }
+        if let Self::Object(object) = self {
+            Some(object)
+        } else {
+            None
+        }
     }
 
     /// The object to change, if this is one.
     #[must_use]
     pub fn as_object_mut(&mut self) -> Option<&mut Object> {
-        if let Self::Object(object) = self { Some(object) } else { None }
+        if let Self::Object(object) = self {
+            Some(object)
+        } else {
+            None
+        }
     }
 
     /// The object, if this is one, taken out.
     #[must_use]
     pub fn into_object(self) -> Option<Object> {
-        if let Self::Object(object) = self { Some(object) } else { None }
+        if let Self::Object(object) = self {
+            Some(object)
+        } else {
+            None
+        }
     }
 
     /// The elements, if this is an array, taken out.
     #[must_use]
     pub fn into_array(self) -> Option<Vec<Json>> {
-        if let Self::Array(items) = self { Some(items) } else { None }
+        if let Self::Array(items) = self {
+            Some(items)
+        } else {
+            None
+        }
     }
 
     /// The member `key`, if this is an object that has it.
@@ -192,7 +230,11 @@ impl Json {
 fn array_index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|byte| byte.is_ascii_digit());
     let padded = token.len() > 1 && token.starts_with('0');
-    if digits && !padded { token.parse().ok() } else { None }
+    if digits && !padded {
+        token.parse().ok()
+    } else {
+        None
+    }
 }
 
 impl std::fmt::Display for Json {
@@ -236,6 +278,12 @@ impl From<i64> for Json {
 impl From<u64> for Json {
     fn from(integer: u64) -> Self {
         Self::Number(integer.into())
+    }
+}
+
+impl From<i32> for Json {
+    fn from(integer: i32) -> Self {
+        Self::Number(i64::from(integer).into())
     }
 }
 

@@ -26,10 +26,16 @@ pub mod json;
 
 pub mod document;
 
+pub mod validate;
 
+pub mod canonical;
 
+pub mod cycles;
 
 mod path;
 
+pub use crate::canonical::{CanonicalOptions, canonical, hash};
+pub use crate::cycles::{complete_cycles, pending_tool_calls};
 pub use crate::document::{Thread, Version};
 pub use crate::json::{DecodeError, Json, Limits, Number, Object};
+pub use crate::validate::{Profile, Rules, Severity, Violation, validate};

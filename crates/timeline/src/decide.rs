@@ -215,7 +215,7 @@ impl State {
             }
             Trigger::Waiting => {
                 let waiting = self.waiting.front().ok_or(Rejected::NothingWaits)?;
-                (waiting.item_id.clone(), Some(waiting.run.clone()))
+                (waiting.item.id.clone(), Some(waiting.run.clone()))
             }
         };
         let mut from = thread.status;

@@ -2,7 +2,7 @@
 
 use crate::entity::{Context, Execution, Item, Step, Thread};
 use crate::event::{Event, chunk_type};
-use crate::ids::{ItemId, StepId};
+use crate::ids::StepId;
 use crate::payload::Payload;
 use crate::status::ExecutionStatus;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The item.
-    pub item_id: ItemId,
+    pub item: Item,
     /// How it is to be answered.
     pub run: Payload,
 }
@@ -34,6 +34,8 @@ pub struct ActiveStep {
 pub struct Active {
     /// The execution.
     pub execution: Execution,
+    /// The item it answers.
+    pub trigger: Option<Item>,
     /// The item it writes.
     pub reaction: Option<Item>,
     /// The step that runs, if one does.
@@ -51,9 +53,34 @@ pub struct State {
     pub(crate) context: Option<Context>,
     pub(crate) active: Option<Active>,
     pub(crate) waiting: VecDeque<Waiting>,
+    // The last item kept: the trigger, if an execution begins next.
+    pub(crate) last_item: Option<Item>,
 }
 
 impl State {
+    /// The state of a thread whose tables are at hand: its rows, the items that wait, and, if an
+    /// execution runs, its trigger. The caller then applies the log from that execution's first
+    /// event on; what waited before it is in `waiting`, what came after is in the log.
+    #[must_use]
+    pub fn restored(
+        thread: Thread,
+        context: Context,
+        waiting: Vec<Item>,
+        trigger: Option<Item>,
+    ) -> Self {
+        let waiting = waiting
+            .into_iter()
+            .filter_map(|item| item.run.clone().map(|run| Waiting { item, run }))
+            .collect();
+        Self {
+            thread: Some(thread),
+            context: Some(context),
+            active: None,
+            waiting,
+            last_item: trigger,
+        }
+    }
+
     /// The thread, once it is made.
     pub fn thread(&self) -> Option<&Thread> {
         self.thread.as_ref()
@@ -101,16 +128,7 @@ impl State {
                     reaction.status = *to;
                 }
             }
-            Event::ExecutionCreated { execution } => {
-                self.waiting
-                    .retain(|waiting| waiting.item_id != execution.trigger_item_id);
-                self.active = Some(Active {
-                    execution: execution.clone(),
-                    reaction: None,
-                    step: None,
-                    n_steps: 0,
-                });
-            }
+            Event::ExecutionCreated { execution } => self.apply_execution(execution),
             Event::ExecutionStatusChanged { to, .. } => {
                 if *to != ExecutionStatus::Executing {
                     self.active = None;
@@ -155,6 +173,25 @@ impl State {
         }
     }
 
+    fn apply_execution(&mut self, execution: &Execution) {
+        let id = &execution.trigger_item_id;
+        let waited = self
+            .waiting
+            .iter()
+            .position(|waiting| waiting.item.id == *id);
+        let trigger = waited
+            .and_then(|place| self.waiting.remove(place))
+            .map(|waiting| waiting.item)
+            .or_else(|| self.last_item.take().filter(|item| item.id == *id));
+        self.active = Some(Active {
+            execution: execution.clone(),
+            trigger,
+            reaction: None,
+            step: None,
+            n_steps: 0,
+        });
+    }
+
     fn apply_item(&mut self, item: &Item) {
         if let Some(active) = &mut self.active
             && active.execution.reaction_item_id == item.id
@@ -162,9 +199,11 @@ impl State {
             active.reaction = Some(item.clone());
         } else if let Some(run) = &item.run {
             self.waiting.push_back(Waiting {
-                item_id: item.id.clone(),
+                item: item.clone(),
                 run: run.clone(),
             });
+        } else {
+            self.last_item = Some(item.clone());
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Part, Version, items};
 use crate::json::{Json, Object};
 
-/// A message of an agent's turn (2.0.0 "ThreadMessage", "SystemMessage").
+/// A message of an agent's turn (2.0.0 "`ThreadMessage`", "`SystemMessage`").
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
     /// To the model.
@@ -20,7 +20,9 @@ impl<'a> Message<'a> {
     /// Looks at the tag of a message.
     #[must_use]
     pub fn new(json: &'a Json) -> Self {
-        let tagged = json.as_object().map(|object| (object, object.get_str("message_type")));
+        let tagged = json
+            .as_object()
+            .map(|object| (object, object.get_str("message_type")));
         match tagged {
             Some((object, Some("request"))) => Self::Request(Request(object)),
             Some((object, Some("response"))) => Self::Response(Response(object)),
@@ -30,7 +32,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A message to the model (2.0.0 "ThreadMessage").
+/// A message to the model (2.0.0 "`ThreadMessage`").
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a>(&'a Object);
 
@@ -59,7 +61,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A message from the model (2.0.0 "ThreadMessage").
+/// A message from the model (2.0.0 "`ThreadMessage`").
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a>(&'a Object);
 
@@ -118,7 +120,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// An event that no model saw (2.0.0 "SystemMessage").
+/// An event that no model saw (2.0.0 "`SystemMessage`").
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a>(&'a Object);
 
@@ -155,7 +157,9 @@ impl<'a> System<'a> {
 
     /// The agents it concerns.
     pub fn target_agents(self) -> impl Iterator<Item = &'a str> {
-        items(self.0, "target_agents").iter().filter_map(Json::as_str)
+        items(self.0, "target_agents")
+            .iter()
+            .filter_map(Json::as_str)
     }
 }
 
@@ -175,14 +179,22 @@ impl Tier {
     /// names had no prefix and telemetry began with `meta:`.
     #[must_use]
     pub fn of(event_type: &str, version: &Version) -> Self {
-        let canonical = ["agent.handoff", "thread.spawn", "thread.merge", "thread.end", "error"];
+        let canonical = [
+            "agent.handoff",
+            "thread.spawn",
+            "thread.merge",
+            "thread.end",
+            "error",
+        ];
         let (is_canonical, is_system) = match version {
-            Version::V1_0_0 | Version::V2_0_0 | Version::V0_0_3 => {
-                (canonical.contains(&event_type), event_type.starts_with("meta:"))
-            }
-            Version::V0_0_4 | Version::Other(_) => {
-                (event_type.starts_with("data-tp-"), event_type.starts_with("data-sys-"))
-            }
+            Version::V1_0_0 | Version::V2_0_0 | Version::V0_0_3 => (
+                canonical.contains(&event_type),
+                event_type.starts_with("meta:"),
+            ),
+            Version::V0_0_4 | Version::Other(_) => (
+                event_type.starts_with("data-tp-"),
+                event_type.starts_with("data-sys-"),
+            ),
         };
         match (is_canonical, is_system) {
             (true, _) => Self::Canonical,

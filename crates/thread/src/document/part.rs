@@ -88,7 +88,8 @@ impl<'a> Part<'a> {
     /// What the part is.
     #[must_use]
     pub fn kind(self) -> PartKind<'a> {
-        self.text("part_kind").map_or(PartKind::Missing, PartKind::from)
+        self.text("part_kind")
+            .map_or(PartKind::Missing, PartKind::from)
     }
 
     /// The content, of whatever type.

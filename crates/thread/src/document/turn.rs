@@ -18,7 +18,9 @@ impl<'a> Turn<'a> {
     /// Looks at the tag of a turn.
     #[must_use]
     pub fn new(json: &'a Json) -> Self {
-        let tagged = json.as_object().map(|object| (object, object.get_str("turn_type")));
+        let tagged = json
+            .as_object()
+            .map(|object| (object, object.get_str("turn_type")));
         match tagged {
             Some((object, Some("user"))) => Self::User(UserTurn(object)),
             Some((object, Some("agent"))) => Self::Agent(AgentTurn(object)),
@@ -56,7 +58,7 @@ impl<'a> UserTurn<'a> {
     }
 }
 
-/// One run of an agent (2.0.0 "Turns", 0.0.4 "Updated AgentTurn").
+/// One run of an agent (2.0.0 "Turns", 0.0.4 "Updated `AgentTurn`").
 #[derive(Clone, Copy, Debug)]
 pub struct AgentTurn<'a>(&'a Object);
 
@@ -113,7 +115,7 @@ impl<'a> AgentTurn<'a> {
     }
 }
 
-/// How a run ended (0.0.4 "Updated AgentTurn").
+/// How a run ended (0.0.4 "Updated `AgentTurn`").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionStatus {
     /// By itself.
@@ -133,7 +135,7 @@ impl CompletionStatus {
     }
 }
 
-/// That a run was interrupted: a fact, no instruction (0.0.4 "Updated AgentTurn").
+/// That a run was interrupted: a fact, no instruction (0.0.4 "Updated `AgentTurn`").
 #[derive(Clone, Copy, Debug)]
 pub struct Interruption<'a>(&'a Object);
 
@@ -178,7 +180,13 @@ mod tests {
         let Turn::Agent(turn) = Turn::new(&json) else {
             panic!("no agent turn")
         };
-        assert_eq!(turn.completion_status(), Some(CompletionStatus::Interrupted));
-        assert_eq!(turn.interruption().and_then(Interruption::reason), Some("timeout"));
+        assert_eq!(
+            turn.completion_status(),
+            Some(CompletionStatus::Interrupted)
+        );
+        assert_eq!(
+            turn.interruption().and_then(Interruption::reason),
+            Some("timeout")
+        );
     }
 }

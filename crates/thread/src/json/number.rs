@@ -46,7 +46,10 @@ impl Number {
     /// The nearest double, if it is finite.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
-        self.0.parse::<f64>().ok().filter(|double| double.is_finite())
+        self.0
+            .parse::<f64>()
+            .ok()
+            .filter(|double| double.is_finite())
     }
 
     /// Whether the number is spelled as an integer, without fraction or exponent.
@@ -61,7 +64,9 @@ impl Number {
     pub fn is_i_json(&self) -> bool {
         const LARGEST: u64 = (1 << 53) - 1;
         if self.is_integer() {
-            return self.as_i64().is_some_and(|integer| integer.unsigned_abs() <= LARGEST);
+            return self
+                .as_i64()
+                .is_some_and(|integer| integer.unsigned_abs() <= LARGEST);
         }
         self.as_f64().is_some() && self.significant_digits() <= 17
     }
@@ -108,18 +113,26 @@ fn is_number(text: &[u8]) -> bool {
             Some((_, rest)) => rest,
         },
     };
-    let exponent = match rest.strip_prefix(b"e").or_else(|| rest.strip_prefix(b"E")) {
-        None => return rest.is_empty(),
-        Some(exponent) => exponent,
+    let Some(exponent) = rest.strip_prefix(b"e").or_else(|| rest.strip_prefix(b"E")) else {
+        return rest.is_empty();
     };
-    let unsigned = exponent.strip_prefix(b"+").or_else(|| exponent.strip_prefix(b"-"));
+    let unsigned = exponent
+        .strip_prefix(b"+")
+        .or_else(|| exponent.strip_prefix(b"-"));
     digits(unsigned.unwrap_or(exponent)).is_some_and(|(_, rest)| rest.is_empty())
 }
 
 /// Splits one or more leading digits off.
 fn digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    if end == 0 { None } else { text.split_at_checked(end) }
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(text.len());
+    if end == 0 {
+        None
+    } else {
+        text.split_at_checked(end)
+    }
 }
 
 #[cfg(test)]
@@ -128,10 +141,23 @@ mod tests {
 
     #[test]
     fn only_the_grammar_of_json_numbers_is_taken() {
-        for good in ["0", "-0", "1.0", "1e2", "1E+2", "-0.5e-3", "12345678901234567890123"] {
-            assert_eq!(Number::parse(good).map(|n| n.to_string()), Some(good.to_owned()));
+        for good in [
+            "0",
+            "-0",
+            "1.0",
+            "1e2",
+            "1E+2",
+            "-0.5e-3",
+            "12345678901234567890123",
+        ] {
+            assert_eq!(
+                Number::parse(good).map(|n| n.to_string()),
+                Some(good.to_owned())
+            );
         }
-        for bad in ["", "-", "01", "1.", ".5", "1e", "+1", "NaN", "Infinity", "1 ", "0x1"] {
+        for bad in [
+            "", "-", "01", "1.", ".5", "1e", "+1", "NaN", "Infinity", "1 ", "0x1",
+        ] {
             assert_eq!(Number::parse(bad), None, "{bad}");
         }
     }

@@ -12,6 +12,10 @@ pub struct Object {
     members: Vec<(Box<str>, Json)>,
     /// Where each key is; only for objects larger than [`SEARCHED`], so that reading a large one
     /// stays below quadratic.
+    #[expect(
+        clippy::box_collection,
+        reason = "few objects are large and every value pays for the width"
+    )]
     index: Option<Box<BTreeMap<Box<str>, usize>>>,
 }
 

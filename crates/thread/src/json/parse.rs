@@ -1,6 +1,6 @@
 //! The parser: jiter's tokens put together without recursion, within limits.
 
-use super::{Json, Number, Object};
+use super::{DecodeError, Fault, Json, Number, Object};
 use crate::path::{Step, pointer};
 use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 
@@ -29,100 +29,6 @@ impl Default for Limits {
             max_depth: 128,
             max_bytes: 256 << 20,
             max_nodes: 16 << 20,
-        }
-    }
-}
-
-/// Why a text was not decoded, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{fault} at line {line}, column {column} (in \"{pointer}\"), expected {}", fault.expected())]
-pub struct DecodeError {
-    /// What is wrong.
-    pub fault: Fault,
-    /// The JSON Pointer of the value being read.
-    pub pointer: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in bytes, from 1.
-    pub column: usize,
-}
-
-/// What is wrong with a text that was not decoded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The text is longer than the limit.
-    #[error("the text has {bytes} bytes")]
-    TooLarge {
-        /// How long it is.
-        bytes: usize,
-        /// How long it may be.
-        limit: usize,
-    },
-    /// The text nests deeper than the limit.
-    #[error("nesting is deeper than {limit} levels")]
-    TooDeep {
-        /// How deep it may be.
-        limit: usize,
-    },
-    /// The text holds more values than the limit.
-    #[error("there are more than {limit} values")]
-    TooManyNodes {
-        /// How many there may be.
-        limit: usize,
-    },
-    /// An object has the same key twice.
-    #[error("the key {key:?} is repeated")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-    },
-    /// A string escapes half of a surrogate pair, or none at all.
-    #[error("a string holds a lone surrogate")]
-    LoneSurrogate,
-    /// `NaN`, `Infinity` or `-Infinity`, which JSON has not.
-    #[error("a number is not finite")]
-    NotFinite,
-    /// An integer of thousands of digits.
-    #[error("a number has too many digits")]
-    NumberTooLong,
-    /// Something follows the value.
-    #[error("there is data after the value")]
-    TrailingData,
-    /// The text ends inside the value.
-    #[error("the text ends early")]
-    Truncated,
-    /// The text is not JSON in another way.
-    #[error("{what}")]
-    Syntax {
-        /// What was found.
-        what: &'static str,
-        /// What the grammar wants there.
-        expected: &'static str,
-    },
-    /// The text is JSON but no object, so no document.
-    #[error("the document is of type {found}")]
-    NotAnObject {
-        /// The name of its type.
-        found: &'static str,
-    },
-}
-
-impl Fault {
-    /// What was expected in its place.
-    #[must_use]
-    pub fn expected(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "a smaller text",
-            Self::TooDeep { .. } => "flatter data",
-            Self::TooManyNodes { .. } => "fewer values",
-            Self::DuplicateKey { .. } => "each key once",
-            Self::LoneSurrogate => "a whole surrogate pair or none",
-            Self::NotFinite => "a finite number",
-            Self::NumberTooLong => "fewer digits",
-            Self::TrailingData => "the end of the text",
-            Self::Truncated => "the rest of the value",
-            Self::Syntax { expected, .. } => expected,
-            Self::NotAnObject { .. } => "an object",
         }
     }
 }
@@ -265,7 +171,12 @@ impl Parser<'_> {
             Peek::True | Peek::False => self.jiter.known_bool(peek).map(Json::Bool),
             Peek::String => self.jiter.known_str().map(Json::from),
             Peek::NaN | Peek::Infinity => return Err(self.fail_here(Fault::NotFinite)),
-            Peek::Minus if self.text.get(start..).is_some_and(|rest| rest.starts_with("-I")) => {
+            Peek::Minus
+                if self
+                    .text
+                    .get(start..)
+                    .is_some_and(|rest| rest.starts_with("-I")) =>
+            {
                 return Err(self.fail_here(Fault::NotFinite));
             }
             _ => match self.jiter.known_number_bytes(peek).map(<[u8]>::len) {
@@ -407,7 +318,13 @@ mod tests {
 
     #[test]
     fn lone_surrogates_are_refused() {
-        for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800x""#, r#""\ud800\n""#, r#""\ud800\u0041""#] {
+        for text in [
+            r#""\ud800""#,
+            r#""\udc00""#,
+            r#""\ud800x""#,
+            r#""\ud800\n""#,
+            r#""\ud800\u0041""#,
+        ] {
             assert_eq!(fault_of(text), Fault::LoneSurrogate, "{text}");
         }
     }
@@ -420,7 +337,19 @@ mod tests {
         assert_eq!(fault_of("1 2"), Fault::TrailingData);
         assert_eq!(fault_of("[1,"), Fault::Truncated);
         assert_eq!(fault_of(""), Fault::Truncated);
-        for text in ["[1,]", "{\"a\" 1}", "{a:1}", "01", "+1", "tru", "nulL", "\"\\x\"", "\"\u{1}\"", "[}", "\u{feff}1"] {
+        for text in [
+            "[1,]",
+            "{\"a\" 1}",
+            "{a:1}",
+            "01",
+            "+1",
+            "tru",
+            "nulL",
+            "\"\\x\"",
+            "\"\u{1}\"",
+            "[}",
+            "\u{feff}1",
+        ] {
             assert!(Json::parse(text).is_err(), "{text}");
         }
     }
@@ -436,7 +365,13 @@ mod tests {
         assert!(fault("[[1,2]]").is_ok());
         assert_eq!(fault("[[[]]]"), Err(Fault::TooDeep { limit: 2 }));
         assert_eq!(fault("[1,2,3,4]"), Err(Fault::TooManyNodes { limit: 4 }));
-        assert_eq!(fault("\"0123456789a\""), Err(Fault::TooLarge { bytes: 13, limit: 12 }));
+        assert_eq!(
+            fault("\"0123456789a\""),
+            Err(Fault::TooLarge {
+                bytes: 13,
+                limit: 12
+            })
+        );
     }
 
     #[test]

@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_value_view_agrees_with_serde_json() {
-        let text = r#"{"b":[1,-2,1.5,[],{}],"a":{"x":null,"y":[true,"s"]},"big":18446744073709551615}"#;
+        let text =
+            r#"{"b":[1,-2,1.5,[],{}],"a":{"x":null,"y":[true,"s"]},"big":18446744073709551615}"#;
         let json = Json::parse(text).unwrap();
         let value: Value = serde_json::from_str(text).unwrap();
         assert_eq!(json.to_value().unwrap(), value);

@@ -39,36 +39,36 @@ fn resume<'a>(
         }
         match open.last_mut() {
             None => return Ok(()),
-            Some(Open::Array(items)) => match items.next() {
-                Some(item) => {
+            Some(Open::Array(items)) => {
+                if let Some(item) = items.next() {
                     separate(first, out)?;
                     next = Some(item);
+                    continue;
                 }
-                None => {
-                    out.write_char(']')?;
-                    open.pop();
-                    first = false;
-                }
-            },
-            Some(Open::Object(members)) => match members.next() {
-                Some((key, value)) => {
+                out.write_char(']')?;
+            }
+            Some(Open::Object(members)) => {
+                if let Some((key, value)) = members.next() {
                     separate(first, out)?;
                     write_string(key, out)?;
                     out.write_char(':')?;
                     next = Some(value);
+                    continue;
                 }
-                None => {
-                    out.write_char('}')?;
-                    open.pop();
-                    first = false;
-                }
-            },
+                out.write_char('}')?;
+            }
         }
+        open.pop();
+        first = false;
     }
 }
 
 /// Writes a scalar whole, or the start of a container; says whether a container was opened.
-fn begin<'a>(value: &'a Json, open: &mut Vec<Open<'a>>, out: &mut impl Write) -> Result<bool, fmt::Error> {
+fn begin<'a>(
+    value: &'a Json,
+    open: &mut Vec<Open<'a>>,
+    out: &mut impl Write,
+) -> Result<bool, fmt::Error> {
     match value {
         Json::Null => out.write_str("null")?,
         Json::Bool(true) => out.write_str("true")?,
@@ -131,7 +131,13 @@ mod tests {
 
     #[test]
     fn empty_and_nested_containers_are_written_compactly() {
-        for text in ["[]", "{}", "[[],{}]", r#"{"a":[1,{"b":null},[true]],"c":{}}"#, "\"\""] {
+        for text in [
+            "[]",
+            "{}",
+            "[[],{}]",
+            r#"{"a":[1,{"b":null},[true]],"c":{}}"#,
+            "\"\"",
+        ] {
             assert_eq!(Json::parse(text).unwrap().to_string(), text);
         }
     }

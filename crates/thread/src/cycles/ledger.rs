@@ -1,0 +1,226 @@
+//! Which answer belongs to which call, turn by turn.
+
+use super::{PendingCall, is_call};
+use crate::document::{AgentTurn, CompletionStatus, Message, Part, Thread, Turn};
+use std::collections::BTreeMap;
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It waits for one, legally.
+    Pending,
+    /// The agent answered again without one.
+    Overtaken,
+    /// The turn was interrupted.
+    Interrupted,
+    /// Another agent's turn came after, so that no one will answer it.
+    NotLast,
+}
+
+/// What does not fit between calls and answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Finding<'a> {
+    /// A call without an answer.
+    Unanswered {
+        /// The call.
+        call: PendingCall<'a>,
+        /// Why it has none.
+        reason: Reason,
+    },
+    /// An answer to no open call.
+    Orphan { place: Place, id: &'a str },
+    /// An id that is called or answered twice in one cycle.
+    Repeated { place: Place, id: &'a str },
+    /// An answer that names another tool than its call.
+    Renamed { place: Place, name: &'a str },
+}
+
+/// Where a part is; `message` is `None` in a user's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) turn: usize,
+    pub(crate) message: Option<usize>,
+    pub(crate) part: usize,
+}
+
+/// The calls of one response and which of them were answered.
+#[derive(Default)]
+struct Open<'a> {
+    calls: Vec<(PendingCall<'a>, bool)>,
+    /// The first call of each id.
+    by_id: BTreeMap<&'a str, usize>,
+}
+
+/// Reads a thread from front to back and notes what does not fit.
+#[derive(Default)]
+pub(crate) struct Ledger<'a> {
+    /// The calls that the last turn of an agent left open, in the order of those turns.
+    waiting: BTreeMap<Option<&'a str>, Open<'a>>,
+    findings: Vec<Finding<'a>>,
+}
+
+impl<'a> Ledger<'a> {
+    /// Matches every answer of the thread.
+    pub(crate) fn read(thread: &'a Thread) -> Vec<Finding<'a>> {
+        let mut ledger = Self::default();
+        let mut last = None;
+        for (place, turn) in thread.turns().enumerate() {
+            match turn {
+                Turn::User(user) => {
+                    for (part, view) in user.parts().enumerate() {
+                        let place = Place {
+                            turn: place,
+                            message: None,
+                            part,
+                        };
+                        ledger.answer_from_user(place, view);
+                    }
+                }
+                Turn::Agent(agent) => {
+                    ledger.agent_turn(place, agent);
+                    last = Some(place);
+                }
+                Turn::Unknown(_) => {}
+            }
+        }
+        for open in std::mem::take(&mut ledger.waiting).into_values() {
+            let is_last = open.calls.first().map(|(call, _)| call.turn) == last;
+            ledger.settle(
+                &open,
+                if is_last {
+                    Reason::Pending
+                } else {
+                    Reason::NotLast
+                },
+            );
+        }
+        ledger.findings
+    }
+
+    fn agent_turn(&mut self, turn: usize, agent: AgentTurn<'a>) {
+        let agent_id = agent.agent_id();
+        let interrupted = agent.completion_status() == Some(CompletionStatus::Interrupted);
+        let mut open = self.waiting.remove(&agent_id).unwrap_or_default();
+        let mut responded = false;
+        for (message, view) in agent.messages().enumerate() {
+            match view {
+                Message::Response(response) => {
+                    self.settle(&std::mem::take(&mut open), Reason::Overtaken);
+                    responded = true;
+                    for (part, view) in response.parts().enumerate() {
+                        if is_call(view) {
+                            let call = PendingCall {
+                                turn,
+                                message,
+                                part,
+                                agent_id,
+                                call: view,
+                            };
+                            self.call(&mut open, call);
+                        }
+                    }
+                }
+                Message::Request(request) => {
+                    for (part, view) in request.parts().enumerate() {
+                        let place = Place {
+                            turn,
+                            message: Some(message),
+                            part,
+                        };
+                        if !self.answer(&mut open, place, view) {
+                            self.orphan(place, view);
+                        }
+                    }
+                }
+                Message::System(_) | Message::Unknown(_) => {}
+            }
+        }
+        if responded && interrupted {
+            self.settle(&open, Reason::Interrupted);
+        } else if open.calls.iter().any(|(_, answered)| !answered) {
+            self.waiting.insert(agent_id, open);
+        }
+    }
+
+    fn call(&mut self, open: &mut Open<'a>, call: PendingCall<'a>) {
+        let place = open.calls.len();
+        open.calls.push((call, false));
+        let Some(id) = call.call.tool_call_id() else {
+            return;
+        };
+        if open.by_id.contains_key(id) {
+            let place = Place {
+                turn: call.turn,
+                message: Some(call.message),
+                part: call.part,
+            };
+            self.findings.push(Finding::Repeated { place, id });
+        } else {
+            open.by_id.insert(id, place);
+        }
+    }
+
+    /// Marks the call that a part answers; says whether the part is settled.
+    fn answer(&mut self, open: &mut Open<'a>, place: Place, part: Part<'a>) -> bool {
+        let Some(id) = part.answers() else {
+            return true;
+        };
+        let first = open
+            .by_id
+            .get(id)
+            .and_then(|first| open.calls.get_mut(*first));
+        let Some((call, answered)) = first else {
+            return false;
+        };
+        if std::mem::replace(answered, true) {
+            self.findings.push(Finding::Repeated { place, id });
+        }
+        if let Some(name) = part
+            .tool_name()
+            .filter(|name| call.call.tool_name() != Some(name))
+        {
+            self.findings.push(Finding::Renamed { place, name });
+        }
+        true
+    }
+
+    /// A user's turn may carry the answers to the turn before it, latest agent first.
+    fn answer_from_user(&mut self, place: Place, part: Part<'a>) {
+        let mut waiting: Vec<_> = std::mem::take(&mut self.waiting).into_iter().collect();
+        waiting.sort_by_key(|(_, open)| {
+            std::cmp::Reverse(open.calls.first().map(|(call, _)| call.turn))
+        });
+        let settled = waiting
+            .iter_mut()
+            .any(|(_, open)| self.answer(open, place, part));
+        self.waiting.extend(waiting);
+        if !settled {
+            self.orphan(place, part);
+        }
+    }
+
+    /// A retry that names no tool asks for another output and answers nothing.
+    fn orphan(&mut self, place: Place, part: Part<'a>) {
+        if let (Some(id), Some(_)) = (part.answers(), part.tool_name()) {
+            self.findings.push(Finding::Orphan { place, id });
+        }
+    }
+
+    /// Notes the calls that were not answered; a repeated id is answered with its first call.
+    fn settle(&mut self, open: &Open<'a>, reason: Reason) {
+        let answered = |call: &PendingCall<'a>| {
+            let first = call.call.tool_call_id().and_then(|id| open.by_id.get(id));
+            first
+                .and_then(|first| open.calls.get(*first))
+                .is_some_and(|(_, answered)| *answered)
+        };
+        for (call, _) in &open.calls {
+            if !answered(call) {
+                self.findings.push(Finding::Unanswered {
+                    call: *call,
+                    reason,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a text was not decoded.
+
+/// Why a text was not decoded, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault} at line {line}, column {column} (in \"{pointer}\"), expected {}", fault.expected())]
+pub struct DecodeError {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The JSON Pointer of the value being read.
+    pub pointer: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in bytes, from 1.
+    pub column: usize,
+}
+
+/// What is wrong with a text that was not decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The text is longer than the limit.
+    #[error("the text has {bytes} bytes")]
+    TooLarge {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The text nests deeper than the limit.
+    #[error("nesting is deeper than {limit} levels")]
+    TooDeep {
+        /// How deep it may be.
+        limit: usize,
+    },
+    /// The text holds more values than the limit.
+    #[error("there are more than {limit} values")]
+    TooManyNodes {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// An object has the same key twice.
+    #[error("the key {key:?} is repeated")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// A string escapes half of a surrogate pair, or none at all.
+    #[error("a string holds a lone surrogate")]
+    LoneSurrogate,
+    /// `NaN`, `Infinity` or `-Infinity`, which JSON has not.
+    #[error("a number is not finite")]
+    NotFinite,
+    /// An integer of thousands of digits.
+    #[error("a number has too many digits")]
+    NumberTooLong,
+    /// Something follows the value.
+    #[error("there is data after the value")]
+    TrailingData,
+    /// The text ends inside the value.
+    #[error("the text ends early")]
+    Truncated,
+    /// The text is not JSON in another way.
+    #[error("{what}")]
+    Syntax {
+        /// What was found.
+        what: &'static str,
+        /// What the grammar wants there.
+        expected: &'static str,
+    },
+    /// The text is JSON but no object, so no document.
+    #[error("the document is of type {found}")]
+    NotAnObject {
+        /// The name of its type.
+        found: &'static str,
+    },
+}
+
+impl Fault {
+    /// What was expected in its place.
+    #[must_use]
+    pub fn expected(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "a smaller text",
+            Self::TooDeep { .. } => "flatter data",
+            Self::TooManyNodes { .. } => "fewer values",
+            Self::DuplicateKey { .. } => "each key once",
+            Self::LoneSurrogate => "a whole surrogate pair or none",
+            Self::NotFinite => "a finite number",
+            Self::NumberTooLong => "fewer digits",
+            Self::TrailingData => "the end of the text",
+            Self::Truncated => "the rest of the value",
+            Self::Syntax { expected, .. } => expected,
+            Self::NotAnObject { .. } => "an object",
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Calls and answers (rule 2) and complete cycles (0.0.4).
+
+use super::{Report, Rule};
+use crate::cycles::{Finding, Ledger, Place, Reason};
+use crate::document::{Thread, Version};
+use crate::path::Path;
+
+/// Checks that calls and answers fit together.
+pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
+    let unanswered = if report.version >= Version::V0_0_4 {
+        Rule::CompleteCycle
+    } else {
+        Rule::CallUnanswered
+    };
+    for finding in Ledger::read(thread) {
+        match finding {
+            Finding::Unanswered {
+                reason: Reason::Pending,
+                ..
+            } => {}
+            Finding::Unanswered { call, reason } => {
+                report.add_at(unanswered, call.pointer(), explain(reason));
+            }
+            Finding::Orphan { place, id } => {
+                let message = format!("no call {id:?} is open here");
+                report.add_at(Rule::ToolCallId, pointer(place, "tool_call_id"), message);
+            }
+            Finding::Repeated { place, id } => {
+                let message = format!("the id {id:?} comes twice in one cycle");
+                report.add_at(
+                    Rule::ToolCallIdRepeated,
+                    pointer(place, "tool_call_id"),
+                    message,
+                );
+            }
+            Finding::Renamed { place, name } => {
+                let message = format!("{name:?} is not the tool that was called");
+                report.add_at(Rule::ToolName, pointer(place, "tool_name"), message);
+            }
+        }
+    }
+}
+
+fn explain(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Pending => "the call waits for its answer",
+        Reason::Overtaken => "the call has no answer before the next response",
+        Reason::Interrupted => "the turn was interrupted before the call had an answer",
+        Reason::NotLast => "the call has no answer, and its turn is not the last of an agent",
+    }
+}
+
+fn pointer(place: Place, key: &str) -> String {
+    let turns = Path::ROOT.key("turns");
+    let turn = turns.index(place.turn);
+    match place.message {
+        None => turn.key("parts").index(place.part).key(key).to_pointer(),
+        Some(message) => {
+            let messages = turn.key("messages");
+            let parts = messages.index(message);
+            parts.key("parts").index(place.part).key(key).to_pointer()
+        }
+    }
+}

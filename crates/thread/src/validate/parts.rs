@@ -1,0 +1,182 @@
+//! Parts and what users write.
+
+use super::fields::{self, Field, Shape, expected, optional, required};
+use super::{Report, Rule, uri};
+use crate::document::{Part, PartKind, Version};
+use crate::json::{Json, Object};
+use crate::path::Path;
+
+const USER_PROMPT: &[Field] = &[required("content", Shape::TextOrArray)];
+
+const TEXT: &[Field] = &[
+    required("content", Shape::Text),
+    optional("id", Shape::Text),
+];
+
+const THINKING: &[Field] = &[
+    optional("content", Shape::Text),
+    optional("signature", Shape::Text),
+    optional("provider_name", Shape::Text),
+    optional("thinking_id", Shape::Text),
+];
+
+const TOOL_CALL: &[Field] = &[
+    required("tool_name", Shape::Text),
+    required("tool_call_id", Shape::Text),
+    expected("args", Shape::Any),
+];
+
+const TOOL_RETURN: &[Field] = &[
+    required("tool_name", Shape::Text),
+    required("tool_call_id", Shape::Text),
+    expected(
+        "status",
+        Shape::OneOf(&["success", "error", "validation_error"]),
+    ),
+];
+
+const RETRY_PROMPT: &[Field] = &[
+    required("content", Shape::TextOrArray),
+    optional("tool_name", Shape::Text),
+    optional("tool_call_id", Shape::Text),
+];
+
+const FILE: &[Field] = &[
+    required("content", Shape::Object),
+    optional("id", Shape::Text),
+];
+
+const BINARY: &[Field] = &[
+    required("data", Shape::Text),
+    required("media_type", Shape::Text),
+    expected("identifier", Shape::Text),
+];
+
+const URL: &[Field] = &[
+    required("url", Shape::Text),
+    expected("identifier", Shape::Text),
+    optional("media_type", Shape::Text),
+];
+
+const CONTENT_REF: &[Field] = &[
+    required("uri", Shape::Text),
+    optional("size_bytes", Shape::Count),
+    optional("hash", Shape::Text),
+    optional("media_type", Shape::Text),
+];
+
+/// Checks the parts of a message or of a user's turn.
+pub(super) fn check(report: &mut Report<'_>, path: Path<'_>, parts: &[Json]) {
+    for (place, json) in parts.iter().enumerate() {
+        let path = path.index(place);
+        if let Some(object) = fields::object(report, path, json) {
+            check_part(report, path, object, Part::new(json).kind());
+        }
+    }
+}
+
+fn check_part(report: &mut Report<'_>, path: Path<'_>, part: &Object, kind: PartKind<'_>) {
+    match kind {
+        PartKind::UserPrompt => {
+            fields::check(report, path, part, USER_PROMPT);
+            check_user_content(report, path.key("content"), part);
+        }
+        PartKind::Text => fields::check(report, path, part, TEXT),
+        PartKind::Thinking => {
+            fields::check(report, path, part, THINKING);
+            if part.get("provider_name").is_none_or(Json::is_null) {
+                report.add(
+                    Rule::ThinkingProviderName,
+                    path,
+                    "the thought names no provider",
+                );
+            }
+        }
+        PartKind::ToolCall => fields::check(report, path, part, TOOL_CALL),
+        PartKind::ToolReturn => check_tool_return(report, path, part),
+        PartKind::RetryPrompt => fields::check(report, path, part, RETRY_PROMPT),
+        PartKind::File => {
+            fields::check(report, path, part, FILE);
+            if let Some(content) = part.get("content").and_then(Json::as_object) {
+                fields::check(report, path.key("content"), content, BINARY);
+            }
+        }
+        PartKind::SystemPrompt => {
+            let message = "system prompts belong into the configuration of the agent";
+            report.add(Rule::SystemPrompt, path, message);
+        }
+        PartKind::Other(_) => {}
+        PartKind::Missing => {
+            fields::check(report, path, part, &[required("part_kind", Shape::Text)]);
+        }
+    }
+}
+
+fn check_user_content(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
+    let items = part
+        .get("content")
+        .and_then(Json::as_array)
+        .unwrap_or_default();
+    for (place, item) in items.iter().enumerate() {
+        let path = path.index(place);
+        match item {
+            Json::String(_) => {}
+            Json::Object(object) => check_media(report, path, object),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) => {
+                fields::wrong(report, path, item, "a string or an object");
+            }
+        }
+    }
+}
+
+fn check_media(report: &mut Report<'_>, path: Path<'_>, media: &Object) {
+    match media.get_str("kind") {
+        Some("image-url" | "audio-url" | "video-url" | "document-url") => {
+            fields::check(report, path, media, URL);
+        }
+        Some("binary") => fields::check(report, path, media, BINARY),
+        Some(_) => {}
+        None => fields::check(report, path, media, &[required("kind", Shape::Text)]),
+    }
+}
+
+fn check_tool_return(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
+    fields::check(report, path, part, TOOL_RETURN);
+    let elsewhere = part.get("content_ref").filter(|value| !value.is_null());
+    let stored = report.version >= Version::V0_0_3 && elsewhere.is_some();
+    if !stored {
+        fields::check(report, path, part, &[expected("content", Shape::Any)]);
+        return;
+    }
+    let path = path.key("content_ref");
+    let Some(reference) = elsewhere.and_then(|value| fields::object(report, path, value)) else {
+        return;
+    };
+    fields::check(report, path, reference, CONTENT_REF);
+    if let Some(text) = reference.get_str("uri") {
+        check_uri(report, path.key("uri"), text);
+    }
+    let hash = reference.get_str("hash").filter(|hash| !is_hash(hash));
+    if let Some(hash) = hash {
+        let message = format!("{hash:?} is not `sha256:` and 64 hexadecimal digits");
+        report.add(Rule::ContentRefHash, path.key("hash"), message);
+    }
+}
+
+fn check_uri(report: &mut Report<'_>, path: Path<'_>, text: &str) {
+    match uri::scheme(text) {
+        None => report.add(Rule::ContentRefUri, path, format!("{text:?} is no URI")),
+        Some(scheme) => {
+            let scheme = scheme.to_ascii_lowercase();
+            if !uri::SCHEMES.contains(&scheme.as_str()) && !report.rules.schemes.contains(&scheme) {
+                let message = format!("the scheme {scheme:?} is not recognised");
+                report.add(Rule::ContentRefScheme, path, message);
+            }
+        }
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}

@@ -1,0 +1,265 @@
+//! Turns and messages.
+
+use super::fields::{self, Field, Shape, expected, optional, required};
+use super::{Report, Rule, events, parts};
+use crate::document::{
+    AgentTurn, CompletionStatus, Message, Thread, Turn, UserTurn, Version, items,
+};
+use crate::json::{Json, Object};
+use crate::path::Path;
+use std::collections::BTreeSet;
+
+const USER_TURN: &[Field] = &[
+    required("submitted_at", Shape::Timestamp),
+    required("parts", Shape::Array),
+];
+
+const AGENT_TURN: &[Field] = &[
+    required("agent_id", Shape::Text),
+    required("started_at", Shape::Timestamp),
+    required("messages", Shape::Array),
+    optional("total_usage", Shape::Object),
+];
+
+const INTERRUPTION: &[Field] = &[
+    required("reason", Shape::Text),
+    required("interrupted_at", Shape::Timestamp),
+];
+
+const MESSAGE: &[Field] = &[
+    expected("timestamp", Shape::Timestamp),
+    required("parts", Shape::Array),
+    expected("agent_id", Shape::Text),
+    optional("model_name", Shape::Text),
+    optional("provider_name", Shape::Text),
+    optional("provider_response_id", Shape::Text),
+    optional("usage", Shape::Object),
+    optional(
+        "finish_reason",
+        Shape::OneOf(&["stop", "length", "content_filter", "tool_call", "error"]),
+    ),
+];
+
+const USAGE: &[Field] = &[
+    optional("input_tokens", Shape::Count),
+    optional("output_tokens", Shape::Count),
+    optional("thinking_tokens", Shape::Count),
+    optional("total_tokens", Shape::Count),
+];
+
+/// What a namespace of a metadata key ends with (0.0.3).
+const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
+
+/// The keys of the registry.
+pub(super) type Registry<'a> = BTreeSet<&'a str>;
+
+/// Checks every turn on its own.
+pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
+    let agents = thread.root().get("agents").and_then(Json::as_object);
+    let registry: Registry<'_> = agents.into_iter().flat_map(Object::keys).collect();
+    let path = Path::ROOT.key("turns");
+    for (place, turn) in thread.turns().enumerate() {
+        let path = path.index(place);
+        match turn {
+            Turn::User(turn) => check_user(report, path, turn),
+            Turn::Agent(turn) => check_agent(report, path, turn, &registry),
+            Turn::Unknown(json) => unknown(report, path, json, "turn_type"),
+        }
+    }
+}
+
+fn check_user(report: &mut Report<'_>, path: Path<'_>, turn: UserTurn<'_>) {
+    fields::check(report, path, turn.object(), USER_TURN);
+    parts::check(report, path.key("parts"), items(turn.object(), "parts"));
+    if report.version < Version::V0_0_3 {
+        return;
+    }
+    let metadata = [optional("client_metadata", Shape::Object)];
+    fields::check(report, path, turn.object(), &metadata);
+    let path = path.key("client_metadata");
+    for (key, _) in turn.client_metadata().into_iter().flatten() {
+        if !key.contains(SEPARATORS) {
+            let message = format!("the key {key:?} has no namespace");
+            report.add(Rule::ClientMetadataKey, path.key(key), message);
+        }
+    }
+}
+
+fn check_agent(
+    report: &mut Report<'_>,
+    path: Path<'_>,
+    turn: AgentTurn<'_>,
+    registry: &Registry<'_>,
+) {
+    fields::check(report, path, turn.object(), AGENT_TURN);
+    check_registered(
+        report,
+        Rule::AgentId,
+        path.key("agent_id"),
+        turn.agent_id(),
+        registry,
+    );
+    if report.version < Version::V0_0_4 {
+        fields::check(
+            report,
+            path,
+            turn.object(),
+            &[expected("completed_at", Shape::Timestamp)],
+        );
+    } else {
+        check_completion(report, path, turn);
+    }
+    check_usage(report, path.key("total_usage"), turn.total_usage());
+    let path = path.key("messages");
+    for (place, message) in turn.messages().enumerate() {
+        let path = path.index(place);
+        match message {
+            Message::Request(request) => check_message(report, path, request.object(), registry),
+            Message::Response(response) => {
+                check_message(report, path, response.object(), registry);
+                check_empty(report, path, response.object(), turn);
+            }
+            Message::System(system) => events::check(report, path, system, registry),
+            Message::Unknown(json) => unknown(report, path, json, "message_type"),
+        }
+    }
+}
+
+/// The invariants of 0.0.4 on how a turn ended.
+fn check_completion(report: &mut Report<'_>, path: Path<'_>, turn: AgentTurn<'_>) {
+    let object = turn.object();
+    fields::check(
+        report,
+        path,
+        object,
+        &[optional("completed_at", Shape::Timestamp)],
+    );
+    let present = |key: &str| object.get(key).is_some_and(|value| !value.is_null());
+    let Some(status) = turn.completion_status() else {
+        let message = "`completion_status` is neither `complete` nor `interrupted`";
+        report.add(
+            Rule::CompletionStatus,
+            path.key("completion_status"),
+            message,
+        );
+        return;
+    };
+    let interruption = path.key("interruption");
+    match (status, present("interruption")) {
+        (CompletionStatus::Complete, true) => {
+            report.add(
+                Rule::Interruption,
+                interruption,
+                "a complete turn was not interrupted",
+            );
+        }
+        (CompletionStatus::Interrupted, false) => {
+            report.add(
+                Rule::Interruption,
+                path,
+                "an interrupted turn says why and when",
+            );
+        }
+        (CompletionStatus::Complete, false) => {}
+        (CompletionStatus::Interrupted, true) => {
+            if let Some(value) = object.get("interruption")
+                && let Some(value) = fields::object(report, interruption, value)
+            {
+                fields::check(report, interruption, value, INTERRUPTION);
+            }
+        }
+    }
+    if status == CompletionStatus::Interrupted {
+        if present("completed_at") {
+            report.add(
+                Rule::CompletedAt,
+                path.key("completed_at"),
+                "an interrupted turn did not complete",
+            );
+        }
+        if !turn
+            .messages()
+            .any(|message| matches!(message, Message::Response(_)))
+        {
+            report.add(
+                Rule::NoCycle,
+                path,
+                "an interrupted turn holds at least one complete cycle",
+            );
+        }
+    }
+}
+
+fn check_message(
+    report: &mut Report<'_>,
+    path: Path<'_>,
+    message: &Object,
+    registry: &Registry<'_>,
+) {
+    fields::check(report, path, message, MESSAGE);
+    check_registered(
+        report,
+        Rule::AgentId,
+        path.key("agent_id"),
+        message.get_str("agent_id"),
+        registry,
+    );
+    check_usage(
+        report,
+        path.key("usage"),
+        message.get("usage").and_then(Json::as_object),
+    );
+    parts::check(report, path.key("parts"), items(message, "parts"));
+}
+
+/// A complete response has a part; a run that is complete may have had an empty one all the same.
+fn check_empty(report: &mut Report<'_>, path: Path<'_>, response: &Object, turn: AgentTurn<'_>) {
+    let empty = response
+        .get("parts")
+        .and_then(Json::as_array)
+        .is_some_and(<[Json]>::is_empty);
+    if empty && report.version >= Version::V0_0_4 {
+        let rule = match turn.completion_status() {
+            Some(CompletionStatus::Interrupted) => Rule::CompleteCycle,
+            Some(CompletionStatus::Complete) | None => Rule::EmptyResponse,
+        };
+        report.add(rule, path, "the response has no parts");
+    }
+}
+
+fn check_usage(report: &mut Report<'_>, path: Path<'_>, usage: Option<&Object>) {
+    if let Some(usage) = usage {
+        fields::check(report, path, usage, USAGE);
+    }
+}
+
+/// Reports an agent that the registry has not.
+pub(super) fn check_registered(
+    report: &mut Report<'_>,
+    rule: Rule,
+    path: Path<'_>,
+    agent_id: Option<&str>,
+    registry: &Registry<'_>,
+) {
+    if let Some(id) = agent_id.filter(|id| !registry.contains(id)) {
+        report.add(
+            rule,
+            path,
+            format!("the agent {id:?} is not in the registry"),
+        );
+    }
+}
+
+fn unknown(report: &mut Report<'_>, path: Path<'_>, json: &Json, tag: &'static str) {
+    let Some(object) = fields::object(report, path, json) else {
+        return;
+    };
+    fields::check(report, path, object, &[required(tag, Shape::Text)]);
+    if let Some(kind) = object.get_str(tag) {
+        report.add(
+            Rule::UnknownKind,
+            path.key(tag),
+            format!("{kind:?} is not known"),
+        );
+    }
+}
