@@ -1,1 +1,14 @@
 //! Converters between the vocabularies of a thread, each saying what it could not carry.
+//!
+//! This is the only crate that sees two vocabularies at once: the log's (`timeline`), the model's
+//! (`upp`) and the document's (`thread`). One module a foreign format; foreign wire types never
+//! leave their module. Every converter returns [`Converted`]: the value, and the list of what the
+//! target can't carry (architecture rule 10).
+//!
+//! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments.
+
+mod loss;
+pub mod model;
+pub mod parts;
+
+pub use loss::{Converted, Loss};

@@ -1,1 +1,37 @@
-//! The durable runtime: the reaction loop, the store contract and its suite, subscriptions and recovery.
+//! The durable runtime of agent threads.
+//!
+//! Read [`Runtime`], [`Store`] and [`Reactor`] first. A [`Store`] keeps one append-only log a
+//! thread; a [`Reactor`] runs one step; the [`Runtime`] owns the loop between them: it decides,
+//! appends, shows, and after a crash goes on from the last durable event.
+//!
+//! It is the only writer of a thread: one lock a thread in this process, and a fencing epoch in
+//! the store against every other process. It keeps nothing that is not in the log but the tail of
+//! it and what a reactor asks it to remember between two steps.
+
+mod agent;
+mod clock;
+mod error;
+mod follow;
+mod live;
+mod memory;
+mod react;
+mod reactor;
+mod request;
+mod run;
+mod store;
+pub mod suite;
+mod writer;
+
+pub use agent::AgentReactor;
+pub use clock::{Clock, Ids, SystemClock, SystemIds};
+pub use error::RuntimeError;
+pub use follow::{Follow, Until};
+pub use memory::MemoryStore;
+pub use react::{Runtime, RuntimeOptions};
+pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
+pub use request::{Accepted, Cancelled, Import, NewThreadRequest, Policy, React, Run};
+pub use store::{
+    Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
+    TenantId, ThreadRow, Token,
+};
+pub use writer::{Delta, StepWriter, Stopped};

@@ -1,0 +1,176 @@
+//! The parts that reactions write (EK §4.4), as types: views of a [`Payload`], never storage.
+
+use serde::{Deserialize, Serialize};
+use timeline::Payload;
+
+/// How a tool call stands; the names are those of the AI SDK's tool parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolState {
+    /// Called; no result yet.
+    InputAvailable,
+    /// It has a result.
+    OutputAvailable,
+    /// It failed.
+    OutputError,
+}
+
+/// A tool call and, once there is one, its result: `{"type": "tool-<name>", …}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolPart {
+    /// `tool-<name>`.
+    #[serde(rename = "type")]
+    pub part_type: String,
+    /// Correlates the call with its result.
+    pub tool_call_id: String,
+    /// How it stands.
+    pub state: ToolState,
+    /// The arguments, where their text is JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Payload>,
+    /// The arguments' text, where `input` alone would not give it back: malformed, or not an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_text: Option<String>,
+    /// The result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Payload>,
+    /// What went wrong, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_text: Option<String>,
+    /// More than success or failure: `interrupted`, `denied`, `retried`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// How long the tool ran, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Fields of a foreign format's call, never interpreted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_extra: Option<Payload>,
+    /// Fields of a foreign format's result, never interpreted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_extra: Option<Payload>,
+}
+
+impl ToolPart {
+    /// A call without a result. Keeps the arguments' text byte for byte.
+    pub fn call(tool_name: &str, tool_call_id: &str, arguments: &str) -> Self {
+        let input = Payload::from_text(arguments.to_owned())
+            .ok()
+            .filter(|input| input.text().starts_with('{'));
+        let same = input
+            .as_ref()
+            .is_some_and(|input| input.text() == arguments);
+        Self {
+            part_type: format!("tool-{tool_name}"),
+            tool_call_id: tool_call_id.to_owned(),
+            state: ToolState::InputAvailable,
+            input,
+            input_text: (!same).then(|| arguments.to_owned()),
+            output: None,
+            error_text: None,
+            outcome: None,
+            duration_ms: None,
+            call_extra: None,
+            return_extra: None,
+        }
+    }
+
+    /// Reads a part, if it is a tool call.
+    pub fn read(part: &Payload) -> Option<Self> {
+        let tool: Self = part.read().ok()?;
+        tool.part_type.starts_with("tool-").then_some(tool)
+    }
+
+    /// The part as it is stored.
+    pub fn write(&self) -> Result<Payload, serde_json::Error> {
+        Payload::write(self)
+    }
+
+    /// The tool's name.
+    pub fn tool_name(&self) -> &str {
+        self.part_type
+            .strip_prefix("tool-")
+            .unwrap_or(&self.part_type)
+    }
+
+    /// The arguments' text, as the model sent it.
+    pub fn arguments(&self) -> &str {
+        self.input_text
+            .as_deref()
+            .or(self.input.as_ref().map(Payload::text))
+            .unwrap_or_default()
+    }
+
+    /// Whether it has a result, good or bad.
+    pub fn is_answered(&self) -> bool {
+        self.state != ToolState::InputAvailable
+    }
+}
+
+/// Text the model wrote: `{"type": "output_text", …}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextPart {
+    /// `output_text` or, in what users say, `input_text`.
+    #[serde(rename = "type")]
+    pub part_type: String,
+    /// The text.
+    pub text: String,
+    /// Fields of a foreign format, never interpreted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Payload>,
+}
+
+/// Reasoning the model showed: `{"type": "reasoning", …}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReasoningPart {
+    /// `reasoning`.
+    #[serde(rename = "type")]
+    pub part_type: String,
+    /// The text; empty where the provider hides it.
+    pub text: String,
+    /// The provider's proof or encrypted form of this text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Whose signature it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Fields of a foreign format, never interpreted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Payload>,
+}
+
+/// What a model says of its answer; kept with the step (`data-step-response`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StepResponse {
+    /// The provider's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider's id of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    /// The message's own id, so that a resumed run has the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Why the model stopped (UPP §12): `end_turn`, `tool_use`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// What it used: `inputTokens`, `outputTokens`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Payload>,
+    /// The provider-namespaced metadata of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Payload>,
+    /// When it was made, where that is not the time of the record: imports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// Fields of a foreign format, never interpreted here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Payload>,
+}

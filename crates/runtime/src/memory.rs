@@ -1,0 +1,408 @@
+//! A store that keeps everything in memory: for tests, and for threads that need not outlive the process.
+
+use crate::store::{
+    Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
+    TenantId, ThreadRow, Token,
+};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Mutex, PoisonError};
+use timeline::{Event, Record, Seq, State, Thread, ThreadId, ThreadStatus};
+
+/// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    kept: Mutex<Kept>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    // No caller awaits in `work`, so the lock is never held across a wait.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Kept) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.closed {
+            return Err(StoreError::Closed);
+        }
+        work(&mut kept)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    closed: bool,
+    threads: BTreeMap<ThreadId, Log>,
+    keys: BTreeMap<(TenantId, String), ThreadId>,
+    // The order of each tenant's list, from its end.
+    recent: BTreeMap<TenantId, BTreeSet<(Timestamp, ThreadId)>>,
+}
+
+#[derive(Debug)]
+struct Log {
+    tenant: TenantId,
+    epoch: Epoch,
+    state: State,
+    records: Vec<Logged>,
+    bytes: u64,
+    changed_at: Timestamp,
+    tokens: BTreeMap<String, String>,
+    ids: BTreeSet<(&'static str, String)>,
+}
+
+impl Log {
+    fn tail(&self) -> Seq {
+        Seq(self.records.len() as u64)
+    }
+
+    fn row(&self, thread: &Thread) -> ThreadRow {
+        let mut thread = thread.clone();
+        thread.updated_at = Some(self.changed_at);
+        ThreadRow {
+            tenant: self.tenant.clone(),
+            thread,
+            tail: self.tail(),
+            bytes: self.bytes,
+        }
+    }
+
+    fn extend(&mut self, records: Vec<NewRecord>) -> Result<(), StoreError> {
+        let mut made = BTreeSet::new();
+        for id in records.iter().filter_map(|record| made_by(&record.event)) {
+            if self.ids.contains(&id) || !made.insert(id.clone()) {
+                return Err(StoreError::Duplicate(id.1));
+            }
+        }
+        self.ids.append(&mut made);
+        for NewRecord { at, event, text } in records {
+            self.state.apply(&event);
+            self.bytes += text.len() as u64;
+            self.changed_at = self.changed_at.max(at);
+            let seq = self.tail().next();
+            let record = Record { seq, at, event };
+            self.records.push(Logged { record, text });
+        }
+        Ok(())
+    }
+}
+
+fn made_by(event: &Event) -> Option<(&'static str, String)> {
+    match event {
+        Event::ItemCreated { item } => Some(("item", item.id.to_string())),
+        Event::ExecutionCreated { execution } => Some(("execution", execution.id.to_string())),
+        Event::StepCreated { step } => Some(("step", step.id.to_string())),
+        Event::ContextCreated { context } => Some(("context", context.id.to_string())),
+        Event::ContextResolved { .. }
+        | Event::ContextStatusChanged { .. }
+        | Event::ThreadCreated { .. }
+        | Event::ThreadResolved { .. }
+        | Event::ThreadStatusChanged { .. }
+        | Event::ExecutionStatusChanged { .. }
+        | Event::ItemStatusChanged { .. }
+        | Event::StepStatusChanged { .. }
+        | Event::PartCreated { .. }
+        | Event::PartUpdated { .. }
+        | Event::ChunkEmitted { .. }
+        | Event::ThreadFinished { .. } => None,
+    }
+}
+
+impl Kept {
+    fn log(&self, thread: &ThreadId) -> Result<&Log, StoreError> {
+        self.threads.get(thread).ok_or(StoreError::NotFound)
+    }
+
+    fn row(&self, thread: &ThreadId) -> Result<ThreadRow, StoreError> {
+        let log = self.log(thread)?;
+        let made = log.state.thread().ok_or(StoreError::NotFound)?;
+        Ok(log.row(made))
+    }
+
+    fn create(&mut self, tenant: &TenantId, first: Vec<NewRecord>) -> Result<Created, StoreError> {
+        let thread = first
+            .iter()
+            .find_map(|record| match &record.event {
+                Event::ThreadCreated { thread } => Some(thread.clone()),
+                _ => None,
+            })
+            .ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
+        let key = thread.key.clone().map(|key| (tenant.clone(), key));
+        if let Some(found) = key.as_ref().and_then(|key| self.keys.get(key)) {
+            return Ok(Created {
+                thread: found.clone(),
+                created: false,
+            });
+        }
+        if self.threads.contains_key(&thread.id) {
+            return Err(StoreError::Duplicate(thread.id.to_string()));
+        }
+        if let Some(fork) = &thread.fork
+            && self.log(&fork.thread_id)?.tenant != *tenant
+        {
+            return Err(StoreError::NotFound);
+        }
+        let mut log = Log {
+            tenant: tenant.clone(),
+            epoch: Epoch::default(),
+            state: State::default(),
+            records: Vec::new(),
+            bytes: 0,
+            changed_at: thread.created_at,
+            tokens: BTreeMap::new(),
+            ids: BTreeSet::new(),
+        };
+        log.extend(first)?;
+        self.recent
+            .entry(tenant.clone())
+            .or_default()
+            .insert((log.changed_at, thread.id.clone()));
+        self.keys.extend(key.map(|key| (key, thread.id.clone())));
+        self.threads.insert(thread.id.clone(), log);
+        Ok(Created {
+            thread: thread.id,
+            created: true,
+        })
+    }
+
+    fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
+        let Append {
+            thread,
+            epoch,
+            tail,
+            records,
+            token,
+        } = append;
+        let log = self.threads.get_mut(&thread).ok_or(StoreError::NotFound)?;
+        if let Some(answer) = token
+            .as_ref()
+            .and_then(|token| log.tokens.get(&token.token))
+        {
+            return Err(StoreError::Repeated {
+                answer: answer.clone(),
+            });
+        }
+        if log.epoch != epoch {
+            return Err(StoreError::Fenced { thread });
+        }
+        if log.tail() != tail {
+            return Err(StoreError::Conflict {
+                thread,
+                expected: tail,
+                found: log.tail(),
+            });
+        }
+        let before = log.changed_at;
+        log.extend(records)?;
+        if let Some(Token { token, answer }) = token {
+            log.tokens.insert(token, answer);
+        }
+        if log.changed_at != before
+            && let Some(recent) = self.recent.get_mut(&log.tenant)
+        {
+            recent.remove(&(before, thread.clone()));
+            recent.insert((log.changed_at, thread));
+        }
+        Ok(log.tail())
+    }
+
+    fn list(&self, tenant: &TenantId, page: &Page) -> Vec<ThreadRow> {
+        let matches = |thread: &Thread| {
+            page.prefix.as_ref().is_none_or(|prefix| {
+                thread
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| key.starts_with(prefix))
+            })
+        };
+        let end = page.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self
+            .recent
+            .get(tenant)
+            .into_iter()
+            .flat_map(|recent| recent.range((Bound::Unbounded, end.clone())).rev());
+        rows.filter_map(|(_, id)| {
+            let log = self.threads.get(id)?;
+            let thread = log.state.thread().filter(|thread| matches(thread))?;
+            Some(log.row(thread))
+        })
+        .take(page.limit)
+        .collect()
+    }
+
+    fn delete(&mut self, tenant: &TenantId, thread: &ThreadId) -> Result<(), StoreError> {
+        if self.log(thread)?.tenant != *tenant {
+            return Err(StoreError::NotFound);
+        }
+        let is_parent = self.threads.values().any(|log| {
+            let fork = log.state.thread().and_then(|thread| thread.fork.as_ref());
+            fork.is_some_and(|fork| fork.thread_id == *thread)
+        });
+        if is_parent {
+            return Err(StoreError::HasForks {
+                thread: thread.clone(),
+            });
+        }
+        if let Some(log) = self.threads.remove(thread) {
+            if let Some(recent) = self.recent.get_mut(tenant) {
+                recent.remove(&(log.changed_at, thread.clone()));
+            }
+            self.keys.retain(|_, id| id != thread);
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, thread: &ThreadId) -> Result<Claim, StoreError> {
+        let log = self.threads.get_mut(thread).ok_or(StoreError::NotFound)?;
+        log.epoch = Epoch(log.epoch.0 + 1);
+        let head = Head {
+            tenant: log.tenant.clone(),
+            tail: log.tail(),
+            state: log.state.clone(),
+        };
+        Ok(Claim {
+            epoch: log.epoch,
+            head,
+        })
+    }
+
+    fn read(
+        &self,
+        thread: &ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> Result<Vec<Logged>, StoreError> {
+        let records = &self.log(thread)?.records;
+        let start = usize::try_from(after.0)
+            .unwrap_or(usize::MAX)
+            .min(records.len());
+        Ok(records
+            .iter()
+            .skip(start)
+            .filter(|logged| filter.keeps(&logged.record.event))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    fn unfinished(&self) -> Vec<ThreadId> {
+        let unfinished = |state: &State| {
+            let closed = state
+                .thread()
+                .is_none_or(|thread| thread.status == ThreadStatus::Closed);
+            state.active().is_some() || (state.waiting().len() > 0 && !closed)
+        };
+        self.threads
+            .iter()
+            .filter(|(_, log)| unfinished(&log.state))
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+}
+
+impl Store for MemoryStore {
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.create(tenant, first)) })
+    }
+
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                let id = kept.keys.get(&(tenant.clone(), key.to_owned()));
+                kept.row(id.ok_or(StoreError::NotFound)?)
+            })
+        })
+    }
+
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.row(thread)) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.list(tenant, &page))) })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.delete(tenant, thread)) })
+    }
+
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.claim(thread)) })
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.append(append)) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.read(thread, after, limit, filter)) })
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.unfinished())) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.kept
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .closed = true;
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryStore;
+    use crate::store::Store;
+    use crate::suite::Subject;
+    use futures_util::future::BoxFuture;
+    use std::sync::Arc;
+
+    // Nothing outlives it: opening it again is going on with it.
+    #[derive(Default)]
+    struct Memory(Arc<MemoryStore>);
+
+    impl Subject for Memory {
+        fn store(&self) -> Arc<dyn Store> {
+            self.0.clone()
+        }
+
+        fn reopen(&mut self) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    crate::store_suite!(Memory::default());
+}

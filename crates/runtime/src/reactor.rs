@@ -1,0 +1,122 @@
+//! The reactor contract (EK §6): who runs one step.
+
+use crate::request::Run;
+use crate::store::TenantId;
+use crate::writer::{StepWriter, Stopped};
+use futures_util::future::BoxFuture;
+use std::any::Any;
+use std::sync::Arc;
+use timeline::{Execution, Item, Payload, Step, StepOutcome, ThreadId, Transcript};
+use tokio_util::sync::CancellationToken;
+
+/// What a crash left of a step whose model had answered.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    /// The step's parts as they stand; a tool part has its result if it came.
+    pub parts: Vec<Payload>,
+    /// What the model said of its answer.
+    pub response: Payload,
+    /// The calls of effect tools that had started, by call id.
+    pub started: Vec<String>,
+}
+
+/// One step to be run.
+pub struct StepRun<'a> {
+    /// Whose thread.
+    pub tenant: &'a TenantId,
+    /// The thread.
+    pub thread: &'a ThreadId,
+    /// Its key.
+    pub key: &'a str,
+    /// The execution.
+    pub execution: &'a Execution,
+    /// What it answers.
+    pub trigger: &'a Item,
+    /// The step.
+    pub step: &'a Step,
+    /// How it is to be run.
+    pub run: &'a Run,
+    /// What a crash left of it; its tools go on from there.
+    pub resumed: Option<Resumed>,
+    /// What this reactor asked to remember after the step before; absent after a restart.
+    pub memory: Option<Box<dyn Any + Send + Sync>>,
+    /// The only way to write.
+    pub writer: &'a StepWriter,
+    /// Cancelled when the step is no longer wanted.
+    pub signal: CancellationToken,
+}
+
+impl StepRun<'_> {
+    /// The whole conversation so far, this execution included; as large as the thread.
+    pub async fn transcript(&self) -> Result<Transcript, Stopped> {
+        self.writer.transcript().await
+    }
+}
+
+/// What was sent to the model: derived when asked for, never stored (architecture rule 5).
+#[derive(Clone)]
+pub struct MessagesForModel(pub Arc<dyn Fn() -> Vec<Payload> + Send + Sync>);
+
+impl MessagesForModel {
+    /// The messages, in order.
+    pub fn read(&self) -> Vec<Payload> {
+        (self.0)()
+    }
+}
+
+/// What a reactor returns (EK §6). The assistant's item is what it wrote through the writer.
+pub struct Reacted {
+    /// The normalized tool calls and their outcomes.
+    pub outcome: StepOutcome,
+    /// Whether it wants another step.
+    pub wants_more: bool,
+    /// The effective prompt.
+    pub messages_for_model: Option<MessagesForModel>,
+    /// What it wants to be given at the next step of this thread.
+    pub memory: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReactorError {
+    /// The step is no longer wanted: cancelled, interrupted, or taken over by another process.
+    #[error("the step was stopped")]
+    Stopped,
+    /// It failed.
+    #[error("{detail}")]
+    Failed {
+        /// ThreadProtocol's word: `error`, `safety_halt`, `network_failure`, `timeout`, or another.
+        reason: String,
+        /// For people.
+        detail: String,
+    },
+}
+
+impl From<Stopped> for ReactorError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// Runs one step of an execution.
+///
+/// A reactor writes only through the step's writer: chunks while the model speaks, then
+/// [`StepWriter::respond`] once, before any tool starts, then each tool's result as it comes.
+/// It may be dropped at any await, and is called again for the same step after a crash.
+pub trait Reactor: Send + Sync {
+    /// Runs the step to its end.
+    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
+}
+
+/// The reactors of a runtime, by agent name.
+pub trait Reactors: Send + Sync {
+    /// The reactor of this agent, or of the default one.
+    fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>>;
+}
+
+/// One reactor for every agent name.
+impl<R: Reactor + 'static> Reactors for Arc<R> {
+    fn find(&self, _agent: Option<&str>) -> Option<Arc<dyn Reactor>> {
+        Some(Arc::clone(self) as Arc<dyn Reactor>)
+    }
+}

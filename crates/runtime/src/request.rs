@@ -1,0 +1,120 @@
+//! What callers ask of the runtime.
+
+use crate::store::TenantId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use timeline::{Command, ExecutionId, Fork, ItemId, NewItem, Payload, Seq, ThreadId};
+
+/// What happens to a trigger that finds its thread busy (EK-16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// It waits; triggers are answered in the order they came.
+    #[default]
+    Queue,
+    /// It is refused.
+    Reject,
+    /// The running execution is stopped, and this one begins.
+    Interrupt,
+}
+
+/// How a trigger is answered; kept with the execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Run {
+    /// The agent's name; the default agent when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// At most so many steps; unbounded when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// The execution is stopped after so many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// For the reactor: what it alone understands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<Value>,
+}
+
+impl Run {
+    /// Reads the parameters an execution was begun with.
+    pub fn of(payload: Option<&Payload>) -> Self {
+        payload
+            .and_then(|payload| payload.read().ok())
+            .unwrap_or_default()
+    }
+}
+
+/// A thread to be made.
+#[derive(Clone, Debug, Default)]
+pub struct NewThreadRequest {
+    /// The key; a new id when absent.
+    pub key: Option<String>,
+    /// For people.
+    pub title: Option<String>,
+    /// The application's own.
+    pub metadata: Option<Payload>,
+    /// What it continues.
+    pub fork: Option<Fork>,
+}
+
+/// A trigger for a thread (EK §7).
+#[derive(Clone, Debug)]
+pub struct React {
+    /// Whose thread.
+    pub tenant: TenantId,
+    /// Its key; the thread is made if there is none.
+    pub key: String,
+    /// What is said.
+    pub item: NewItem,
+    /// How it is answered.
+    pub run: Run,
+    /// What happens if the thread is busy.
+    pub policy: Policy,
+    /// The client's token: repeating it gives the first answer again.
+    pub token: Option<String>,
+}
+
+/// A trigger that is durable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The trigger item.
+    pub item_id: ItemId,
+    /// The execution that answers; absent while the trigger waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    /// The last event before this request's own: follow from here to see all of it.
+    pub after: Seq,
+    /// Whether it waits.
+    pub queued: bool,
+    /// Whether this is the answer to an earlier request with the same token.
+    #[serde(skip)]
+    pub repeated: bool,
+}
+
+/// What a cancel found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    /// The execution that was stopped; absent if none ran.
+    pub execution_id: Option<ExecutionId>,
+    /// The last event of the log.
+    pub seq: Seq,
+}
+
+/// A conversation from elsewhere, as the commands that would have led to it.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// For people.
+    pub title: Option<String>,
+    /// The application's own.
+    pub metadata: Option<Payload>,
+    /// When the conversation began.
+    pub created_at: Option<Timestamp>,
+    /// What happened, and when.
+    pub commands: Vec<(Timestamp, Command)>,
+}

@@ -1,0 +1,287 @@
+//! What a store must do (architecture rules 1 and 2).
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use std::sync::Arc;
+use timeline::{Event, Record, Seq, State, Thread, ThreadId, chunk_type};
+
+/// Whose thread it is. There is no default tenant (EK §12).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantId(Arc<str>);
+
+impl TenantId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for TenantId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl std::fmt::Display for TenantId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The fencing token of a thread's writer: each claim is higher than the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epoch(pub u64);
+
+/// A record to be appended: the event and its text, encoded once.
+#[derive(Clone, Debug)]
+pub struct NewRecord {
+    /// When it is written.
+    pub at: Timestamp,
+    /// The event.
+    pub event: Event,
+    /// The event's JSON.
+    pub text: Arc<str>,
+}
+
+/// A record of the log with its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// Place, time and event.
+    pub record: Record,
+    /// The event's JSON, as it was appended.
+    pub text: Arc<str>,
+}
+
+/// A client's name for its request: the same token never appends twice to one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The client's text.
+    pub token: String,
+    /// What was answered; a repetition gets the same.
+    pub answer: String,
+}
+
+/// Records that are appended together, or not at all.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The writer's claim; an older one is refused.
+    pub epoch: Epoch,
+    /// Where the log must end.
+    pub tail: Seq,
+    /// What is appended.
+    pub records: Vec<NewRecord>,
+    /// The client's token, if it gave one.
+    pub token: Option<Token>,
+}
+
+/// Where a thread's log stands.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The last event.
+    pub tail: Seq,
+    /// The fold of the log.
+    pub state: State,
+}
+
+/// A claim of a thread.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The claimant's epoch; all older ones are void.
+    pub epoch: Epoch,
+    /// Where the log stands.
+    pub head: Head,
+}
+
+/// What get-or-create found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// The thread with that key.
+    pub thread: ThreadId,
+    /// Whether it was made just now.
+    pub created: bool,
+}
+
+/// A thread in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadRow {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The thread as it stands.
+    pub thread: Thread,
+    /// The last event.
+    pub tail: Seq,
+    /// The bytes its events take in the log.
+    pub bytes: u64,
+}
+
+/// A page of a list: the most recently changed first.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Only threads after this one in the list: its last change and id.
+    pub after: Option<(Timestamp, ThreadId)>,
+    /// Only threads whose key begins so.
+    pub prefix: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Which records are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// All of them.
+    #[default]
+    All,
+    /// All but the chunks that only show: what a transcript is folded from. The markers
+    /// `data-step-response`, `data-step-reset` and `data-tool-started` are facts.
+    Facts,
+}
+
+impl Filter {
+    /// Whether it lets this event through.
+    pub fn keeps(self, event: &Event) -> bool {
+        match (self, event) {
+            (Self::Facts, Event::ChunkEmitted { chunk_type, .. }) => matches!(
+                chunk_type.as_str(),
+                chunk_type::STEP_RESPONSE | chunk_type::STEP_RESET | chunk_type::TOOL_STARTED
+            ),
+            _ => true,
+        }
+    }
+}
+
+/// Why a store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such thread, or it is another tenant's.
+    #[error("there is no such thread")]
+    NotFound,
+    /// The key is taken.
+    #[error("a thread with key {0:?} exists already")]
+    KeyTaken(String),
+    /// The log no longer ends where the writer thought.
+    #[error("the log of thread {thread} ends at {found}, not at {expected}")]
+    Conflict {
+        /// The thread.
+        thread: ThreadId,
+        /// Where the writer thought it ends.
+        expected: Seq,
+        /// Where it ends.
+        found: Seq,
+    },
+    /// Another writer has claimed the thread since.
+    #[error("thread {thread} has been claimed by another writer")]
+    Fenced {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The token was used before; this was answered.
+    #[error("this request was answered before")]
+    Repeated {
+        /// The answer.
+        answer: String,
+    },
+    /// Other threads are forked from it.
+    #[error("thread {thread} has forks; delete them first")]
+    HasForks {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// An id of the records is in use already.
+    #[error("an id is in use already: {0}")]
+    Duplicate(String),
+    /// The data is not what this program wrote.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// The schema is newer than this program.
+    #[error(
+        "the store has schema version {found}, this program knows {known}: use a newer loomline"
+    )]
+    TooNew {
+        /// The version found.
+        found: u32,
+        /// The newest version known.
+        known: u32,
+    },
+    /// Another process has it open for writing.
+    #[error("another process serves this store ({0}); stop it first, or talk to it over HTTP")]
+    InUse(String),
+    /// The store is closing.
+    #[error("the store is closed")]
+    Closed,
+    /// The database or the disk failed.
+    #[error("the store failed")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+}
+
+/// A store of threads: an append-only log each, and what can be looked up in it.
+///
+/// Every method is atomic. What a call has answered is durable: a store that is opened again has
+/// it. [`suite`](crate::suite) holds every implementation to this.
+pub trait Store: Send + Sync {
+    /// Finds the tenant's thread by the key in `first`, or makes it with these first records. Of
+    /// any number of callers at once, exactly one makes it (EK-2).
+    ///
+    /// `first` holds the `thread.created` and `context.created` events of the new thread.
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>>;
+
+    /// Finds a thread by its key.
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>>;
+
+    /// Finds a thread by its id, whoever asks; for following forks and for recovery.
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>>;
+
+    /// Lists the tenant's threads.
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
+
+    /// Deletes a thread and everything of it.
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Becomes the only writer of a thread. Costs what the running step holds, not the thread.
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>>;
+
+    /// Appends all records, or none: refused when the claim is void or the log ends elsewhere.
+    /// Answers with the new end of the log, once that is durable.
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>>;
+
+    /// Reads at most `limit` records after `after`, in order.
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>>;
+
+    /// The threads with an execution to resume or a trigger to answer.
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
+
+    /// Writes out what is buffered and closes. Later calls answer [`StoreError::Closed`].
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}

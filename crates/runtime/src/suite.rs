@@ -1,0 +1,90 @@
+//! What every store is held to: one test for each promise of [`Store`].
+//!
+//! A store's tests implement [`Subject`] and expand [`store_suite!`](crate::store_suite), which
+//! makes one named test of each function of this module.
+#![allow(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "these functions are the bodies of tests"
+)]
+
+mod appends;
+mod heads;
+mod reads;
+mod script;
+mod threads;
+
+pub use appends::*;
+pub use heads::*;
+pub use reads::*;
+pub use script::{Author, script};
+pub use threads::*;
+
+use crate::store::Store;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// A fresh, empty store that a test may close and open again.
+pub trait Subject: Send {
+    /// The store.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// Closes the store and opens what it has kept. One that keeps nothing goes on as it is.
+    fn reopen(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Makes a test of every function of [`suite`](crate::suite); the expression makes a fresh
+/// [`Subject`](crate::suite::Subject) for each.
+#[macro_export]
+macro_rules! store_suite {
+    ($subject:expr) => {
+        $crate::store_suite! { @each $subject;
+            append_is_all_or_nothing
+            append_at_a_stale_tail_is_refused
+            append_without_a_claim_is_refused
+            a_fenced_writer_is_refused_and_has_written_nothing
+            an_item_id_that_is_taken_is_refused
+            a_repeated_token_gets_the_first_answer_and_appends_nothing
+            a_token_counts_for_its_thread_alone
+            a_token_of_a_refused_append_can_be_used_again
+            sequence_numbers_have_no_gaps
+            concurrent_appends_to_32_threads_all_land
+            of_32_appends_at_one_tail_one_lands
+            a_thousand_records_land_together
+            the_newer_of_two_claims_wins
+            claim_restores_the_state_after_every_command
+            an_append_to_a_thread_that_is_not_there_is_refused
+            unfinished_lists_executing_and_waiting_threads_and_nothing_else
+            a_reopened_store_reads_what_it_acknowledged
+            a_reopened_store_knows_its_tokens
+            a_claim_after_reopening_voids_the_ones_before
+            the_text_of_a_record_is_kept_byte_for_byte
+            reading_pages_through_the_log
+            facts_leave_out_what_only_shows_and_keep_the_markers
+            reading_beyond_the_tail_gives_nothing
+            get_or_create_by_64_tasks_makes_one_thread
+            get_or_create_finds_the_thread_again
+            the_same_key_in_two_tenants_is_two_threads
+            threads_without_a_key_are_each_their_own
+            a_thread_id_that_is_taken_is_refused
+            find_list_and_delete_never_cross_tenants
+            a_list_begins_with_the_last_change
+            a_list_is_read_in_pages
+            a_list_can_be_narrowed_to_a_prefix_of_the_key
+            a_row_tells_how_the_thread_stands
+            a_fork_keeps_its_parent
+            a_fork_of_another_tenants_thread_is_refused
+            delete_removes_everything
+            a_closed_store_answers_closed
+        }
+    };
+    (@each $subject:expr; $($name:ident)*) => {
+        $(
+            #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $crate::suite::$name($subject).await;
+            }
+        )*
+    };
+}

@@ -1,0 +1,159 @@
+//! Claiming, recovering, opening again.
+
+use super::Subject;
+use super::script::{Author, complete_step, end, enqueue, item, keep, script, start, tenant};
+use crate::store::{Filter, StoreError, Token};
+use timeline::{Command, NewThread, Seq, State, ThreadId, Trigger};
+
+/// Each claim is higher than the one before and voids it.
+pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
+    let store = subject.store();
+    let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    let older = store.claim(&author.thread).await.unwrap();
+    let newer = store.claim(&author.thread).await.unwrap();
+    assert!(author.epoch < older.epoch && older.epoch < newer.epoch);
+
+    author.epoch = older.epoch;
+    let append = author.append_of(keep("i1"));
+    assert!(matches!(
+        author.append(append).await,
+        Err(StoreError::Fenced { .. })
+    ));
+    author.epoch = newer.epoch;
+    author.tell(keep("i1")).await;
+}
+
+/// A claim knows what a fold of the whole log would: parts, response, started calls, who waits.
+pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subject) {
+    let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
+    for (n, command) in script().into_iter().enumerate() {
+        author.tell(command).await;
+        if n % 8 == 0 {
+            subject.reopen().await;
+            author.store = subject.store();
+        }
+        let claim = author.store.claim(&author.thread).await.unwrap();
+        author.epoch = claim.epoch;
+        assert_eq!(claim.head.tail, author.tail);
+        assert_eq!(claim.head.tenant, tenant());
+        assert_eq!(claim.head.state, author.state, "after command {n}");
+    }
+    let log = author
+        .store
+        .read(&author.thread, Seq::ZERO, 10_000, Filter::All)
+        .await
+        .unwrap();
+    let mut folded = State::default();
+    for logged in &log {
+        folded.apply(&logged.record.event);
+    }
+    assert_eq!(folded, author.state);
+}
+
+/// What recovery has to look at, and no more.
+pub async fn unfinished_lists_executing_and_waiting_threads_and_nothing_else(
+    subject: impl Subject,
+) {
+    let store = subject.store();
+    let begin = |name: &str, command: Vec<Command>| {
+        let thread = NewThread::new(name, Some(name));
+        let store = store.clone();
+        async move {
+            let mut author = Author::new(&store, "acme", thread).await;
+            author.tell_all(command).await;
+            author
+        }
+    };
+    let run = || start("x", Trigger::New(item("ask")));
+    begin("idle", vec![keep("i")]).await;
+    begin("done", vec![run(), complete_step(None), end()]).await;
+    begin("closed", vec![Command::Close]).await;
+    begin("closed with a trigger", vec![enqueue("i"), Command::Close]).await;
+    let mut executing = begin("executing", vec![run(), complete_step(None)]).await;
+    let mut waiting = begin("waiting", vec![enqueue("i")]).await;
+    begin("both", vec![run(), enqueue("i")]).await;
+
+    let listed = || async {
+        let mut threads = store.unfinished().await.unwrap();
+        threads.sort();
+        threads
+    };
+    assert_eq!(
+        listed().await,
+        ["both", "executing", "waiting"].map(ThreadId::from)
+    );
+    executing.tell(end()).await;
+    waiting.tell(start("x", Trigger::Waiting)).await;
+    waiting.tell_all([complete_step(None), end()]).await;
+    assert_eq!(listed().await, ["both"].map(ThreadId::from));
+}
+
+/// What was acknowledged is there, and nothing else.
+pub async fn a_reopened_store_reads_what_it_acknowledged(mut subject: impl Subject) {
+    let store = subject.store();
+    let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    author.tell_all(script()).await;
+    let log = store
+        .read(&author.thread, Seq::ZERO, 10_000, Filter::All)
+        .await
+        .unwrap();
+    let row = store.find(&tenant(), "k").await.unwrap();
+    drop(store);
+    let Author {
+        thread,
+        state,
+        tail,
+        ..
+    } = author;
+
+    subject.reopen().await;
+
+    let store = subject.store();
+    assert_eq!(
+        store
+            .read(&thread, Seq::ZERO, 10_000, Filter::All)
+            .await
+            .unwrap(),
+        log
+    );
+    assert_eq!(store.find(&tenant(), "k").await.unwrap(), row);
+    let head = store.claim(&thread).await.unwrap().head;
+    assert_eq!((head.tail, head.state), (tail, state));
+}
+
+/// A client that asks again after a restart gets the answer it lost.
+pub async fn a_reopened_store_knows_its_tokens(mut subject: impl Subject) {
+    let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
+    let mut append = author.append_of(keep("i1"));
+    append.token = Some(Token {
+        token: "once".into(),
+        answer: "a".into(),
+    });
+    author.append(append.clone()).await.unwrap();
+    drop(author);
+
+    subject.reopen().await;
+
+    let repeated = subject.store().append(append).await;
+    assert!(
+        matches!(&repeated, Err(StoreError::Repeated { answer }) if answer == "a"),
+        "{repeated:?}"
+    );
+}
+
+/// Epochs outlive the process that gave them.
+pub async fn a_claim_after_reopening_voids_the_ones_before(mut subject: impl Subject) {
+    let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
+    let append = author.append_of(keep("i1"));
+    let (thread, epoch) = (author.thread.clone(), author.epoch);
+    drop(author);
+
+    subject.reopen().await;
+
+    let store = subject.store();
+    assert!(store.claim(&thread).await.unwrap().epoch > epoch);
+    assert!(matches!(
+        store.append(append).await,
+        Err(StoreError::Fenced { .. })
+    ));
+}

@@ -1,0 +1,321 @@
+//! The only way a reactor writes: into its own step, while that step runs.
+
+use crate::error::RuntimeError;
+use crate::live::Live;
+use crate::store::Filter;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use timeline::{Chunk, Command, ExecutionId, Payload, StepId, Transcript, chunk_type};
+use tokio::time::Instant;
+
+/// Chunks of one kind are written together for so long at most…
+const WINDOW: Duration = Duration::from_millis(30);
+/// …or until they hold so many bytes.
+const WINDOW_BYTES: usize = 4_096;
+
+/// The step is no longer this writer's: it was cancelled, interrupted, or taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the step was stopped")]
+pub struct Stopped;
+
+/// A growing block of a model's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delta {
+    /// Text.
+    Text,
+    /// Reasoning.
+    Reasoning,
+    /// The arguments of a tool call.
+    ToolInput,
+}
+
+impl Delta {
+    fn chunk(self, id: &str, text: &str) -> Chunk {
+        let (chunk_type, data) = match self {
+            Self::Text => ("text-delta", serde_json::json!({ "id": id, "delta": text })),
+            Self::Reasoning => (
+                "reasoning-delta",
+                serde_json::json!({ "id": id, "delta": text }),
+            ),
+            Self::ToolInput => (
+                "tool-input-delta",
+                serde_json::json!({ "toolCallId": id, "inputTextDelta": text }),
+            ),
+        };
+        Chunk {
+            chunk_type: chunk_type.to_owned(),
+            data: Some(data.into()),
+        }
+    }
+}
+
+enum Piece {
+    Delta {
+        kind: Delta,
+        id: String,
+        text: String,
+    },
+    Whole(Chunk),
+}
+
+#[derive(Default)]
+struct Buffer {
+    pieces: Vec<Piece>,
+    bytes: usize,
+    /// The end of the window that the first piece in the buffer opened.
+    due: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Buffer {
+    fn push_delta(&mut self, kind: Delta, id: &str, text: &str) {
+        self.bytes += text.len();
+        match self.pieces.last_mut() {
+            Some(Piece::Delta {
+                kind: last,
+                id: of,
+                text: whole,
+            }) if *last == kind && of == id => whole.push_str(text),
+            _ => self.pieces.push(Piece::Delta {
+                kind,
+                id: id.to_owned(),
+                text: text.to_owned(),
+            }),
+        }
+    }
+
+    fn take(&mut self) -> Vec<Chunk> {
+        self.bytes = 0;
+        self.due = None;
+        self.last = Some(Instant::now());
+        std::mem::take(&mut self.pieces)
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Delta { kind, id, text } => kind.chunk(&id, &text),
+                Piece::Whole(chunk) => chunk,
+            })
+            .collect()
+    }
+}
+
+/// Writes into one running step.
+pub struct StepWriter {
+    live: Arc<Live>,
+    execution: ExecutionId,
+    step: StepId,
+    buffer: Mutex<Buffer>,
+    due: tokio::sync::Notify,
+}
+
+impl StepWriter {
+    pub(crate) fn new(live: Arc<Live>, execution: ExecutionId, step: StepId) -> Self {
+        Self {
+            live,
+            execution,
+            step,
+            buffer: Mutex::default(),
+            due: tokio::sync::Notify::new(),
+        }
+    }
+
+    /// Shows more of a block. The first piece is written at once; what follows within 30 ms or
+    /// 4 KB is written together. Returns once it is durable or buffered.
+    pub async fn delta(&self, kind: Delta, id: &str, text: &str) -> Result<(), Stopped> {
+        self.put(|buffer| buffer.push_delta(kind, id, text)).await
+    }
+
+    /// Shows something else, in its place between the deltas.
+    pub async fn emit(&self, kind: &str, data: Payload) -> Result<(), Stopped> {
+        let chunk = Chunk {
+            chunk_type: kind.to_owned(),
+            data: Some(data),
+        };
+        self.put(|buffer| {
+            buffer.bytes += chunk.data.as_ref().map_or(0, |data| data.text().len());
+            buffer.pieces.push(Piece::Whole(chunk));
+        })
+        .await
+    }
+
+    async fn put(&self, push: impl FnOnce(&mut Buffer)) -> Result<(), Stopped> {
+        let ready = {
+            let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            push(&mut buffer);
+            let now = Instant::now();
+            let fresh = buffer
+                .last
+                .is_none_or(|last| now.duration_since(last) >= WINDOW);
+            let ready = fresh || buffer.bytes >= WINDOW_BYTES;
+            if !ready && buffer.due.is_none() {
+                buffer.due = buffer.last.map(|last| last + WINDOW);
+                self.due.notify_one();
+            }
+            ready
+        };
+        if ready { self.flush().await } else { Ok(()) }
+    }
+
+    /// Writes what is buffered.
+    pub async fn flush(&self) -> Result<(), Stopped> {
+        let chunks = self.take();
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        self.commit([Command::Emit { chunks }]).await
+    }
+
+    /// Waits until the buffer's window is over. Whoever drives the step polls this beside it.
+    pub(crate) async fn window(&self) {
+        loop {
+            let due = self
+                .buffer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .due;
+            match due {
+                Some(due) => {
+                    tokio::time::sleep_until(due).await;
+                    return;
+                }
+                None => self.due.notified().await,
+            }
+        }
+    }
+
+    /// The model has answered: its parts and what it says of itself, durable when this returns.
+    /// `last` are the chunks that end the open blocks.
+    pub async fn respond(
+        &self,
+        last: Vec<Chunk>,
+        parts: Vec<Payload>,
+        response: Payload,
+    ) -> Result<(), Stopped> {
+        let mut chunks = self.take();
+        chunks.extend(last);
+        let acts = parts
+            .iter()
+            .any(|part| part.text().contains("\"toolCallId\""));
+        let respond = Command::Respond { parts, response };
+        let substate = acts.then(|| substate(true));
+        self.commit(
+            [emit(chunks), Some(respond), substate]
+                .into_iter()
+                .flatten(),
+        )
+        .await
+    }
+
+    /// An effect tool starts; if a crash follows, its outcome is unknown.
+    pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), Stopped> {
+        let data = Some(serde_json::json!({ "toolCallId": tool_call_id }).into());
+        let chunk = Chunk {
+            chunk_type: chunk_type::TOOL_STARTED.to_owned(),
+            data,
+        };
+        self.commit([Command::Emit {
+            chunks: vec![chunk],
+        }])
+        .await
+    }
+
+    /// Writes a part again: a tool call got its result. Durable when this returns.
+    pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
+        self.commit([Command::PutPart { idx, part }]).await
+    }
+
+    /// The parts of the step as they stand.
+    pub async fn parts(&self) -> Result<Vec<Payload>, Stopped> {
+        let mut held = self.live.hold().await.map_err(|_| Stopped)?;
+        let core = held.core().map_err(|_| Stopped)?;
+        let active = core
+            .state
+            .active()
+            .filter(|active| active.execution.id == self.execution)
+            .ok_or(Stopped)?;
+        Ok(active
+            .step
+            .as_ref()
+            .map(|step| step.parts.clone())
+            .unwrap_or_default())
+    }
+
+    pub(crate) async fn transcript(&self) -> Result<Transcript, Stopped> {
+        self.live.transcript(Filter::Facts).await.map_err(|error| {
+            tracing::error!(%error, thread = %self.live.thread, "the log could not be read");
+            Stopped
+        })
+    }
+
+    fn take(&self) -> Vec<Chunk> {
+        self.buffer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    async fn commit(&self, commands: impl IntoIterator<Item = Command>) -> Result<(), Stopped> {
+        let result = async {
+            let mut held = self.live.hold().await?;
+            let core = held.core()?;
+            let mine = core.state.active().is_some_and(|active| {
+                active.execution.id == self.execution
+                    && active
+                        .step
+                        .as_ref()
+                        .is_some_and(|step| step.step.id == self.step)
+            });
+            if !mine {
+                return Ok(None);
+            }
+            held.commit(commands.into_iter().map(|command| (None, command)), None)
+                .await
+                .map(Some)
+        }
+        .await;
+        match result {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(Stopped),
+            Err(error) => {
+                let error: RuntimeError = error;
+                tracing::error!(%error, thread = %self.live.thread, step = %self.step, "a step could not be written");
+                Err(Stopped)
+            }
+        }
+    }
+}
+
+/// Tells followers that tools run, or no longer do (EK §8.1).
+pub(crate) fn substate(actions: bool) -> Command {
+    let key = if actions {
+        serde_json::json!("actions")
+    } else {
+        serde_json::Value::Null
+    };
+    let chunk = Chunk {
+        chunk_type: chunk_type::CONTEXT_SUBSTATE.to_owned(),
+        data: Some(serde_json::json!({ "key": key }).into()),
+    };
+    Command::Emit {
+        chunks: vec![chunk],
+    }
+}
+
+fn emit(chunks: Vec<Chunk>) -> Option<Command> {
+    (!chunks.is_empty()).then_some(Command::Emit { chunks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn neighbouring_deltas_of_one_block_become_one() {
+        let mut buffer = Buffer::default();
+        for (id, text) in [("a", "Hel"), ("a", "lo"), ("b", "x"), ("a", "!")] {
+            buffer.push_delta(Delta::Text, id, text);
+        }
+        let expected =
+            [("a", "Hello"), ("b", "x"), ("a", "!")].map(|(id, text)| Delta::Text.chunk(id, text));
+        assert_eq!(buffer.take(), expected);
+    }
+}
