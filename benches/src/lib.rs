@@ -1,1 +1,75 @@
-//! Benches.
+//! What the benches share: an agent of three tool rounds, a runtime over a store, percentiles.
+#![allow(clippy::unwrap_used, reason = "a bench that can't set itself up has nothing to measure")]
+
+use agents::{Agent, AgentOptions};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use runtime::{AgentReactor, Policy, React, Run, Runtime, RuntimeOptions, Store};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use stores::{SqliteOptions, SqliteStore};
+use timeline::NewItem;
+use upp::{Effect, Scripted, Tool, ToolContext, ToolFailure};
+
+/// A prompt that makes the scripted model run three rounds of tools, then answer.
+pub const THREE_ROUNDS: &str = "lookup a then lookup b then lookup c";
+
+/// The agent of the benches: one pure tool that gives about 1 KB.
+///
+/// # Panics
+///
+/// If the agent can't be made, which is a defect of the bench.
+pub fn agent() -> Agent {
+    let parameters = json!({"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]});
+    let text = "0123456789abcdef".repeat(64);
+    let run = move |arguments: Value, _: ToolContext| -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        let text = text.clone();
+        async move { Ok(json!({"key": arguments["key"], "text": text})) }.boxed()
+    };
+    let tool = Tool::new("lookup", "Looks a key up.", parameters, run).with_effect(Effect::Pure);
+    let mut options = AgentOptions::new("bench", Arc::new(Scripted::new()));
+    options.tools = vec![tool];
+    Agent::new(options).unwrap()
+}
+
+/// A runtime of that agent over a store.
+pub fn runtime_over(store: Arc<dyn Store>) -> Runtime {
+    Runtime::new(store, Arc::new(Arc::new(AgentReactor::new(agent()))), RuntimeOptions::default())
+}
+
+/// A new SQLite store in a directory.
+///
+/// # Panics
+///
+/// If it can't be opened.
+pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(&directory.join("loomline.db"), SqliteOptions::default()).unwrap())
+}
+
+/// A trigger with a text.
+pub fn saying(runtime: &Runtime, key: &str, text: &str) -> React {
+    let content = json!([{"type": "input_text", "text": text}]).into();
+    React {
+        tenant: "bench".into(),
+        key: key.to_owned(),
+        item: NewItem::user(runtime.mint(), content),
+        run: Run::default(),
+        policy: Policy::Queue,
+        token: None,
+    }
+}
+
+/// The value at a share of the sorted samples, in microseconds.
+pub fn percentile(samples: &mut [Duration], share: f64) -> f64 {
+    samples.sort_unstable();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index into a list of samples"
+    )]
+    let index = ((samples.len() as f64 - 1.0) * share) as usize;
+    samples.get(index).map_or(0.0, Duration::as_secs_f64) * 1e6
+}

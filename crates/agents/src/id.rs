@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// A new random id (UUIDv4, UAP §3.4).
+/// A new random id (UUID v4, UAP §3.4).
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place of this crate that mints ids"

@@ -1,1 +1,52 @@
-//! Unified Agent Protocol: agents, immutable state, strategies as step functions, tools and hooks.
+//! The Unified Agent Protocol (UAP-1.0): agents over any language model.
+//!
+//! Read [`Agent`], [`AgentState`] and [`ExecutionStrategy`] first. An agent says what runs: a
+//! model, tools, a prompt. A strategy says how, as a step function over state, so that the same
+//! code runs in memory ([`Agent::generate`], [`Agent::stream`]) and durably, where a runtime calls
+//! [`Agent::run_step`] and is told through a [`Journal`] what must be kept.
+//!
+//! State is a value that goes in and comes out, never something the agent keeps. The crate uses the
+//! types of `upp` as they are and exports none of them (UAP §1.3). It sets no limits, derives no
+//! tool schema from an agent, spawns no task and stores nothing.
+//!
+//! ```
+//! use loomline_agents::{Agent, AgentOptions, AgentState};
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = Agent::new(AgentOptions::new("echo", Arc::new(upp::Scripted::new())))?;
+//! let first = agent.ask("Hello", AgentState::initial()).await?;
+//! let second = agent.ask("Go on", first.state.clone()).await?;
+//! assert_eq!(first.state.messages().len(), 2); // unchanged: one may branch from it
+//! assert_eq!(second.state.messages().len(), 4);
+//! # Ok(())
+//! # }
+//! ```
+
+mod id;
+
+mod agent;
+mod error;
+mod event;
+mod hooks;
+mod journal;
+mod middleware;
+mod plan;
+mod state;
+mod strategy;
+mod stream;
+mod tools;
+mod trace;
+
+pub use agent::{Agent, AgentOptions, GenerateResult};
+pub use error::{AgentError, OptionsError};
+pub use event::{AgentStreamEvent, UapEvent, UapEventType};
+pub use hooks::{AgentStrategy, NoHooks};
+pub use journal::{Journal, Stopped};
+pub use middleware::{Middleware, MiddlewareContext};
+pub use plan::{PlanStatus, PlanStep};
+pub use state::{AgentState, StateError};
+pub use strategy::{ExecutionStrategy, Limit, Loop, Next, StepContext, StepOutcome};
+pub use stream::AgentStream;
+pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};

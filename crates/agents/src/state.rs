@@ -47,7 +47,7 @@ impl AgentState {
         }
     }
 
-    /// The snapshot's id, a UUIDv4 (UAP §3.4).
+    /// The snapshot's id, a random UUID (v4; UAP §3.4).
     pub fn id(&self) -> &str {
         &self.id
     }

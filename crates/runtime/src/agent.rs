@@ -46,14 +46,20 @@ impl AgentReactor {
             answered = self.settle(&resumed, step.writer).await?;
             journal.set_parts(step.writer.parts().await?);
         }
+        // The same for every attempt at the step, and no other step's: providers may repeat call ids.
+        let scope = format!("{}:{}", step.thread, step.step.id);
         let context = StepContext {
             agent: &self.agent,
             journal: &journal,
             signal: step.signal.clone(),
             answered: &answered,
-            scope: step.thread.as_str(),
+            scope: &scope,
         };
-        let outcome = self.agent.run_step(state, &context).await.map_err(failed)?;
+        let outcome = self
+            .agent
+            .run_step(state, &context)
+            .await
+            .map_err(|error| failed(&error))?;
         Ok(self.reacted(
             &journal.parts(),
             outcome.state,
@@ -167,8 +173,8 @@ impl Reactor for AgentReactor {
     }
 }
 
-fn failed(error: AgentError) -> ReactorError {
-    let reason = match &error {
+fn failed(error: &AgentError) -> ReactorError {
+    let reason = match error {
         AgentError::Cancelled => return ReactorError::Stopped,
         AgentError::Model(cause) => match cause.code {
             Code::ContentFiltered => "safety_halt",
@@ -192,7 +198,7 @@ fn failed(error: AgentError) -> ReactorError {
     };
     ReactorError::Failed {
         reason: reason.to_owned(),
-        detail: told(&error),
+        detail: told(error),
     }
 }
 

@@ -19,10 +19,6 @@ pub trait Ids: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place of this crate that reads the clock"
-    )]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

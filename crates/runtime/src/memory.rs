@@ -93,6 +93,13 @@ impl Log {
     }
 }
 
+fn made(event: &Event) -> Option<Thread> {
+    let Event::ThreadCreated { thread } = event else {
+        return None;
+    };
+    Some(thread.clone())
+}
+
 fn made_by(event: &Event) -> Option<(&'static str, String)> {
     match event {
         Event::ItemCreated { item } => Some(("item", item.id.to_string())),
@@ -126,13 +133,9 @@ impl Kept {
     }
 
     fn create(&mut self, tenant: &TenantId, first: Vec<NewRecord>) -> Result<Created, StoreError> {
-        let thread = first
-            .iter()
-            .find_map(|record| match &record.event {
-                Event::ThreadCreated { thread } => Some(thread.clone()),
-                _ => None,
-            })
-            .ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
+        let made = first.iter().find_map(|record| made(&record.event));
+        let thread =
+            made.ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
         let key = thread.key.clone().map(|key| (tenant.clone(), key));
         if let Some(found) = key.as_ref().and_then(|key| self.keys.get(key)) {
             return Ok(Created {

@@ -1,5 +1,11 @@
 //! Reactions end to end over the memory store: order, policies, cancel, recovery, following.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a failed expectation is the test's failure"
+)]
+
 use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};

@@ -1,24 +1,56 @@
 //! The Unified Provider Protocol (UPP-1.2): one vocabulary for every language model.
 //!
 //! Read [`Message`], [`StreamEvent`] and [`Model`] first. A [`Model`] turns a [`Request`] into a
-//! stream of events that ends with a [`Response`]; `Llm` adds the tool loop on top. Each provider
+//! stream of events that ends with a [`Response`]; [`Llm`] adds the tool loop on top. Each provider
 //! is a codec between these types and one wire format; with the feature `http` the codec also sends.
+//!
+//! [`Scripted`] is a model that needs no network:
+//!
+//! ```
+//! use loomline_upp::{Llm, LlmOptions, Messages, Scripted};
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), loomline_upp::Error> {
+//! let llm = Llm::new(LlmOptions::new(Arc::new(Scripted::new())))?;
+//! let turn = llm.generate(Messages::new_sync(), ["Good morning"]).await?;
+//! assert_eq!(turn.response.joined_text(), "You said: Good morning");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! The crate keeps what providers say: tool arguments keep the provider's text, unknown metadata
 //! stays in the provider's namespace. It does not store anything, retry by itself, or validate
 //! tool arguments (UPP §10).
 
+pub mod chat_completions;
+mod clock;
 mod content;
 mod error;
 mod event;
+mod execute;
+#[cfg(feature = "http")]
+mod http;
+mod llm;
 mod message;
 mod model;
+pub mod scripted;
+#[cfg(feature = "http")]
+mod sse;
+mod strategy;
 mod tool;
+mod turn;
 mod usage;
 
+#[cfg(feature = "http")]
+pub use chat_completions::{ChatCompletions, ChatCompletionsConfig};
 pub use content::{AssistantContent, Media, MediaSource, UserContent};
 pub use error::{Code, Error, Modality};
 pub use event::{Aggregate, StreamEvent};
+pub use execute::{ExecuteError, arguments_of, execute};
+#[cfg(feature = "http")]
+pub use http::{Timeouts, http_client_builder};
+pub use llm::{Llm, LlmOptions, TurnEvent, TurnStream};
 pub use message::{
     AssistantMessage, Message, MessageId, MessageOptions, Messages, Metadata, ToolResultMessage,
     UserMessage,
@@ -26,8 +58,13 @@ pub use message::{
 pub use model::{
     Capabilities, Model, ModelEvent, ModelStream, Request, Response, StopReason, ToolChoice,
 };
-pub use tool::{
-    Arguments, ArgumentsError, Effect, Tool, ToolCall, ToolCallId, ToolContext, ToolExecution,
-    ToolFailure, ToolOutput, ToolResult, ToolRun,
+pub use scripted::{Script, ScriptError, ScriptTurn, Scripted};
+pub use strategy::{
+    BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,
 };
+pub use tool::{
+    Approval, Arguments, ArgumentsError, Effect, Tool, ToolCall, ToolCallId, ToolContext,
+    ToolExecution, ToolFailure, ToolOutput, ToolResult, ToolRun,
+};
+pub use turn::Turn;
 pub use usage::{CycleUsage, TokenUsage};

@@ -1,5 +1,7 @@
 //! Messages (UPP §5): immutable, cheap to share.
 
+mod decode;
+
 use crate::content::{AssistantContent, UserContent};
 use crate::tool::{ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
@@ -99,7 +101,7 @@ fn parts_of(options: MessageOptions) -> (MessageId, Metadata, jiff::Timestamp) {
     (
         options.id.unwrap_or_else(MessageId::random),
         options.metadata.unwrap_or_default(),
-        options.timestamp.unwrap_or_else(jiff::Timestamp::now),
+        options.timestamp.unwrap_or_else(crate::clock::now),
     )
 }
 
@@ -176,7 +178,7 @@ impl ToolResultMessage {
 pub type Messages = rpds::VectorSync<Message>;
 
 /// One message of a conversation; cloning shares it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
     /// From the user.
@@ -201,6 +203,18 @@ impl Message {
 impl From<&str> for Message {
     fn from(text: &str) -> Self {
         Self::User(Arc::new(UserMessage::text(text)))
+    }
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Self::User(Arc::new(UserMessage::text(text)))
+    }
+}
+
+impl From<UserContent> for Message {
+    fn from(block: UserContent) -> Self {
+        UserMessage::new(vec![block], MessageOptions::default()).into()
     }
 }
 

@@ -1,5 +1,9 @@
 //! Tools, calls and results (UPP §10, UAP §8.5).
 
+mod arguments;
+
+pub use arguments::{Arguments, ArgumentsError};
+
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,72 +31,6 @@ impl From<&str> for ToolCallId {
 impl std::fmt::Display for ToolCallId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// Why a call's arguments can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ArgumentsError {
-    /// The text is not JSON.
-    #[error("the arguments are not JSON")]
-    NotJson(#[source] serde_json::Error),
-    /// The text is JSON, but not an object.
-    #[error("the arguments are not a JSON object")]
-    NotAnObject,
-}
-
-/// The arguments of a call: the provider's own text, byte for byte, which may be malformed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arguments(Arc<str>);
-
-impl Arguments {
-    /// Keeps the provider's text. An empty text counts as `{}`.
-    pub fn from_text(text: &str) -> Self {
-        Self(text.into())
-    }
-
-    /// Writes a value.
-    pub fn from_value(value: &Value) -> Self {
-        Self(value.to_string().into())
-    }
-
-    /// The provider's text.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// Reads the text as an object.
-    pub fn parse(&self) -> Result<Value, ArgumentsError> {
-        if self.0.trim().is_empty() {
-            return Ok(Value::Object(serde_json::Map::new()));
-        }
-        let value: Value = serde_json::from_str(&self.0).map_err(ArgumentsError::NotJson)?;
-        if value.is_object() {
-            Ok(value)
-        } else {
-            Err(ArgumentsError::NotAnObject)
-        }
-    }
-}
-
-// On the wire (UPP §14) arguments are an object; text that is none travels as a string.
-impl Serialize for Arguments {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serde_json::from_str::<&serde_json::value::RawValue>(&self.0) {
-            Ok(raw) if raw.get().starts_with('{') => raw.serialize(serializer),
-            Ok(_) | Err(_) => serializer.serialize_str(&self.0),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Arguments {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<serde_json::value::RawValue>::deserialize(deserializer)?;
-        if raw.get().starts_with('"') {
-            let text: String = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
-            return Ok(Self(text.into()));
-        }
-        Ok(Self(raw.get().into()))
     }
 }
 
@@ -206,6 +144,10 @@ where
     }
 }
 
+/// Decides, each time, whether a call with these arguments may run. A failure ends the generation.
+pub type Approval =
+    Arc<dyn Fn(&Value) -> BoxFuture<'static, Result<bool, ToolFailure>> + Send + Sync>;
+
 /// A tool: what the model sees, and the code behind it.
 #[derive(Clone)]
 pub struct Tool {
@@ -223,6 +165,8 @@ pub struct Tool {
     pub sequential: bool,
     /// Names of tools that must end first (UAP §8.5).
     pub depends_on: Vec<String>,
+    /// Asked before each run, where there is one.
+    pub approval: Option<Approval>,
     /// The code.
     pub run: Arc<dyn ToolRun>,
 }
@@ -243,6 +187,7 @@ impl Tool {
             effect: Effect::default(),
             sequential: false,
             depends_on: Vec::new(),
+            approval: None,
             run: Arc::new(run),
         }
     }
@@ -251,6 +196,19 @@ impl Tool {
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
+        self
+    }
+
+    /// Asks `approval` before each run.
+    #[must_use]
+    pub fn with_approval(
+        mut self,
+        approval: impl Fn(&Value) -> BoxFuture<'static, Result<bool, ToolFailure>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.approval = Some(Arc::new(approval));
         self
     }
 }

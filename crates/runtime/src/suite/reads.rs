@@ -91,9 +91,11 @@ pub async fn facts_leave_out_what_only_shows_and_keep_the_markers(subject: impl 
         let (store, thread) = (store.clone(), author.thread.clone());
         async move {
             let read = store.read(&thread, from, 100, filter).await.unwrap();
-            let name = |event: &Event| match event {
-                Event::ChunkEmitted { chunk_type, .. } => chunk_type.clone(),
-                other => other.event_type().name().to_owned(),
+            let name = |event: &Event| {
+                if let Event::ChunkEmitted { chunk_type, .. } = event {
+                    return chunk_type.clone();
+                }
+                event.event_type().name().to_owned()
             };
             read.iter()
                 .map(|logged| name(&logged.record.event))

@@ -119,11 +119,11 @@ pub(super) fn tenant() -> TenantId {
     "acme".into()
 }
 
-pub(super) fn fork(of: &str, seq: u64) -> Option<Fork> {
-    Some(Fork {
+pub(super) fn fork(of: &str, seq: u64) -> Fork {
+    Fork {
         thread_id: of.into(),
         seq: Seq(seq),
-    })
+    }
 }
 
 pub(super) fn item(id: &str) -> NewItem {

@@ -266,13 +266,13 @@ pub async fn a_fork_keeps_its_parent(subject: impl Subject) {
     let store = subject.store();
     Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;
     let forked = NewThread {
-        fork: fork("parent", 2),
+        fork: Some(fork("parent", 2)),
         ..NewThread::new("fork", Some("f"))
     };
     Author::new(&store, "acme", forked).await;
     assert_eq!(
         store.find(&tenant(), "f").await.unwrap().thread.fork,
-        fork("parent", 2)
+        Some(fork("parent", 2))
     );
 
     let refused = store.delete(&tenant(), &"parent".into()).await;
@@ -292,7 +292,7 @@ pub async fn a_fork_of_another_tenants_thread_is_refused(subject: impl Subject) 
     Author::new(&store, "globex", NewThread::new("parent", Some("p"))).await;
     for parent in ["parent", "nobody"] {
         let forked = NewThread {
-            fork: fork(parent, 2),
+            fork: Some(fork(parent, 2)),
             ..NewThread::new("fork", Some("f"))
         };
         let refused = store.get_or_create(&tenant(), first(forked, EPOCH)).await;

@@ -202,8 +202,14 @@ mod tests {
 
     #[test]
     fn one_text_takes_the_remainder() {
-        assert_eq!(from_text(&path(), "notes.txt"), json!({"path": "notes.txt"}));
-        assert_eq!(from_text(&path(), "\"my notes.txt\" now"), json!({"path": "my notes.txt"}));
+        assert_eq!(
+            from_text(&path(), "notes.txt"),
+            json!({"path": "notes.txt"})
+        );
+        assert_eq!(
+            from_text(&path(), "\"my notes.txt\" now"),
+            json!({"path": "my notes.txt"})
+        );
         assert_eq!(from_text(&path(), ""), json!({"path": "path"}));
     }
 

@@ -1,12 +1,13 @@
 //! Checks a value against the part of JSON Schema that the scripted model knows.
 
+use super::strings;
 use serde_json::{Map, Value};
 
 /// Nesting beyond this is taken as it is.
 const DEPTH: usize = 32;
 
-/// Whether `value` is valid against `schema`; `root` resolves `$ref`. Unknown keywords, `pattern`
-/// and `format` are not looked at.
+/// Whether `value` is valid against `schema`; `root` resolves `$ref`. Unknown keywords, unknown
+/// formats and patterns that are not simple are not looked at.
 pub(super) fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
     at(root, schema, value, 0)
 }
@@ -37,7 +38,10 @@ fn at(root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
             .is_none_or(|one| one.iter().filter(|schema| inner(schema)).count() == 1)
         && match value {
             Value::Number(number) => number_fits(schema, number.as_f64().unwrap_or(f64::NAN)),
-            Value::String(text) => length_fits(schema, "minLength", "maxLength", text.chars().count()),
+            Value::String(text) => {
+                length_fits(schema, "minLength", "maxLength", text.chars().count())
+                    && strings::fits(schema, text)
+            }
             Value::Array(items) => items_fit(root, schema, items, depth),
             Value::Object(fields) => fields_fit(root, schema, fields, depth),
             Value::Null | Value::Bool(_) => true,
@@ -95,8 +99,11 @@ fn is_multiple(number: f64, step: f64) -> bool {
     if step <= 0.0 {
         return true;
     }
+    if number.fract() == 0.0 && step.fract() == 0.0 {
+        return number % step == 0.0;
+    }
     let quotient = number / step;
-    (quotient - quotient.round()).abs() <= f64::EPSILON * quotient.abs().max(1.0)
+    (quotient - quotient.round()).abs() <= (f64::EPSILON * quotient.abs().max(1.0)).min(1e-9)
 }
 
 fn length_fits(schema: &Map<String, Value>, low: &str, high: &str, length: usize) -> bool {
@@ -144,28 +151,31 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn ok(schema: Value, value: Value) -> bool {
-        accepts(&schema, &schema, &value)
+    fn ok(schema: &Value, value: &Value) -> bool {
+        accepts(schema, schema, value)
     }
 
     #[test]
     fn each_keyword_refuses_what_it_should() {
-        assert!(ok(json!({"type": "integer", "minimum": 2}), json!(2)));
-        assert!(!ok(json!({"type": "integer"}), json!(2.5)));
-        assert!(!ok(json!({"exclusiveMaximum": 3}), json!(3)));
-        assert!(ok(json!({"multipleOf": 0.1}), json!(0.3)));
-        assert!(!ok(json!({"enum": ["a"]}), json!("b")));
-        assert!(!ok(json!({"maxLength": 1}), json!("äb")));
-        assert!(!ok(json!({"uniqueItems": true}), json!([1, 1])));
-        assert!(!ok(json!({"required": ["a"]}), json!({})));
-        assert!(!ok(json!({"additionalProperties": false}), json!({"a": 1})));
+        assert!(ok(&json!({"type": "integer", "minimum": 2}), &json!(2)));
+        assert!(!ok(&json!({"type": "integer"}), &json!(2.5)));
+        assert!(!ok(&json!({"exclusiveMaximum": 3}), &json!(3)));
+        assert!(ok(&json!({"multipleOf": 0.1}), &json!(0.3)));
+        assert!(!ok(&json!({"enum": ["a"]}), &json!("b")));
+        assert!(!ok(&json!({"maxLength": 1}), &json!("äb")));
+        assert!(!ok(&json!({"uniqueItems": true}), &json!([1, 1])));
+        assert!(!ok(&json!({"required": ["a"]}), &json!({})));
         assert!(!ok(
-            json!({"oneOf": [{"type": "integer"}, {"minimum": 0}]}),
-            json!(1)
+            &json!({"additionalProperties": false}),
+            &json!({"a": 1})
         ));
         assert!(!ok(
-            json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "null"}}}),
-            json!(1)
+            &json!({"oneOf": [{"type": "integer"}, {"minimum": 0}]}),
+            &json!(1)
+        ));
+        assert!(!ok(
+            &json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "null"}}}),
+            &json!(1)
         ));
     }
 }

@@ -45,7 +45,9 @@ impl Quoted {
             let length = if rest.starts_with('{') {
                 object_at(rest).map(|(_, length)| length)
             } else {
-                rest.get(1..).and_then(|rest| rest.find('"')).map(|at| at + 2)
+                rest.get(1..)
+                    .and_then(|rest| rest.find('"'))
+                    .map(|at| at + 2)
             };
             let length = length.unwrap_or(1);
             if length > 1 {
@@ -162,7 +164,9 @@ pub(super) fn mentions<'a>(text: &'a str, tools: &'a [Tool]) -> Vec<Mention<'a>>
 /// Takes the words away that only join a tool's name to its arguments, or two calls.
 fn trimmed(rest: &str, followed: bool) -> &str {
     const BEFORE: &[&str] = &["tool", "with", "on", "for", "to", "using", "about"];
-    const AFTER: &[&str] = &["and", "use", "call", "run", "also", "please", "the", "tool", "to"];
+    const AFTER: &[&str] = &[
+        "and", "use", "call", "run", "also", "please", "the", "tool", "to",
+    ];
     let mut rest = rest.trim_start_matches([' ', ':', ',', '`', '\n', '\t']);
     while let Some(word) = BEFORE.iter().find(|word| stands_at(rest, 0, word)) {
         rest = rest.get(word.len()..).unwrap_or_default();
@@ -170,7 +174,9 @@ fn trimmed(rest: &str, followed: bool) -> &str {
     }
     rest = rest.trim_end_matches(|c: char| c.is_whitespace() || ".,;!?`".contains(c));
     while let Some(word) = AFTER.iter().find(|word| {
-        followed && rest.len() >= word.len() && stands_at(rest, rest.len() - word.len(), word)
+        (followed || **word == "and")
+            && rest.len() >= word.len()
+            && stands_at(rest, rest.len() - word.len(), word)
     }) {
         rest = rest.get(..rest.len() - word.len()).unwrap_or_default();
         rest = rest.trim_end_matches(|c: char| c.is_whitespace() || ".,;!?".contains(c));
@@ -178,8 +184,8 @@ fn trimmed(rest: &str, followed: bool) -> &str {
     rest
 }
 
-/// Reads `slow` or `slow 20ms` at the beginning; gives the delay and what follows.
-pub(super) fn slow(text: &str) -> (Option<Option<Duration>>, &str) {
+/// Reads `slow` (for `usual`) or `slow 20ms` at the beginning; gives the delay and what follows.
+pub(super) fn slow(text: &str, usual: Duration) -> (Option<Duration>, &str) {
     let text = text.trim_start();
     if !stands_at(text, 0, "slow") {
         return (None, text);
@@ -188,8 +194,8 @@ pub(super) fn slow(text: &str) -> (Option<Option<Duration>>, &str) {
     let rest = rest.trim_start_matches([' ', ':', ',']);
     let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     match duration(word) {
-        Some(delay) => (Some(Some(delay)), after.trim_start()),
-        None => (Some(None), rest),
+        Some(delay) => (Some(delay), after.trim_start()),
+        None => (Some(usual), rest),
     }
 }
 
@@ -263,9 +269,14 @@ mod tests {
     fn tools() -> Vec<Tool> {
         ["read", "read_file", "compute"]
             .map(|name| {
-                Tool::new(name, "", json!({}), |_: Value, _| -> futures_util::future::BoxFuture<'static, _> {
-                    Box::pin(async { Ok(Value::Null) })
-                })
+                Tool::new(
+                    name,
+                    "",
+                    json!({}),
+                    |_: Value, _| -> futures_util::future::BoxFuture<'static, _> {
+                        Box::pin(async { Ok(Value::Null) })
+                    },
+                )
             })
             .to_vec()
     }
@@ -285,7 +296,10 @@ mod tests {
 
     #[test]
     fn tools_are_named_as_whole_words() {
-        assert_eq!(said("Read_File notes.txt"), pairs(&[("read_file", "notes.txt")]));
+        assert_eq!(
+            said("Read_File notes.txt"),
+            pairs(&[("read_file", "notes.txt")])
+        );
         assert_eq!(said("precompute it"), pairs(&[]));
         assert_eq!(
             said("use compute with 1+1 and then call read_file a.txt."),
@@ -313,15 +327,22 @@ mod tests {
         let chain = actions("think then compute 1 then fail timeout then hello", &tools);
         assert!(matches!(
             chain.as_slice(),
-            [Action::Call(_), Action::Fail(Failure { code: Code::Timeout, after: None })]
+            [
+                Action::Call(_),
+                Action::Fail(Failure {
+                    code: Code::Timeout,
+                    after: None
+                })
+            ]
         ));
     }
 
     #[test]
     fn commands_are_read() {
-        assert_eq!(slow("slow hello"), (Some(None), "hello"));
-        let (delay, rest) = slow("Slow 20ms fail rate_limited after 3");
-        assert_eq!(delay, Some(Some(Duration::from_millis(20))));
+        let usual = Duration::from_millis(50);
+        assert_eq!(slow("slow hello", usual), (Some(usual), "hello"));
+        let (delay, rest) = slow("Slow 20ms fail rate_limited after 3", usual);
+        assert_eq!(delay, Some(Duration::from_millis(20)));
         let failure = failure(rest).unwrap();
         assert_eq!((failure.code, failure.after), (Code::RateLimited, Some(3)));
         assert_eq!(word_count("Please say 12 words."), Some(12));
@@ -331,9 +352,20 @@ mod tests {
 
     #[test]
     fn any_text_is_read_without_a_panic() {
-        for text in ["{{{\"", "ä\"ö then", "", "\u{1F600}compute\u{1F600}", "fail after", "{\"a\":"] {
+        for text in [
+            "{{{\"",
+            "ä\"ö then",
+            "",
+            "\u{1F600}compute\u{1F600}",
+            "fail after",
+            "{\"a\":",
+        ] {
             let tools = tools();
-            let _ = (actions(text, &tools), slow(text), word_count(text));
+            let _ = (
+                actions(text, &tools),
+                slow(text, Duration::ZERO),
+                word_count(text),
+            );
         }
     }
 }

@@ -1,0 +1,168 @@
+//! The agent (UAP §4).
+
+mod options;
+mod record;
+mod run;
+
+pub use options::AgentOptions;
+pub(crate) use run::request;
+
+use crate::error::{AgentError, OptionsError};
+use crate::id;
+use crate::state::AgentState;
+use crate::strategy::{StepContext, StepOutcome};
+use crate::stream::AgentStream;
+use crate::tools::Toolbox;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use upp::{Message, Model, Tool, Turn};
+
+/// What a run gives: the turn and the state after it (UAP §4.4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GenerateResult {
+    /// All that the run said and did, from the input on.
+    pub turn: Turn,
+    /// The state to go on from.
+    pub state: AgentState,
+}
+
+/// A model with tools, a prompt and a way to run (UAP §4.3). Cloning shares it.
+///
+/// It keeps nothing between calls: state goes in and comes out.
+#[derive(Clone)]
+pub struct Agent {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: Arc<str>,
+    options: AgentOptions,
+    toolbox: Toolbox,
+}
+
+impl Agent {
+    /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once.
+    pub fn new(options: AgentOptions) -> Result<Self, OptionsError> {
+        let toolbox = Toolbox::new(&options.tools)?;
+        let id = options.id.clone().unwrap_or_else(id::random);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                id,
+                options,
+                toolbox,
+            }),
+        })
+    }
+
+    /// Runs the agent on an input (UAP §4.4).
+    pub async fn generate(
+        &self,
+        input: impl Into<Message>,
+        state: AgentState,
+    ) -> Result<GenerateResult, AgentError> {
+        self.stream(input, state).result().await
+    }
+
+    /// Runs the agent on an input, and shows what happens (UAP §4.5). Nothing happens until the
+    /// stream or its result is polled.
+    pub fn stream(&self, input: impl Into<Message>, state: AgentState) -> AgentStream {
+        AgentStream::new(self.clone(), input.into(), state)
+    }
+
+    /// Goes on with a conversation (UAP §4.6). The strategy adds input and answers to the state,
+    /// so this is `generate`.
+    pub async fn ask(
+        &self,
+        input: impl Into<Message>,
+        state: AgentState,
+    ) -> Result<GenerateResult, AgentError> {
+        self.generate(input, state).await
+    }
+
+    /// Answers one input from nothing, and keeps no state (UAP §4.7).
+    pub async fn query(&self, input: impl Into<Message>) -> Result<Turn, AgentError> {
+        let result = self.generate(input, AgentState::initial()).await?;
+        Ok(result.turn)
+    }
+
+    /// Runs one step: the strategy's, with the events, hooks and stop condition around it.
+    ///
+    /// This is what `generate` and `stream` call until it is done; the runtime calls it itself, and
+    /// commits in between. The state it gets has the input already, and the number of the last
+    /// complete step; so a step that is repeated after a crash has the same number again.
+    pub async fn run_step(
+        &self,
+        state: AgentState,
+        context: &StepContext<'_>,
+    ) -> Result<StepOutcome, AgentError> {
+        let (outcome, _record) = run::step(self, state, context).await?;
+        Ok(outcome)
+    }
+
+    /// The agent's id: the given one, else a random UUID (v4; UAP §3.4).
+    pub fn id(&self) -> &str {
+        &self.inner.id
+    }
+
+    /// The agent's name.
+    pub fn name(&self) -> &str {
+        &self.inner.options.name
+    }
+
+    /// The model (UAP §4.3).
+    pub fn model(&self) -> &Arc<dyn Model> {
+        &self.inner.options.model
+    }
+
+    /// The tools (UAP §4.3).
+    pub fn tools(&self) -> &[Tool] {
+        self.inner.toolbox.tools()
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.inner.toolbox.get(name)
+    }
+
+    /// The system prompt (UAP §4.3).
+    pub fn system(&self) -> Option<&str> {
+        self.inner.options.system.as_deref()
+    }
+
+    /// What the agent was made of; cloned and changed, it makes another agent (UAP §2.3).
+    pub fn options(&self) -> &AgentOptions {
+        &self.inner.options
+    }
+
+    pub(crate) fn shared_id(&self) -> Arc<str> {
+        Arc::clone(&self.inner.id)
+    }
+
+    pub(crate) fn shared_tools(&self) -> Arc<[Tool]> {
+        Arc::clone(self.inner.toolbox.tools())
+    }
+
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.inner.toolbox
+    }
+
+    /// The tool strategy's own limit; none unless it is given (UAP §4.2).
+    pub(crate) fn tool_rounds(&self) -> Option<u32> {
+        self.inner.options.tool_strategy.max_iterations
+    }
+
+    pub(crate) fn on_max_iterations(&self, limit: NonZeroU32) {
+        if let Some(hook) = &self.inner.options.tool_strategy.on_max_iterations {
+            hook(limit.get());
+        }
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent")
+            .field("id", &self.inner.id)
+            .field("options", &self.inner.options)
+            .finish()
+    }
+}

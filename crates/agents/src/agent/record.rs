@@ -1,0 +1,127 @@
+//! What the journal heard, kept for the turn.
+
+use crate::error::AgentError;
+use crate::event::AgentStreamEvent;
+use crate::journal::{Journal, Stopped};
+use crate::state::AgentState;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use upp::{Message, MessageId, Response, StopReason, TokenUsage, ToolExecution, Turn};
+
+/// What a turn has beside its messages.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    usage: TokenUsage,
+    executions: Vec<ToolExecution>,
+    n_cycles: u32,
+    data: Option<Value>,
+    stop_reason: Option<StopReason>,
+}
+
+impl Record {
+    /// Adds what came later.
+    pub(crate) fn extend(&mut self, later: &Self) {
+        for cycle in &later.usage.cycles {
+            self.usage.push(cycle.clone());
+        }
+        self.executions.extend_from_slice(&later.executions);
+        self.n_cycles = self.n_cycles.saturating_add(later.n_cycles);
+        if later.n_cycles > 0 {
+            self.data.clone_from(&later.data);
+            self.stop_reason.clone_from(&later.stop_reason);
+        }
+    }
+
+    /// The turn of what was recorded, with these messages.
+    pub(crate) fn turn(
+        self,
+        messages: Vec<Message>,
+        state: &AgentState,
+    ) -> Result<Turn, AgentError> {
+        Ok(Turn {
+            messages,
+            response: state.last_response().ok_or(AgentError::NoResponse)?.clone(),
+            tool_executions: self.executions,
+            usage: self.usage,
+            cycles: self.n_cycles,
+            data: self.data,
+            stop_reason: self.stop_reason.unwrap_or(StopReason::EndTurn),
+        })
+    }
+}
+
+/// The messages of `state` from this one on; all of them where the strategy has dropped it.
+pub(crate) fn messages_from(state: &AgentState, first: &MessageId, hint: usize) -> Vec<Message> {
+    let messages = state.messages();
+    let is_first = |at: usize| {
+        messages
+            .get(at)
+            .is_some_and(|message| message.id() == first)
+    };
+    let start = if is_first(hint) {
+        hint
+    } else {
+        (0..messages.len())
+            .rev()
+            .find(|at| is_first(*at))
+            .unwrap_or(0)
+    };
+    (start..messages.len())
+        .filter_map(|at| messages.get(at).cloned())
+        .collect()
+}
+
+/// Passes all on to the journal, and keeps what the turn needs.
+pub(crate) struct Recorder<'a> {
+    journal: &'a dyn Journal,
+    record: Mutex<Record>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(journal: &'a dyn Journal) -> Self {
+        Self {
+            journal,
+            record: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn into_record(self) -> Record {
+        self.record
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Journal for Recorder<'_> {
+    fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
+        self.journal.emit(event)
+    }
+
+    fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
+        async move {
+            self.journal.responded(response).await?;
+            let mut record = self.record();
+            record.usage.push(response.usage.clone());
+            record.n_cycles = record.n_cycles.saturating_add(1);
+            record.data.clone_from(&response.data);
+            record.stop_reason = Some(response.stop_reason.clone());
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn returned<'a>(&'a self, execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>> {
+        async move {
+            self.journal.returned(execution).await?;
+            self.record().executions.push(execution.clone());
+            Ok(())
+        }
+        .boxed()
+    }
+}

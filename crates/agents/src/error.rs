@@ -1,0 +1,120 @@
+//! Why an agent can't be made, and why a run failed.
+
+use std::num::NonZeroU32;
+use upp::Code;
+
+/// Why options make no agent (UAP §4.2, §8.5).
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// Two tools have one name.
+    #[error("two tools are named {name:?}")]
+    DuplicateTool {
+        /// The name.
+        name: String,
+    },
+    /// A tool depends on a tool the agent does not have (UAP §8.5).
+    #[error("the tool {tool:?} depends on {name:?}, which is no tool of the agent")]
+    UnknownDependency {
+        /// The tool that depends.
+        tool: String,
+        /// What it names.
+        name: String,
+    },
+    /// Tools wait for each other (UAP §8.5).
+    #[error("the tools {tools:?} depend on each other")]
+    DependencyCycle {
+        /// The tools that could never run together.
+        tools: Vec<String>,
+    },
+    /// The parameters of a tool are no JSON Schema, or refer to one that is elsewhere.
+    #[error("the parameters of the tool {tool:?} are no usable JSON Schema")]
+    InvalidSchema {
+        /// The tool.
+        tool: String,
+        /// What is wrong.
+        #[source]
+        source: Box<jsonschema::ValidationError<'static>>,
+    },
+}
+
+/// Why a run has no result (UAP §4.4).
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The model failed.
+    #[error("the model call failed")]
+    Model(#[source] upp::Error),
+    /// A tool call ended the run: whether it may run could not be found out (UPP §10).
+    #[error("a tool call ended the run")]
+    Tool(#[source] upp::ExecuteError),
+    /// The run was aborted, or its keeper refused to go on.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The model asks for more rounds of tools than were allowed (UPP §3, UAP §5.2).
+    #[error("the model asks for tools after {limit} rounds, which is the limit")]
+    MaxIterations {
+        /// The limit that was asked for.
+        limit: NonZeroU32,
+    },
+    /// The conversation ends in tool calls, and the input does not answer them: no model would
+    /// take such a conversation.
+    #[error("the conversation ends in {n_calls} tool calls without results")]
+    OpenCalls {
+        /// How many calls wait.
+        n_calls: usize,
+    },
+    /// A strategy ended a run in which no model spoke.
+    #[error("the run ended without a response")]
+    NoResponse,
+    /// The application's own code, such as a middleware, failed.
+    #[error("{name} failed")]
+    Extension {
+        /// What failed, such as a middleware's name.
+        name: String,
+        /// Its own error.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl AgentError {
+    /// Wraps a failure of the application's own code.
+    pub fn extension(
+        name: impl Into<String>,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Extension {
+            name: name.into(),
+            cause: cause.into(),
+        }
+    }
+
+    /// The protocol's code, where it has one for this (UPP §14).
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Model(error) => Some(error.code),
+            Self::Cancelled => Some(Code::Cancelled),
+            Self::MaxIterations { .. } | Self::OpenCalls { .. } => Some(Code::InvalidRequest),
+            Self::NoResponse => Some(Code::InvalidResponse),
+            Self::Tool(_) | Self::Extension { .. } => None,
+        }
+    }
+}
+
+impl From<upp::ExecuteError> for AgentError {
+    fn from(error: upp::ExecuteError) -> Self {
+        match error {
+            upp::ExecuteError::Cancelled => Self::Cancelled,
+            upp::ExecuteError::Approval { .. } => Self::Tool(error),
+        }
+    }
+}
+
+impl From<upp::Error> for AgentError {
+    fn from(error: upp::Error) -> Self {
+        if error.code == Code::Cancelled {
+            Self::Cancelled
+        } else {
+            Self::Model(error)
+        }
+    }
+}

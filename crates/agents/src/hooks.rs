@@ -1,0 +1,63 @@
+//! The hooks of an agent's life (UAP §10).
+
+use crate::agent::GenerateResult;
+use crate::error::AgentError;
+use crate::state::AgentState;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use upp::{ToolCall, ToolResult};
+
+/// Hooks at the boundaries of steps, each of which does nothing unless it is given (UAP §10.1).
+///
+/// They are called in `generate` and `stream` alike, in the order of this list. When a step is
+/// repeated after a crash, its hooks are called again.
+pub trait AgentStrategy: Send + Sync {
+    /// A step begins; `state.step()` is `step`.
+    fn on_step_start(&self, step: u64, state: &AgentState) {
+        let _ = (step, state);
+    }
+
+    /// The model has reasoned (`ReAct`).
+    fn on_reason(&self, step: u64, reasoning: &str) {
+        let _ = (step, reasoning);
+    }
+
+    /// The model has called tools; none has started.
+    fn on_act(&self, step: u64, actions: &[ToolCall]) {
+        let _ = (step, actions);
+    }
+
+    /// All calls have results, in call order.
+    fn on_observe(&self, step: u64, observations: &[ToolResult]) {
+        let _ = (step, observations);
+    }
+
+    /// A step is complete; the turn is that of the step alone.
+    fn on_step_end(&self, step: u64, result: &GenerateResult) {
+        let _ = (step, result);
+    }
+
+    /// Whether the run ends here; asked after each step, the last one included (UAP §10.3).
+    fn stop_condition<'a>(&'a self, state: &'a AgentState) -> BoxFuture<'a, bool> {
+        let _ = state;
+        ready(false).boxed()
+    }
+
+    /// The run is complete; the turn is that of the whole run, before any middleware's `after`.
+    fn on_complete(&self, result: &GenerateResult) {
+        let _ = result;
+    }
+
+    /// The run failed; `state` is the last complete one. A result given here becomes the run's,
+    /// unless the run was cancelled: a cancelled run stays cancelled.
+    fn on_error(&self, error: &AgentError, state: &AgentState) -> Option<GenerateResult> {
+        let _ = (error, state);
+        None
+    }
+}
+
+/// No hooks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHooks;
+
+impl AgentStrategy for NoHooks {}

@@ -1,0 +1,34 @@
+//! What a run tells its keeper.
+
+use crate::error::AgentError;
+use crate::event::AgentStreamEvent;
+use futures_util::future::BoxFuture;
+use upp::{Response, ToolExecution};
+
+/// The keeper's refusal: the run must stop, for what it does would no longer count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the keeper of the run refused to go on")]
+pub struct Stopped;
+
+impl From<Stopped> for AgentError {
+    fn from(Stopped: Stopped) -> Self {
+        Self::Cancelled
+    }
+}
+
+/// What a run tells its keeper: in memory it feeds the stream, under the runtime it is the log.
+///
+/// The run waits for each answer before it goes on. Tools run side by side, so `emit` and
+/// `returned` are called while others of their kind still wait. The futures may be dropped
+/// before they end, when the run is cancelled. `responded` and `returned` come before the events
+/// that depend on them; only the model's own deltas run ahead.
+pub trait Journal: Send + Sync {
+    /// Shows an event.
+    fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>>;
+
+    /// The model has answered; must be durable before a tool starts.
+    fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>>;
+
+    /// A call has ended, by its tool or without one; must be durable before the next model call.
+    fn returned<'a>(&'a self, execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>>;
+}

@@ -1,0 +1,130 @@
+//! What a strategy may do within a step.
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::event::{AgentStreamEvent, UapEvent, UapEventType};
+use crate::journal::Journal;
+use crate::state::AgentState;
+use crate::tools;
+use futures_util::StreamExt;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use upp::{
+    Code, Message, MessageOptions, Messages, ModelEvent, Request, Response, ToolChoice, ToolResult,
+    ToolResultMessage,
+};
+
+/// What a step has at hand (UAP §5.1, `ExecutionContext`).
+pub struct StepContext<'a> {
+    /// The agent that runs.
+    pub agent: &'a Agent,
+    /// Who is told what happens.
+    pub journal: &'a dyn Journal,
+    /// Cancelled when the run is no longer wanted.
+    pub signal: CancellationToken,
+    /// Results already recorded for the open calls at the end of the state, after a crash; these
+    /// calls are not run again.
+    pub answered: &'a [ToolResult],
+    /// What makes the ids of calls unique: a call's idempotency key is `<scope>:<call id>`.
+    pub scope: &'a str,
+}
+
+impl StepContext<'_> {
+    /// The agent's request for these messages (UAP §4.2).
+    ///
+    /// A forced `tool_choice` holds for the model's first answer to an input only. If it held for
+    /// the answer to tool results too, no run could end.
+    pub fn request(&self, messages: &Messages) -> Request {
+        let options = self.agent.options();
+        let tool_choice = match (&options.tool_choice, messages.last()) {
+            (ToolChoice::Required | ToolChoice::Tool(_), Some(Message::ToolResult(_))) => {
+                ToolChoice::Auto
+            }
+            (choice, _) => choice.clone(),
+        };
+        Request {
+            messages: messages.clone(),
+            system: options.system.clone(),
+            tools: self.agent.shared_tools(),
+            tool_choice,
+            params: options.params.clone(),
+            structure: options.structure.clone(),
+            signal: self.signal.child_token(),
+        }
+    }
+
+    /// Asks the model: shows its events as they come, and has its answer recorded.
+    pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
+        let model = self.agent.model();
+        let mut stream = model.stream(request);
+        loop {
+            if self.signal.is_cancelled() {
+                return Err(AgentError::Cancelled);
+            }
+            let next = self.signal.run_until_cancelled(stream.next()).await;
+            match next.ok_or(AgentError::Cancelled)?.transpose()? {
+                Some(ModelEvent::Event(event)) => self.journal.emit(event.into()).await?,
+                Some(ModelEvent::Done(response)) => {
+                    self.journal.responded(&response).await?;
+                    return Ok(*response);
+                }
+                None => {
+                    return Err(AgentError::Model(upp::Error::new(
+                        Code::InvalidResponse,
+                        model.provider(),
+                        "the stream ended without a response",
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Answers the open calls at the end of `state`, and appends exactly one message with all
+    /// results in call order; a state without open calls stays as it is.
+    ///
+    /// `on_act` and the `action` event come before the first tool starts, `on_observe` and
+    /// `observation` after the last has ended (UAP §10.2).
+    pub async fn act(&self, state: &AgentState) -> Result<AgentState, AgentError> {
+        let calls = state.open_calls();
+        if calls.is_empty() {
+            return Ok(state.clone());
+        }
+        let hooks = &self.agent.options().strategy;
+        hooks.on_act(state.step(), calls);
+        self.show(UapEventType::Action, state, "toolCalls", calls)
+            .await?;
+        let results = tools::answer(self, calls).await?;
+        hooks.on_observe(state.step(), &results);
+        self.show(UapEventType::Observation, state, "observations", &results)
+            .await?;
+        Ok(state.with_message(ToolResultMessage::new(results, MessageOptions::default())))
+    }
+
+    /// Shows an event of the agent itself (UAP §11.2).
+    pub async fn emit(
+        &self,
+        kind: UapEventType,
+        step: u64,
+        data: Map<String, Value>,
+    ) -> Result<(), AgentError> {
+        let event = AgentStreamEvent::from(UapEvent {
+            kind,
+            step,
+            agent_id: self.agent.shared_id(),
+            data,
+        });
+        Ok(self.journal.emit(event).await?)
+    }
+
+    async fn show<T: serde::Serialize + ?Sized>(
+        &self,
+        kind: UapEventType,
+        state: &AgentState,
+        key: &str,
+        value: &T,
+    ) -> Result<(), AgentError> {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        let data = Map::from_iter([(key.to_owned(), value)]);
+        self.emit(kind, state.step(), data).await
+    }
+}

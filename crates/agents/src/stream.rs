@@ -1,0 +1,131 @@
+//! A run that can be watched (UAP §11).
+
+use crate::agent::{Agent, GenerateResult};
+use crate::error::AgentError;
+use crate::event::AgentStreamEvent;
+use crate::journal::{Journal, Stopped};
+use crate::state::AgentState;
+use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt, Stream};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use upp::{Message, Response, ToolExecution};
+
+/// How many events wait for a slow reader before the run does.
+const N_WAITING: usize = 64;
+
+/// A run of an agent (UAP §11.1): its events as a stream, and its result.
+///
+/// The run has no task of its own: it advances while the stream or the result is polled. The
+/// stream ends when the run does, well or not; only the result tells which. Dropping either
+/// cancels the run.
+#[must_use = "a run does nothing unless it is polled"]
+pub struct AgentStream {
+    run: Option<BoxFuture<'static, Result<GenerateResult, AgentError>>>,
+    outcome: Option<Result<GenerateResult, AgentError>>,
+    events: mpsc::Receiver<AgentStreamEvent>,
+    signal: CancellationToken,
+    guard: DropGuard,
+}
+
+impl AgentStream {
+    pub(crate) fn new(agent: Agent, input: Message, state: AgentState) -> Self {
+        let signal = CancellationToken::new();
+        let (sender, events) = mpsc::channel(N_WAITING);
+        let run_signal = signal.clone();
+        let run = async move {
+            let watched = Watched { sender };
+            crate::agent::request(agent, input, state, &watched, run_signal).await
+        };
+        Self {
+            run: Some(run.boxed()),
+            outcome: None,
+            events,
+            guard: signal.clone().drop_guard(),
+            signal,
+        }
+    }
+
+    /// The result (UAP §11.1). Whether or not the stream was read, this drives the run to its end;
+    /// events that were not read are dropped.
+    pub async fn result(self) -> Result<GenerateResult, AgentError> {
+        let Self {
+            run,
+            outcome,
+            mut events,
+            guard,
+            ..
+        } = self;
+        events.close();
+        drop(events);
+        let outcome = match (outcome, run) {
+            (Some(outcome), _) => outcome,
+            (None, Some(run)) => run.await,
+            (None, None) => Err(AgentError::Cancelled),
+        };
+        drop(guard);
+        outcome
+    }
+
+    /// Cancels the run (UAP §11.1): the model's connection is closed, running tools are told and
+    /// dropped, and the result is [`AgentError::Cancelled`].
+    pub fn abort(&self) {
+        self.signal.cancel();
+    }
+
+    /// What cancels the run from elsewhere.
+    pub fn signal(&self) -> CancellationToken {
+        self.signal.clone()
+    }
+}
+
+impl Stream for AgentStream {
+    type Item = AgentStreamEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // What is waiting comes first; then the run advances, which may add to it.
+        if let Poll::Ready(Some(event)) = self.events.poll_recv(cx) {
+            return Poll::Ready(Some(event));
+        }
+        if let Some(run) = &mut self.run
+            && let Poll::Ready(outcome) = run.poll_unpin(cx)
+        {
+            self.outcome = Some(outcome);
+            self.run = None;
+        }
+        self.events.poll_recv(cx)
+    }
+}
+
+impl std::fmt::Debug for AgentStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentStream")
+            .field("is_complete", &self.run.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Feeds the stream. A reader who has gone stops nothing: the result may still be wanted.
+struct Watched {
+    sender: mpsc::Sender<AgentStreamEvent>,
+}
+
+impl Journal for Watched {
+    fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
+        async move {
+            let _unread = self.sender.send(event).await;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn responded<'a>(&'a self, _response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn returned<'a>(&'a self, _execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>> {
+        ready(Ok(())).boxed()
+    }
+}

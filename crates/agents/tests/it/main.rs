@@ -1,0 +1,15 @@
+//! What agents do, from the outside.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod agent;
+mod durable;
+mod hooks;
+mod laws;
+mod middleware;
+mod stream;
+mod support;
+mod tools;

@@ -1,0 +1,176 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The record, the durable runtime and the meeting place of AI agent threads.
+#[derive(Debug, Parser)]
+#[command(name = "loomline", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// Where the threads are kept [default: the user's data directory].
+    #[arg(long, global = true, env = "LOOMLINE_DATA", value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// The configuration file; without one, development mode with an offline model.
+    #[arg(long, global = true, env = "LOOMLINE_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print JSON, for scripts.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Say more; twice, everything.
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve threads over HTTP.
+    Serve {
+        /// Where to listen [default: 127.0.0.1:8787, or what the configuration says].
+        #[arg(long, env = "LOOMLINE_LISTEN", value_name = "ADDR")]
+        listen: Option<SocketAddr>,
+    },
+    /// Run one prompt on a durable thread and stream the answer.
+    Run(RunOptions),
+    /// Look at threads, fork and delete them.
+    #[command(subcommand)]
+    Threads(Threads),
+    /// Write a thread as a `ThreadProtocol` 0.0.4 document.
+    Export {
+        /// The thread's key.
+        #[arg(long, value_name = "KEY")]
+        thread: String,
+        /// The file to write [default: standard output].
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Read a conversation from a file into a new thread.
+    Import {
+        /// What the file holds.
+        #[arg(long, value_enum, value_name = "FORMAT")]
+        from: From,
+        /// The file, or - for standard input.
+        file: PathBuf,
+        /// The key of the new thread [default: a new id].
+        #[arg(long, value_name = "KEY")]
+        thread: Option<String>,
+    },
+    /// Check a `ThreadProtocol` document.
+    Validate {
+        /// Hold it to what writers must do, not only to what readers can take.
+        #[arg(long)]
+        strict: bool,
+        /// Take breaches of the order of timestamps as errors.
+        #[arg(long)]
+        deny_timestamps: bool,
+        /// The file, or - for standard input.
+        file: PathBuf,
+    },
+    /// Print the hash of a document's canonical form.
+    Hash {
+        /// Leave `data-sys-*` events out.
+        #[arg(long)]
+        without_sys: bool,
+        /// The file, or - for standard input.
+        file: PathBuf,
+    },
+    /// Check the store and the set-up, and say what to do.
+    Doctor,
+    /// Make an API key, and its hash for the configuration.
+    Key,
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// What to say.
+    pub(crate) prompt: String,
+    /// The thread to go on with [default: a new one].
+    #[arg(long, value_name = "KEY")]
+    pub(crate) thread: Option<String>,
+    /// Who answers [default: the default agent].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// At most so many steps.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Threads {
+    /// List threads, the last changed first.
+    List {
+        /// Only keys that begin so.
+        #[arg(long, default_value = "")]
+        prefix: String,
+        /// At most so many.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        /// Whose threads.
+        #[arg(long, default_value = server::DEV_TENANT)]
+        tenant: String,
+    },
+    /// Show a conversation.
+    Show {
+        /// The thread's key.
+        key: String,
+        /// Whose thread.
+        #[arg(long, default_value = server::DEV_TENANT)]
+        tenant: String,
+    },
+    /// Print a thread's events, and go on as they come.
+    Tail {
+        /// The thread's key.
+        key: String,
+        /// Begin after this event.
+        #[arg(long, default_value_t = 0)]
+        after: u64,
+        /// Stop at the end of the log.
+        #[arg(long)]
+        no_follow: bool,
+        /// Whose thread.
+        #[arg(long, default_value = server::DEV_TENANT)]
+        tenant: String,
+    },
+    /// Make a thread that begins as a copy of another; the copy costs nothing.
+    Fork {
+        /// The thread's key.
+        key: String,
+        /// The new thread's key [default: a new id].
+        new_key: Option<String>,
+        /// Fork after this event [default: the end].
+        #[arg(long)]
+        at: Option<u64>,
+        /// Whose thread.
+        #[arg(long, default_value = server::DEV_TENANT)]
+        tenant: String,
+    },
+    /// Delete a thread and everything of it.
+    Delete {
+        /// The thread's key.
+        key: String,
+        /// Whose thread.
+        #[arg(long, default_value = server::DEV_TENANT)]
+        tenant: String,
+    },
+}
+
+/// What a file to import holds.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum From {
+    /// A `ThreadProtocol` document.
+    #[value(alias = "threadprotocol")]
+    Thread,
+    /// Pydantic AI's message history (`all_messages_json()`).
+    PydanticAi,
+}

@@ -1,0 +1,102 @@
+//! `serve` and `key`.
+
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, GOOD, Output};
+use crate::store::Place;
+use serde_json::json;
+use server::{App, OpenMode};
+use std::net::{Ipv4Addr, SocketAddr};
+use tokio_util::sync::CancellationToken;
+
+const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
+
+/// Structured logs on standard error; a terminal command logs only what went wrong.
+pub(crate) fn log(verbose: u8, serving: bool) {
+    let level = match (verbose, serving) {
+        (0, false) => "error",
+        (0, true) => "info",
+        (1, _) => "debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("warn,loomline={level},server={level}")));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}
+
+pub(crate) async fn serve(place: &Place, listen: Option<SocketAddr>, output: &Output) -> Result<(), CliError> {
+    let config = place.config()?;
+    let development = config.is_development();
+    let directory = place.directory(&config);
+    let address = listen.or(config.server.listen).unwrap_or(DEFAULT);
+    let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
+    let listener =
+        tokio::net::TcpListener::bind(address).await.map_err(CliError::io(format!("listen on {address}")))?;
+    let address = listener.local_addr().map_err(CliError::io("read the listener's address"))?;
+    let resumed = app.recover().await?;
+    if resumed > 0 {
+        output.say(&format!("{GOOD}resumed{GOOD:#} {resumed} unfinished threads"));
+    }
+    output.value(&json!({"listening": format!("http://{address}"), "data": directory, "development": development}))?;
+    output.line(&format!("listening on http://{address}"))?;
+    if development {
+        output.line(&welcome(&address, &directory.display().to_string()))?;
+    }
+    let shutdown = CancellationToken::new();
+    let stop = async {
+        stopped().await;
+        output.say("stopping; unfinished runs go on at the next start");
+        shutdown.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        result = server::serve(app, listener, shutdown.clone()) => result.map_err(CliError::Serve),
+        () = stop => Ok(()),
+    }
+}
+
+fn welcome(address: &SocketAddr, data: &str) -> String {
+    let base = format!("http://{address}");
+    format!(
+        "{DIM}Development mode: no configuration, so no keys are asked for and only this machine is served.
+The agent \"demo\" uses the scripted model: deterministic, offline, no key. Threads are kept in {data}.{DIM:#}
+
+{BOLD}Three things to try{BOLD:#}
+
+1. Ask the demo agent to use a tool, and watch:
+   curl -N {base}/api/v1/threads/hello/messages -H 'content-type: application/json' \\
+     -d '{{\"content\": \"compute 2+3*4\", \"stream\": true}}'
+
+2. Replay the thread's events from any point:
+   curl -N '{base}/api/v1/threads/hello/events?until=rest' -H 'last-event-id: 10'
+
+3. Take the thread with you, as a ThreadProtocol document:
+   curl {base}/api/v1/threads/hello/document
+"
+    )
+}
+
+async fn stopped() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
+            let _ = interrupt.await;
+            return;
+        };
+        tokio::select! {
+            _ = interrupt => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = interrupt.await;
+}
+
+pub(crate) fn key(output: &Output) -> Result<(), CliError> {
+    let (key, hash) = server::new_key();
+    output.value(&json!({"key": key, "hash": hash}))?;
+    output.line(&format!(
+        "{key}\n{DIM}Give this key to the client; it is shown once. Put its hash into the configuration:{DIM:#}\n\
+         [tenants.NAME]\nkey_hashes = [\"{hash}\"]"
+    ))
+}

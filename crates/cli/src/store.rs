@@ -1,0 +1,43 @@
+//! Where the threads are kept, and opening it.
+
+use crate::error::CliError;
+use server::{App, Config, OpenMode};
+use std::path::PathBuf;
+
+/// Where the data and the configuration are.
+pub(crate) struct Place {
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+impl Place {
+    /// The configuration, or development mode.
+    pub(crate) fn config(&self) -> Result<Config, CliError> {
+        let Some(file) = &self.config else { return Ok(Config::default()) };
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(CliError::io(format!("read {name}")))?;
+        Config::parse(&text, &environment).map_err(|error| CliError::Config(name, error))
+    }
+
+    /// The directory of the data.
+    pub(crate) fn directory(&self, config: &Config) -> PathBuf {
+        if let Some(directory) = self.data.clone().or_else(|| config.server.data.clone()) {
+            return directory;
+        }
+        let base = environment("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        base.or_else(|| environment("HOME").map(|home| PathBuf::from(home).join(".local/share")))
+            .map_or_else(|| PathBuf::from("loomline-data"), |base| base.join("loomline"))
+    }
+
+    /// Opens the store.
+    pub(crate) fn open(&self, mode: OpenMode) -> Result<App, CliError> {
+        let config = self.config()?;
+        let directory = self.directory(&config);
+        App::open(config, &directory, mode).map_err(CliError::Open)
+    }
+}

@@ -1,0 +1,155 @@
+//! `threads`: list, show, tail, fork, delete.
+
+use crate::args::Threads;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Output, TOOL};
+use crate::store::Place;
+use runtime::{Filter, Logged, Page, RuntimeError, StoreError};
+use serde_json::{Value, json};
+use server::OpenMode;
+use std::time::Duration;
+use timeline::{Entry, Reaction, Seq};
+
+pub(crate) async fn threads(place: &Place, command: Threads, output: &Output) -> Result<(), CliError> {
+    match command {
+        Threads::List { prefix, limit, tenant } => list(place, &tenant, prefix, limit, output).await,
+        Threads::Show { key, tenant } => show(place, &tenant, &key, output).await,
+        Threads::Tail { key, after, no_follow, tenant } => {
+            tail(place, &tenant, &key, Seq(after), no_follow, output).await
+        }
+        Threads::Fork { key, new_key, at, tenant } => {
+            let app = place.open(OpenMode::ReadWrite)?;
+            let row = app.runtime().fork(&tenant.as_str().into(), &key, new_key, at.map(Seq)).await;
+            let row = row.map_err(|error| missing(error, &key))?;
+            let new = row.thread.key.unwrap_or_default();
+            output.value(&json!({"key": new, "forkedFrom": key}))?;
+            output.line(&format!("{new} goes on from {key}"))?;
+            Ok(app.shutdown().await?)
+        }
+        Threads::Delete { key, tenant } => {
+            let app = place.open(OpenMode::ReadWrite)?;
+            let deleted = app.runtime().delete(&tenant.as_str().into(), &key).await;
+            deleted.map_err(|error| missing(error, &key))?;
+            output.value(&json!({"deleted": key}))?;
+            output.line(&format!("{key} is deleted"))?;
+            Ok(app.shutdown().await?)
+        }
+    }
+}
+
+/// Says which key, where the store only says that there is none.
+pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
+    match error.into() {
+        CliError::Runtime(RuntimeError::Store(StoreError::NotFound)) => CliError::NotFound { key: key.to_owned() },
+        error => error,
+    }
+}
+
+async fn list(place: &Place, tenant: &str, prefix: String, limit: usize, output: &Output) -> Result<(), CliError> {
+    let app = place.open(OpenMode::ReadOnly)?;
+    let page = Page { after: None, prefix: (!prefix.is_empty()).then_some(prefix), limit };
+    let rows = app.runtime().list(&tenant.into(), page).await?;
+    if rows.is_empty() {
+        return output.line("no threads yet; `loomline run \"hello\"` makes one");
+    }
+    for row in rows {
+        let key = row.thread.key.unwrap_or_default();
+        let updated = row.thread.updated_at.unwrap_or(row.thread.created_at);
+        output.value(&json!({
+            "key": key, "id": row.thread.id, "status": row.thread.status, "title": row.thread.title,
+            "createdAt": row.thread.created_at, "updatedAt": updated, "seq": row.tail, "bytes": row.bytes,
+        }))?;
+        let events = row.tail;
+        let status = row.thread.status;
+        output.line(&format!("{BOLD}{key}{BOLD:#}  {status}  {DIM}{updated:.0}  {events} events{DIM:#}"))?;
+    }
+    Ok(())
+}
+
+async fn show(place: &Place, tenant: &str, key: &str, output: &Output) -> Result<(), CliError> {
+    let app = place.open(OpenMode::ReadOnly)?;
+    let found = app.runtime().transcript(&tenant.into(), key, Filter::Facts).await;
+    let transcript = found.map_err(|error| missing(error, key))?;
+    for entry in &transcript.entries {
+        match entry {
+            Entry::Item(item) => {
+                let content = item.content.as_ref().map(timeline::Payload::value).unwrap_or_default();
+                output.value(&serde_json::to_value(item).unwrap_or_default())?;
+                output.line(&format!("{BOLD}user{BOLD:#}  {}", text_of(&content)))?;
+            }
+            Entry::Reaction(reaction) => show_reaction(reaction, output)?,
+        }
+    }
+    Ok(())
+}
+
+fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
+    let agent = runtime::Run::of(reaction.execution.run.as_ref()).agent.unwrap_or_else(|| "agent".into());
+    for part in reaction.steps.iter().flat_map(|step| &step.parts) {
+        let value = part.part.value();
+        output.value(&json!({"executionId": reaction.execution.id, "part": value}))?;
+        let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+        let line = match kind.strip_prefix("tool-") {
+            Some(tool) => {
+                let input = value.get("input").map(Value::to_string).unwrap_or_default();
+                let result = value.get("output").or_else(|| value.get("errorText"));
+                let result = result.map(Value::to_string).unwrap_or_else(|| "no result yet".into());
+                format!("{TOOL}{tool}{TOOL:#} {input} → {result}")
+            }
+            None if kind == "reasoning" => format!("{DIM}{}{DIM:#}", text_of(&value)),
+            None => text_of(&value),
+        };
+        output.line(&format!("{BOLD}{agent}{BOLD:#}  {line}"))?;
+    }
+    if let Some(why) = &reaction.execution.interruption {
+        output.line(&format!("{DIM}ended early: {}{DIM:#}", why.detail.as_deref().unwrap_or(&why.reason)))?;
+    }
+    Ok(())
+}
+
+/// The text in a content or a part; control characters are not the model's to send.
+fn text_of(content: &Value) -> String {
+    let text = match content {
+        Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join(" "),
+        Value::Object(part) => match part.get("text").and_then(Value::as_str) {
+            Some(text) => text.to_owned(),
+            None => format!("[{}]", part.get("type").and_then(Value::as_str).unwrap_or("part")),
+        },
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    };
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+}
+
+async fn tail(
+    place: &Place,
+    tenant: &str,
+    key: &str,
+    mut after: Seq,
+    no_follow: bool,
+    output: &Output,
+) -> Result<(), CliError> {
+    let app = place.open(OpenMode::ReadOnly)?;
+    app.runtime().find(&tenant.into(), key).await.map_err(|error| missing(error, key))?;
+    loop {
+        let page = app.runtime().read(&tenant.into(), key, after, 1_000).await?;
+        for logged in &page {
+            after = logged.record.seq;
+            output.raw(&format!("{}\n", event_json(logged)))?;
+        }
+        if page.is_empty() {
+            if no_follow {
+                return Ok(());
+            }
+            // Another process may serve this store; its log is read, and it can't wake this one.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// An event as the event stream has it.
+pub(crate) fn event_json(logged: &Logged) -> String {
+    let record = &logged.record;
+    let rest = logged.text.strip_prefix('{').unwrap_or(&logged.text);
+    format!("{{\"seq\":{},\"at\":\"{}\",{rest}", record.seq, record.at)
+}

@@ -1,0 +1,310 @@
+//! Answers in the Chat Completions format: chunks in, events and a response out.
+
+use super::calls::Calls;
+use super::failure;
+use crate::error::{Code, Error};
+use crate::event::{Aggregate, StreamEvent};
+use crate::message::{AssistantMessage, MessageId, MessageOptions, Metadata};
+use crate::model::{Response, StopReason};
+use crate::usage::CycleUsage;
+use serde_json::{Map, Value};
+
+/// Providers whose ids are shorter than this repeat them; such a message gets an id of ours.
+const UNIQUE_ID: usize = 16;
+
+/// Folds the chunks of one stream into events and, at the end, the response.
+///
+/// Feed each event's data to [`Decoder::push`] and call [`Decoder::finish`] at the end of the
+/// stream. The result does not depend on how the bytes were cut.
+#[derive(Debug)]
+pub struct Decoder {
+    provider: String,
+    model_id: String,
+    structured: bool,
+    aggregate: Aggregate,
+    calls: Calls,
+    progress: Progress,
+    open: Option<(u32, Kind)>,
+    blocks: u32,
+    refused: bool,
+    finish_reason: Option<String>,
+    response_id: Option<String>,
+    metadata: Map<String, Value>,
+    usage: CycleUsage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Started,
+    /// The provider says that no more comes.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+impl Decoder {
+    /// A decoder for an answer of this provider and model; `structured` when a structure was asked
+    /// for, so that the text is parsed into data.
+    pub fn new(provider: impl Into<String>, model_id: impl Into<String>, structured: bool) -> Self {
+        Self {
+            provider: provider.into(),
+            model_id: model_id.into(),
+            structured,
+            aggregate: Aggregate::default(),
+            calls: Calls::default(),
+            progress: Progress::Nothing,
+            open: None,
+            blocks: 0,
+            refused: false,
+            finish_reason: None,
+            response_id: None,
+            metadata: Map::new(),
+            usage: CycleUsage::default(),
+        }
+    }
+
+    /// Whether the model has said that it is done; only usage may follow.
+    pub fn is_finished(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Takes the provider's word that the stream is whole. An answer without a finish reason is
+    /// then malformed instead of cut off.
+    pub fn done(&mut self) {
+        self.progress = Progress::Done;
+    }
+
+    /// Takes the data of one event, which is a chunk, or a whole completion.
+    pub fn push(&mut self, data: &str) -> Result<Vec<StreamEvent>, Error> {
+        let chunk: Value = serde_json::from_str(data)
+            .map_err(|cause| self.invalid("a chunk is not JSON").caused_by(cause))?;
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(failure::in_stream(&self.provider, error));
+        }
+        if !chunk.is_object() {
+            return Err(self.invalid("a chunk is not a JSON object"));
+        }
+        self.describe(&chunk);
+        let mut events = Vec::new();
+        if self.progress == Progress::Nothing {
+            self.progress = Progress::Started;
+            events.push(StreamEvent::MessageStart);
+        }
+        let choices = chunk.get("choices").and_then(Value::as_array);
+        let first = choices
+            .into_iter()
+            .flatten()
+            .find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0);
+        if let Some(choice) = first {
+            self.choice(choice, &mut events)?;
+        }
+        for event in &events {
+            self.aggregate.push(event);
+        }
+        Ok(events)
+    }
+
+    /// Ends the stream: the last events and the response.
+    pub fn finish(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
+        let Some(finish_reason) = self.finish_reason.take() else {
+            return Err(match self.progress {
+                Progress::Nothing => self.invalid("the stream held no chunk"),
+                Progress::Started => {
+                    let text = "the stream ended before the answer did";
+                    Error::new(Code::NetworkError, self.provider, text)
+                }
+                Progress::Done => self.invalid("the answer ended without a finish reason"),
+            });
+        };
+        let mut events = Vec::new();
+        self.close(&mut events);
+        self.calls.flush(&mut events);
+        for event in &events {
+            self.aggregate.push(event);
+        }
+        events.push(StreamEvent::MessageStop);
+        let (content, calls) = std::mem::take(&mut self.aggregate).finish();
+        let stop_reason = match finish_reason.as_str() {
+            _ if self.refused => StopReason::ContentFilter,
+            _ if !calls.is_empty() && matches!(&*finish_reason, "stop" | "function_call") => {
+                StopReason::ToolUse
+            }
+            other => stop_reason(other),
+        };
+        let id = self
+            .response_id
+            .as_deref()
+            .filter(|id| id.len() >= UNIQUE_ID);
+        let mut metadata = Metadata::new();
+        self.metadata
+            .insert("finish_reason".into(), Value::String(finish_reason));
+        metadata.insert(
+            self.provider.clone(),
+            Value::Object(std::mem::take(&mut self.metadata)),
+        );
+        let options = MessageOptions {
+            id: id.map(MessageId::from),
+            timestamp: None,
+            metadata: Some(metadata),
+        };
+        let message = AssistantMessage::new(content, calls, options);
+        let data = self.data(&message, &stop_reason)?;
+        let response = Response {
+            message,
+            usage: self.usage,
+            stop_reason,
+            data,
+            model_id: self.model_id,
+            provider: self.provider,
+            response_id: self.response_id,
+        };
+        Ok((events, response))
+    }
+
+    fn data(&self, message: &AssistantMessage, stop: &StopReason) -> Result<Option<Value>, Error> {
+        let whole = *stop == StopReason::EndTurn && message.tool_calls.is_empty();
+        if !self.structured || !whole {
+            return Ok(None);
+        }
+        serde_json::from_str(&message.joined_text())
+            .map(Some)
+            .map_err(|cause| {
+                self.invalid("the structured answer is not JSON")
+                    .caused_by(cause)
+            })
+    }
+
+    pub(super) fn invalid(&self, message: &str) -> Error {
+        Error::new(Code::InvalidResponse, self.provider.as_str(), message)
+    }
+
+    fn describe(&mut self, chunk: &Value) {
+        if let Some(id) = text_at(chunk, "id") {
+            self.response_id.get_or_insert_with(|| id.to_owned());
+        }
+        if let Some(model) = text_at(chunk, "model") {
+            model.clone_into(&mut self.model_id);
+        }
+        for key in ["model", "system_fingerprint", "service_tier"] {
+            if let Some(value) = chunk.get(key).filter(|value| !value.is_null()) {
+                self.metadata.insert(key.to_owned(), value.clone());
+            }
+        }
+        let groq = chunk.get("x_groq").and_then(|groq| groq.get("usage"));
+        let usage = chunk.get("usage").filter(|usage| usage.is_object());
+        if let Some(usage) = usage.or(groq).filter(|usage| usage.is_object()) {
+            self.usage = read_usage(usage);
+        }
+    }
+
+    fn choice(&mut self, choice: &Value, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+            return Err(failure::in_stream(&self.provider, error));
+        }
+        // A provider that does not stream sends the whole message.
+        let delta = choice.get("delta").filter(|delta| delta.is_object());
+        if let Some(delta) = delta.or_else(|| choice.get("message")) {
+            let reasoning =
+                text_at(delta, "reasoning_content").or_else(|| text_at(delta, "reasoning"));
+            if let Some(text) = reasoning {
+                self.text(Kind::Reasoning, text, events);
+            }
+            match delta.get("content") {
+                Some(Value::String(text)) if !text.is_empty() => {
+                    self.text(Kind::Text, text, events);
+                }
+                Some(Value::Array(parts)) => self.parts(parts, events),
+                _ => {}
+            }
+            if let Some(text) = text_at(delta, "refusal") {
+                self.refused = true;
+                self.text(Kind::Text, text, events);
+            }
+            if let Some(Value::Array(calls)) = delta.get("tool_calls") {
+                for call in calls {
+                    self.close(events);
+                    self.calls.push(call, events);
+                }
+            }
+        }
+        if let Some(reason) = text_at(choice, "finish_reason") {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Content as a list of parts, as Mistral sends it.
+    fn parts(&mut self, parts: &[Value], events: &mut Vec<StreamEvent>) {
+        for part in parts {
+            if let Some(text) = text_at(part, "text") {
+                self.text(Kind::Text, text, events);
+            }
+            let thoughts = part.get("thinking").and_then(Value::as_array);
+            for thought in thoughts.into_iter().flatten() {
+                if let Some(text) = text_at(thought, "text") {
+                    self.text(Kind::Reasoning, text, events);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, kind: Kind, text: &str, events: &mut Vec<StreamEvent>) {
+        let index = match self.open {
+            Some((index, open)) if open == kind => index,
+            Some(_) | None => {
+                self.close(events);
+                let index = self.blocks;
+                self.blocks += 1;
+                self.open = Some((index, kind));
+                events.push(StreamEvent::ContentBlockStart { index });
+                index
+            }
+        };
+        let text = text.to_owned();
+        events.push(match kind {
+            Kind::Text => StreamEvent::TextDelta { index, text },
+            Kind::Reasoning => StreamEvent::ReasoningDelta { index, text },
+        });
+    }
+
+    fn close(&mut self, events: &mut Vec<StreamEvent>) {
+        if let Some((index, _)) = self.open.take() {
+            events.push(StreamEvent::ContentBlockStop { index });
+        }
+    }
+}
+
+/// A text that is there and not empty.
+pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key)?.as_str().filter(|text| !text.is_empty())
+}
+
+fn stop_reason(finish_reason: &str) -> StopReason {
+    match finish_reason {
+        "stop" => StopReason::EndTurn,
+        "length" => StopReason::MaxTokens,
+        "tool_calls" | "function_call" => StopReason::ToolUse,
+        "content_filter" => StopReason::ContentFilter,
+        "error" => StopReason::Error,
+        other => StopReason::Other(other.to_owned()),
+    }
+}
+
+fn read_usage(usage: &Value) -> CycleUsage {
+    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+    CycleUsage {
+        input_tokens: count("/prompt_tokens").unwrap_or(0),
+        output_tokens: count("/completion_tokens").unwrap_or(0),
+        cache_read_tokens: count("/prompt_tokens_details/cached_tokens")
+            .or_else(|| count("/prompt_cache_hit_tokens"))
+            .unwrap_or(0),
+        cache_write_tokens: 0,
+        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens").unwrap_or(0),
+        raw: Some(usage.clone()),
+    }
+}

@@ -1,0 +1,63 @@
+//! The one way this crate reaches a network.
+
+use crate::error::{Code, Error};
+use reqwest::{Client, ClientBuilder};
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long to wait for what. There is no limit on a whole answer: a model may write for hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the connection, TLS included.
+    pub connect: Duration,
+    /// From the request to the response's headers.
+    pub headers: Duration,
+    /// Between two pieces of the response.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            headers: Duration::from_mins(2),
+            idle: Duration::from_mins(2),
+        }
+    }
+}
+
+/// A builder of HTTP clients with this workspace's TLS: aws-lc-rs and Mozilla's roots. It follows
+/// no redirects, so that neither keys nor prompts go to another host.
+pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut tls = ClientConfig::builder_with_provider(crypto)
+        .with_safe_default_protocol_versions()
+        .map_err(|cause| {
+            Error::new(Code::NetworkError, provider, "TLS can't be set up").caused_by(cause)
+        })?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("loomline/", env!("CARGO_PKG_VERSION"))))
+}
+
+/// The error of a request that got no response. The address is left out: it may hold a secret.
+pub(crate) fn unreached(provider: &str, cause: reqwest::Error) -> Error {
+    let cause = cause.without_url();
+    let (code, text) = if cause.is_timeout() {
+        (Code::Timeout, "the provider was not reached in time")
+    } else if cause.is_connect() {
+        (Code::NetworkError, "the provider can't be reached")
+    } else if cause.is_builder() {
+        (Code::InvalidRequest, "the request can't be sent")
+    } else {
+        (Code::NetworkError, "the connection to the provider broke")
+    };
+    Error::new(code, provider, text).caused_by(cause)
+}

@@ -1,0 +1,306 @@
+//! The scripted model: a real model without a network.
+//!
+//! [`Scripted`] answers at once, always the same way, from what the last user message says. It is
+//! meant for offline use, for demonstrations and for tests of everything above a model.
+//!
+//! # What a prompt may say
+//!
+//! Words are matched whole and whatever their case. Text in double quotes and JSON objects ask for
+//! nothing: they are values.
+//!
+//! | prompt | answer |
+//! |---|---|
+//! | anything | `You said: …`, word by word |
+//! | a tool's name, also after `use`, `call` or `run` | a call of that tool; several names, several calls at once |
+//! | `a … then b …` | one model round a part: first the calls of `a`, then those of `b`, then the answer |
+//! | `think`, `reason` anywhere | a reasoning block with a signature, before the rest |
+//! | `say N words`, `write N words` | exactly N words (at most a million) |
+//! | `slow …`, `slow 20ms …`, `slow 2s …` first | waits before each delta |
+//! | `fail` first (also first in a part of a chain) | a provider error |
+//! | `fail rate_limited`, `auth`, `timeout`, `context`, `network`, `quota`, `model`, `invalid`, `invalid_response`, `filter`, `provider`, `cancelled` | that error |
+//! | `fail after N`, `fail network after N` | that error after N deltas |
+//!
+//! After tools have run, it says what each gave: `compute gave 14.` A required or named tool
+//! choice makes it call, until the user's message has results. With a structure it answers with a
+//! valid instance, as text and as data.
+//!
+//! # Arguments
+//!
+//! The text after a tool's name, up to the next name, offers values: a JSON object with the
+//! property names; `name=value` (a word or quoted) and `name: value` (up to a comma); else, the only
+//! required property takes the whole remainder (`read_file notes.txt`), and several take a word
+//! each (`add 2 3`). A value that the schema refuses and a required property without a value get a
+//! made-up one that is valid: `type`, `enum`, `const`, `default`, bounds, `multipleOf`, lengths,
+//! common formats, `required`, local `$ref`, `allOf`, and the first branch of `anyOf` and `oneOf`.
+//! `pattern` is met when it is simple (classes and quantifiers, no groups).
+//!
+//! # Scripts
+//!
+//! A [`Script`] replaces the grammar by fixed answers:
+//!
+//! ```json
+//! {
+//!   "turns": [
+//!     { "reasoning": "I need the sum.", "tool_calls": [{ "name": "add", "arguments": { "a": 1, "b": 2 } }] },
+//!     { "text": "It is 3.", "delay_ms": 20, "usage": { "inputTokens": 7, "outputTokens": 3 } },
+//!     { "error": { "code": "RATE_LIMITED", "message": "slow down", "retry_after_ms": 500 } }
+//!   ],
+//!   "repeat_last": false,
+//!   "per_turn": true
+//! }
+//! ```
+//!
+//! Turn k answers the k-th model call since the last user message, so that each user message starts
+//! the script again. With `"per_turn": false` it runs on through the thread; the model then reads
+//! the whole history on each call. Arguments that are a string are sent as they are, also when they
+//! are no JSON. Running out of turns is an error.
+//!
+//! # Cost
+//!
+//! A call reads the messages from the end back to the last user message and no others. Usage counts
+//! words: the input is the last user message and the results since.
+
+mod arguments;
+mod check;
+mod instance;
+mod pattern;
+mod plan;
+mod prompt;
+mod script;
+mod situation;
+mod strings;
+
+pub use script::{Script, ScriptCall, ScriptError, ScriptFailure, ScriptTurn};
+
+use crate::content::AssistantContent;
+use crate::error::{Code, Error};
+use crate::event::StreamEvent;
+use crate::message::{AssistantMessage, MessageOptions};
+use crate::model::{Capabilities, Model, ModelEvent, ModelStream, Request, Response, StopReason};
+use crate::tool::ToolCall;
+use futures_util::StreamExt;
+use plan::Plan;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+const PROVIDER: &str = "scripted";
+
+/// A deterministic model; the [module](self) says what it understands.
+#[derive(Clone, Debug)]
+pub struct Scripted {
+    model_id: Arc<str>,
+    script: Option<Arc<Script>>,
+    delay: Option<Duration>,
+    slow: Duration,
+}
+
+impl Default for Scripted {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scripted {
+    /// The model `scripted-1`, which does what the prompt says.
+    pub fn new() -> Self {
+        Self {
+            model_id: "scripted-1".into(),
+            script: None,
+            delay: None,
+            slow: Duration::from_millis(50),
+        }
+    }
+
+    /// The model that follows a script.
+    pub fn with_script(script: Script) -> Self {
+        Self {
+            script: Some(Arc::new(script)),
+            ..Self::new()
+        }
+    }
+
+    /// Gives it another model id.
+    #[must_use]
+    pub fn with_model_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.model_id = id.into();
+        self
+    }
+
+    /// Makes it wait before each delta, whatever the prompt says; the prompt or script may say a
+    /// delay of its own.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// Sets how long `slow` waits before each delta; 50 ms otherwise.
+    #[must_use]
+    pub fn with_slow_delay(mut self, delay: Duration) -> Self {
+        self.slow = delay;
+        self
+    }
+}
+
+impl Model for Scripted {
+    fn model_id(&self) -> &str {
+        &self.model_id
+    }
+
+    fn provider(&self) -> &str {
+        PROVIDER
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            streaming: true,
+            tools: true,
+            structured_output: true,
+            image_input: true,
+            document_input: true,
+            video_input: true,
+            audio_input: true,
+        }
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let model = self.clone();
+        async_stream::try_stream! {
+            let signal = request.signal.clone();
+            pause(None, &signal).await?;
+            let plan = plan::plan(&request, model.script.as_deref(), model.slow)?;
+            drop(request);
+            let delay = plan.delay.or(model.delay);
+            let fails_at = plan.failure.as_ref().and_then(|(after, _)| *after);
+            // A failure before the first delta is a refused request, not a broken stream.
+            if fails_at != Some(0) {
+                yield ModelEvent::Event(StreamEvent::MessageStart);
+                let mut deltas = 0;
+                for event in events(&plan) {
+                    if is_delta(&event) {
+                        pause(delay, &signal).await?;
+                        if fails_at == Some(deltas) {
+                            break;
+                        }
+                        deltas += 1;
+                    }
+                    yield ModelEvent::Event(event);
+                }
+            }
+            if let Some((_, error)) = plan.failure {
+                Err(error)?;
+            } else {
+                pause(None, &signal).await?;
+                yield ModelEvent::Event(StreamEvent::MessageStop);
+                yield ModelEvent::Done(Box::new(model.response(plan)));
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Scripted {
+    fn response(&self, plan: Plan) -> Response {
+        let mut content = Vec::new();
+        if let Some((text, signature)) = plan.reasoning {
+            content.push(AssistantContent::Reasoning {
+                text,
+                signature: Some(signature),
+            });
+        }
+        if let Some(text) = plan.text {
+            content.push(AssistantContent::Text { text });
+        }
+        let stop_reason = plan.stop_reason.unwrap_or(if plan.calls.is_empty() {
+            StopReason::EndTurn
+        } else {
+            StopReason::ToolUse
+        });
+        Response {
+            message: AssistantMessage::new(content, plan.calls, MessageOptions::default()),
+            usage: plan.usage,
+            stop_reason,
+            data: plan.data,
+            model_id: self.model_id.to_string(),
+            provider: PROVIDER.to_owned(),
+            response_id: None,
+        }
+    }
+}
+
+/// Waits, unless the request is cancelled.
+async fn pause(delay: Option<Duration>, signal: &CancellationToken) -> Result<(), Error> {
+    let cancelled = || Error::new(Code::Cancelled, PROVIDER, "the request was cancelled");
+    if signal.is_cancelled() {
+        return Err(cancelled());
+    }
+    if let Some(delay) = delay {
+        signal
+            .run_until_cancelled(tokio::time::sleep(delay))
+            .await
+            .ok_or_else(cancelled)?;
+    }
+    Ok(())
+}
+
+fn is_delta(event: &StreamEvent) -> bool {
+    matches!(
+        event,
+        StreamEvent::TextDelta { .. }
+            | StreamEvent::ReasoningDelta { .. }
+            | StreamEvent::ToolCallDelta { .. }
+    )
+}
+
+/// The events between start and stop, one at a time: a long answer is never held twice.
+fn events(plan: &Plan) -> impl Iterator<Item = StreamEvent> + Send + '_ {
+    let reasoning = plan.reasoning.iter().flat_map(|(thought, signature)| {
+        let deltas =
+            thought
+                .split_inclusive(char::is_whitespace)
+                .map(|word| StreamEvent::ReasoningDelta {
+                    index: 0,
+                    text: word.to_owned(),
+                });
+        let signature = StreamEvent::ReasoningSignature {
+            index: 0,
+            signature: signature.clone(),
+        };
+        std::iter::once(StreamEvent::ContentBlockStart { index: 0 })
+            .chain(deltas)
+            .chain([signature, StreamEvent::ContentBlockStop { index: 0 }])
+    });
+    let index = u32::from(plan.reasoning.is_some());
+    let text = plan.text.iter().flat_map(move |text| {
+        let deltas =
+            text.split_inclusive(char::is_whitespace)
+                .map(move |word| StreamEvent::TextDelta {
+                    index,
+                    text: word.to_owned(),
+                });
+        std::iter::once(StreamEvent::ContentBlockStart { index })
+            .chain(deltas)
+            .chain([StreamEvent::ContentBlockStop { index }])
+    });
+    let calls = (0..)
+        .zip(&plan.calls)
+        .flat_map(|(index, call)| halves(index, call));
+    reasoning.chain(text).chain(calls)
+}
+
+/// A call in two deltas, as providers cut them.
+fn halves(index: u32, call: &ToolCall) -> [StreamEvent; 2] {
+    let text = call.arguments.text();
+    let middle = text.floor_char_boundary(text.len() / 2);
+    let (first, second) = text.split_at(middle);
+    [first, second].map(|piece| StreamEvent::ToolCallDelta {
+        index,
+        tool_call_id: call.tool_call_id.clone(),
+        tool_name: call.tool_name.clone(),
+        arguments_json: piece.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! The arguments of a call, as the provider wrote them.
+
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Why a call's arguments can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgumentsError {
+    /// The text is not JSON.
+    #[error("the arguments are not JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// The text is JSON, but not an object.
+    #[error("the arguments are not a JSON object")]
+    NotAnObject,
+}
+
+/// The arguments of a call: the provider's own text, byte for byte, which may be malformed.
+///
+/// As JSON they are the object itself, in the provider's spelling (a line break between tokens
+/// becomes a space, so that a document stays one line); text that is no object is a string.
+/// Reading gives the same text back, wherever `serde_json` reads directly; inside a type that
+/// buffers (flattened, untagged, internally tagged), the object is spelt anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments(Arc<str>);
+
+impl Arguments {
+    /// Keeps the provider's text. An empty text counts as `{}`.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Writes a value.
+    pub fn from_value(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+
+    /// The provider's text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads the text as an object.
+    pub fn parse(&self) -> Result<Value, ArgumentsError> {
+        if self.0.trim().is_empty() {
+            return Ok(Value::Object(serde_json::Map::new()));
+        }
+        let value: Value = serde_json::from_str(&self.0).map_err(ArgumentsError::NotJson)?;
+        if value.is_object() {
+            Ok(value)
+        } else {
+            Err(ArgumentsError::NotAnObject)
+        }
+    }
+}
+
+// On the wire (UPP §14) arguments are an object; text that is none travels as a string.
+impl Serialize for Arguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // JSON has line breaks between tokens only.
+        let line = if self.0.contains(['\n', '\r']) {
+            Cow::Owned(self.0.replace(['\n', '\r'], " "))
+        } else {
+            Cow::Borrowed(&*self.0)
+        };
+        match serde_json::from_str::<&RawValue>(&line) {
+            Ok(raw)
+                if raw.get().starts_with('{')
+                    && serde_json::from_str::<&RawValue>(&self.0).is_ok() =>
+            {
+                raw.serialize(serializer)
+            }
+            Ok(_) | Err(_) => serializer.serialize_str(&self.0),
+        }
+    }
+}
+
+/// The name under which `serde_json` hands out the text of a value. Its own `RawValue` asks by
+/// this name too, but fails where another deserializer stands in between.
+const RAW: &str = "$serde_json::private::RawValue";
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(RAW, Text)
+    }
+}
+
+struct Text;
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Arguments;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the arguments of a tool call")
+    }
+
+    /// `serde_json` gives the text itself.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arguments, A::Error> {
+        let Some((_, text)) = map.next_entry::<String, String>()? else {
+            return Err(A::Error::custom("no arguments"));
+        };
+        if text.starts_with('"') {
+            let text: String = serde_json::from_str(&text).map_err(A::Error::custom)?;
+            return Ok(Arguments(text.into()));
+        }
+        Ok(Arguments(text.into()))
+    }
+
+    /// A buffer gives the value.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Arguments, D::Error> {
+        Ok(match Value::deserialize(inner)? {
+            Value::String(text) => Arguments(text.into()),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_)) => Arguments::from_value(&other),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(tag = "type")]
+    enum Tagged {
+        Call { arguments: Arguments },
+    }
+
+    fn back(text: &str) -> String {
+        let json = serde_json::to_string(&Arguments::from_text(text)).unwrap();
+        let read: Arguments = serde_json::from_str(&json).unwrap();
+        read.text().to_owned()
+    }
+
+    #[test]
+    fn the_text_comes_back_byte_for_byte() {
+        for text in [
+            r#"{ "x" : 1.0, "x": 1e2, "big": 12345678901234567890123 }"#,
+            "{oops",
+            "",
+            "[1]",
+            "\"{}\"",
+            "line\nbreak",
+        ] {
+            assert_eq!(back(text), text);
+        }
+    }
+
+    #[test]
+    fn a_document_stays_one_line() {
+        assert_eq!(back("{\n\"x\": \"a\\nb\"\r\n}"), r#"{ "x": "a\nb"  }"#);
+    }
+
+    #[test]
+    fn a_buffer_spells_the_object_anew() {
+        let call = Tagged::Call {
+            arguments: Arguments::from_text(r#"{ "b" : 1, "a" : 2 }"#),
+        };
+        let json = serde_json::to_string(&call).unwrap();
+        assert_eq!(json, r#"{"type":"Call","arguments":{ "b" : 1, "a" : 2 }}"#);
+        let read: Tagged = serde_json::from_str(&json).unwrap();
+        let Tagged::Call { arguments } = read;
+        assert_eq!(arguments.text(), r#"{"b":1,"a":2}"#);
+    }
+
+    #[test]
+    fn values_are_read_too() {
+        let value = serde_json::json!({"b": 1});
+        let read: Arguments = serde_json::from_value(value).unwrap();
+        assert_eq!(read.text(), r#"{"b":1}"#);
+    }
+}
