@@ -37,7 +37,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         Err(error) => report("store opens", Some(chain(&error)))?,
         Ok(app) => {
             report("store opens", None)?;
-            let findings = app.check().await?;
+            let findings = app.store().check().await.map_err(runtime::RuntimeError::from)?;
             if findings.is_empty() {
                 report("store is sound: pages, links, sequence numbers", None)?;
             }

@@ -27,7 +27,7 @@ pub(crate) enum CliError {
     Runtime(#[from] runtime::RuntimeError),
     /// An export or import failed.
     #[error(transparent)]
-    App(#[from] server::AppError),
+    Exchange(#[from] server::ExchangeError),
     /// The server failed.
     #[error("the server stopped")]
     Serve(#[source] server::ServeError),
@@ -54,6 +54,9 @@ pub(crate) enum CliError {
         /// The key.
         key: String,
     },
+    /// A key can't be made.
+    #[error("can't make a key")]
+    Key(#[from] server::auth::NoRandomness),
     /// The agent did not finish.
     #[error("the run ended early: {reason}")]
     RunFailed {

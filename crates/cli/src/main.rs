@@ -64,8 +64,9 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Runtime(_)
         | CliError::Decode { .. }
         | CliError::Canonical(_)
-        | CliError::Config(_)
-        | CliError::App(_)
+        | CliError::Config(..)
+        | CliError::Exchange(_)
+        | CliError::Key(_)
         | CliError::Serve(_)
         | CliError::RunFailed { .. }
         | CliError::Unhealthy { .. } => 1,

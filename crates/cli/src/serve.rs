@@ -4,6 +4,7 @@ use crate::error::CliError;
 use crate::output::{BOLD, DIM, GOOD, Output};
 use crate::store::Place;
 use serde_json::json;
+use secrecy::ExposeSecret;
 use server::{App, OpenMode};
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio_util::sync::CancellationToken;
@@ -93,7 +94,9 @@ async fn stopped() {
 }
 
 pub(crate) fn key(output: &Output) -> Result<(), CliError> {
-    let (key, hash) = server::new_key();
+    let key = server::auth::new_key()?;
+    let key = key.expose_secret();
+    let hash = server::auth::hash_text(key);
     output.value(&json!({"key": key, "hash": hash}))?;
     output.line(&format!(
         "{key}\n{DIM}Give this key to the client; it is shown once. Put its hash into the configuration:{DIM:#}\n\

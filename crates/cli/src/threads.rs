@@ -40,7 +40,8 @@ pub(crate) async fn threads(place: &Place, command: Threads, output: &Output) ->
 /// Says which key, where the store only says that there is none.
 pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
     match error.into() {
-        CliError::Runtime(RuntimeError::Store(StoreError::NotFound)) => CliError::NotFound { key: key.to_owned() },
+        CliError::Runtime(RuntimeError::Store(StoreError::NotFound))
+        | CliError::Exchange(server::ExchangeError::Runtime(RuntimeError::Store(StoreError::NotFound))) => CliError::NotFound { key: key.to_owned() },
         error => error,
     }
 }

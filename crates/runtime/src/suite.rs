@@ -54,6 +54,7 @@ macro_rules! store_suite {
             a_thousand_records_land_together
             the_newer_of_two_claims_wins
             claim_restores_the_state_after_every_command
+            claim_restores_the_state_after_any_commands
             an_append_to_a_thread_that_is_not_there_is_refused
             unfinished_lists_executing_and_waiting_threads_and_nothing_else
             a_reopened_store_reads_what_it_acknowledged

@@ -1,1 +1,20 @@
-//! Stores of the runtime: SQLite.
+//! Durable stores of the runtime.
+//!
+//! [`SqliteStore`] (feature `sqlite`) keeps everything of a deployment in one file: the log of
+//! every thread, and the nine tables of EK §9 that are written with it and can be rebuilt from it.
+//! What a store must do is [`runtime::Store`]'s to say and [`runtime::suite`]'s to check.
+//!
+//! ```
+//! use loomline_stores::{SqliteOptions, SqliteStore};
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("loomline.db");
+//! let store = SqliteStore::open(&path, SqliteOptions::default())?;
+//! # drop(store);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "sqlite")]
+pub use sqlite::{OpenMode, SqliteOptions, SqliteStore, Stats};

@@ -1,9 +1,13 @@
 //! Claiming, recovering, opening again.
 
 use super::Subject;
-use super::script::{Author, complete_step, end, enqueue, item, keep, script, start, tenant};
+use super::script::{
+    Author, complete_step, emit, end, enqueue, item, keep, respond, script, start, tenant,
+    tool_result, tool_started,
+};
 use crate::store::{Filter, StoreError, Token};
-use timeline::{Command, NewThread, Seq, State, ThreadId, Trigger};
+use jiff::Timestamp;
+use timeline::{Command, Ending, Interruption, NewThread, Seq, State, ThreadId, Trigger};
 
 /// Each claim is higher than the one before and voids it.
 pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
@@ -48,6 +52,64 @@ pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subj
         folded.apply(&logged.record.event);
     }
     assert_eq!(folded, author.state);
+}
+
+/// So it does after any commands that a thread accepts, in any order.
+pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) {
+    let store = subject.store();
+    for seed in 1..=6u64 {
+        let id = format!("t{seed}");
+        let mut author = Author::new(&store, "acme", NewThread::new(id.as_str(), Some(&id))).await;
+        let mut dice = seed;
+        for n in 0..150 {
+            // Xorshift: the same commands at every run.
+            for (left, right) in [(13, 7), (17, 43)] {
+                dice ^= dice << left;
+                dice ^= dice >> right;
+            }
+            let command = any_command(dice % 16, n);
+            if author
+                .state
+                .decide(command.clone(), Timestamp::UNIX_EPOCH)
+                .is_err()
+            {
+                continue;
+            }
+            author.tell(command).await;
+            let claim = store.claim(&author.thread).await.unwrap();
+            author.epoch = claim.epoch;
+            assert_eq!(claim.head.state, author.state, "seed {seed}, command {n}");
+        }
+        assert!(
+            author.tail > Seq(100),
+            "seed {seed} accepts too little: {}",
+            author.tail
+        );
+    }
+}
+
+fn any_command(face: u64, n: u32) -> Command {
+    let why = || Interruption {
+        reason: "error".into(),
+        detail: None,
+    };
+    match face {
+        0 => keep(&format!("kept-{n}")),
+        1 | 2 => enqueue(&format!("ask-{n}")),
+        3 | 4 => start(&format!("run-{n}"), Trigger::New(item(&format!("ask-{n}")))),
+        5 => start(&format!("run-{n}"), Trigger::Waiting),
+        6 => emit(&["text-delta"]),
+        7 | 8 => respond(),
+        9 => tool_started(),
+        10 => tool_result(),
+        11 => Command::ResetStep,
+        12 | 13 => complete_step(Some(&format!("step-{n}"))),
+        14 => complete_step(None),
+        _ if n.is_multiple_of(3) => Command::End {
+            ending: Ending::Stopped(why()),
+        },
+        _ => end(),
+    }
 }
 
 /// What recovery has to look at, and no more.

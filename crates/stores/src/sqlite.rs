@@ -1,0 +1,238 @@
+//! The SQLite store: one committing thread, a pool of reading threads, one file.
+
+mod append;
+mod check;
+mod connection;
+mod error;
+mod kind;
+mod projection;
+mod readers;
+mod rebuild;
+mod restore;
+mod rows;
+mod schema;
+mod spelling;
+mod trace;
+mod value;
+mod writer;
+
+pub use check::Stats;
+pub use connection::{OpenMode, SqliteOptions};
+
+use error::failed;
+use futures_util::future::BoxFuture;
+use readers::Readers;
+use runtime::{
+    Append, Claim, Created, Filter, Logged, NewRecord, Page, Store, StoreError, TenantId, ThreadRow,
+};
+use std::path::{Path, PathBuf};
+use timeline::{Seq, ThreadId};
+use writer::Writer;
+
+/// A [`Store`] in one SQLite file.
+///
+/// One process at a time serves a file; others may open it [read-only](OpenMode::ReadOnly).
+/// Dropping the store waits until what was asked of it is written.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    // Readers go first: the writer's last checkpoint waits for nobody.
+    readers: Readers,
+    writer: Option<Writer>,
+}
+
+impl SqliteStore {
+    /// Opens the file, or makes it; brings an older schema up to date.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::InUse`] if another process serves it, [`StoreError::TooNew`] if a newer
+    /// program has written it.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
+        let writer = match options.mode {
+            OpenMode::ReadWrite => {
+                let lock = connection::lock(path)?;
+                let mut conn = connection::writing(path, options)?;
+                schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
+                Some(Writer::start(conn, lock)?)
+            }
+            OpenMode::ReadOnly => None,
+        };
+        let n_readers = options
+            .n_readers
+            .map_or_else(connection::default_readers, usize::from);
+        let connections = (0..n_readers)
+            .map(|_| connection::reading(path))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(conn) = connections.first() {
+            schema::known(conn, schema::MIGRATIONS)?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            readers: Readers::start(connections)?,
+            writer,
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the nine tables anew from the log. While it works nothing else is written.
+    pub async fn rebuild_tables(&self) -> Result<(), StoreError> {
+        self.writer()?.run(0, rebuild::rebuild).await
+    }
+
+    /// Everything that is wrong with the file; nothing, if all is well. Reads all of it.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.readers.run(check::check).await
+    }
+
+    /// How large the store is and what it has done.
+    pub async fn stats(&self) -> Result<Stats, StoreError> {
+        let counts = self.writer.as_ref().map(Writer::counts).unwrap_or_default();
+        let path = self.path.clone();
+        self.readers
+            .run(move |conn| check::stats(conn, &path, counts))
+            .await
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        let read_only =
+            || StoreError::InUse(format!("{} is open for reading only", self.path.display()));
+        self.writer.as_ref().ok_or_else(read_only)
+    }
+}
+
+impl Store for SqliteStore {
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Box::pin(async move {
+            let new = append::NewLog::of(tenant, first)?;
+            // A thread that is there costs no commit; if it isn't, the writer looks again.
+            if let Some(key) = new.key() {
+                let (tenant, key) = (tenant.clone(), key.to_owned());
+                let found = self
+                    .readers
+                    .run(move |conn| rows::id_of(conn, &tenant, &key))
+                    .await?;
+                if let Some(thread) = found {
+                    return Ok(Created {
+                        thread,
+                        created: false,
+                    });
+                }
+            }
+            self.writer()?
+                .run(new.bytes(), move |conn| append::create(conn, &new))
+                .await
+        })
+    }
+
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        let (tenant, key) = (tenant.clone(), key.to_owned());
+        Box::pin(
+            self.readers
+                .run(move |conn| rows::find(conn, &tenant, &key)),
+        )
+    }
+
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(self.readers.run(move |conn| rows::row(conn, &thread)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        let tenant = tenant.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| rows::list(conn, &tenant, &page)),
+        )
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (tenant, thread) = (tenant.clone(), thread.clone());
+        Box::pin(async move {
+            self.writer()?
+                .run(0, move |conn| append::delete(conn, &tenant, &thread))
+                .await
+        })
+    }
+
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move {
+            let id = thread.clone();
+            let epoch = self
+                .writer()?
+                .run(0, move |conn| append::claim(conn, &id))
+                .await?;
+            // Since that commit nobody else can append, so the head is read beside the writer.
+            let id = thread.clone();
+            let head = self
+                .readers
+                .run(move |conn| restore::head(conn, &id))
+                .await?;
+            Ok(Claim { epoch, head })
+        })
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(async move {
+            let bytes = append::size(&append.records);
+            self.writer()?
+                .run(bytes, move |conn| append::append(conn, &append))
+                .await
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| rows::read(conn, &thread, after, limit, filter)),
+        )
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(self.readers.run(rows::unfinished))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let threads = self.readers.close().into_iter();
+            let threads: Vec<_> = threads
+                .chain(self.writer.iter().filter_map(Writer::close))
+                .collect();
+            // Joining waits for the last commit; a thread that panicked has nothing left to write.
+            tokio::task::spawn_blocking(move || {
+                for thread in threads {
+                    let _ = thread.join();
+                }
+            })
+            .await
+            .map_err(failed)
+        })
+    }
+}

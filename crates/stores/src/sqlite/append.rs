@@ -1,0 +1,221 @@
+//! What the committing thread does: making, claiming, appending to and deleting threads.
+
+use super::error::{making, statement};
+use super::kind::kind;
+use super::projection::Tables;
+use super::rows;
+use super::value::{count, int, nanos};
+use runtime::{Append, Created, Epoch, NewRecord, StoreError, TenantId, Token};
+use rusqlite::{Connection, OptionalExtension, params};
+use timeline::{Event, Seq, Thread, ThreadId};
+
+/// The first records of a thread.
+pub(super) struct NewLog {
+    tenant: TenantId,
+    thread: Thread,
+    first: Vec<NewRecord>,
+}
+
+impl NewLog {
+    pub(super) fn of(tenant: &TenantId, first: Vec<NewRecord>) -> Result<Self, StoreError> {
+        let thread = first.iter().find_map(|record| {
+            let Event::ThreadCreated { thread } = &record.event else {
+                return None;
+            };
+            Some(thread.clone())
+        });
+        let thread = thread
+            .ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
+        Ok(Self {
+            tenant: tenant.clone(),
+            thread,
+            first,
+        })
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.thread.key.as_deref()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size(&self.first)
+    }
+}
+
+/// The bytes of the records' texts.
+pub(super) fn size(records: &[NewRecord]) -> usize {
+    records.iter().map(|record| record.text.len()).sum()
+}
+
+/// Finds the thread with the key, or makes it.
+pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreError> {
+    let NewLog {
+        tenant,
+        thread,
+        first,
+    } = new;
+    if let Some(key) = &thread.key
+        && let Some(thread) = rows::id_of(conn, tenant, key)?
+    {
+        return Ok(Created {
+            thread,
+            created: false,
+        });
+    }
+    if let Some(fork) = &thread.fork {
+        owned(conn, tenant, &fork.thread_id)?;
+    }
+    let sql = "INSERT INTO thread_threads
+                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes)
+               VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7)";
+    let created_at = nanos(thread.created_at);
+    let values = params![
+        thread.id.as_str(),
+        tenant.as_str(),
+        thread.key,
+        created_at,
+        last(first).unwrap_or(created_at),
+        int(first.len() as u64),
+        int(size(first) as u64),
+    ];
+    let insert = conn
+        .prepare_cached(sql)
+        .and_then(|mut insert| insert.insert(values));
+    let no = insert.map_err(making(thread.id.as_str()))?;
+    write(conn, no, Seq::ZERO, first)?;
+    Ok(Created {
+        thread: thread.id.clone(),
+        created: true,
+    })
+}
+
+/// Voids all claims and makes a new one.
+pub(super) fn claim(conn: &Connection, thread: &ThreadId) -> Result<Epoch, StoreError> {
+    let sql = "UPDATE thread_threads SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch";
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    let epoch = update
+        .query_row([thread.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(statement)?;
+    Ok(Epoch(count(epoch.ok_or(StoreError::NotFound)?)))
+}
+
+/// Appends, if the claim holds and the log ends where the writer thinks.
+pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreError> {
+    if let Some(token) = &append.token {
+        unused(conn, &append.thread, token)?;
+    }
+    let tail = Seq(append.tail.0.saturating_add(append.records.len() as u64));
+    let sql = "UPDATE thread_threads
+               SET head_seq = ?4, updated_at = max(updated_at, ?5), bytes = bytes + ?6
+               WHERE id = ?1 AND epoch = ?2 AND head_seq = ?3 RETURNING no";
+    let values = params![
+        append.thread.as_str(),
+        int(append.epoch.0),
+        int(append.tail.0),
+        int(tail.0),
+        last(&append.records).unwrap_or(i64::MIN),
+        int(size(&append.records) as u64),
+    ];
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
+    let no = update
+        .query_row(values, |row| row.get(0))
+        .optional()
+        .map_err(statement)?;
+    let Some(no) = no else {
+        return Err(refusal(conn, append));
+    };
+    if let Some(token) = &append.token {
+        let sql =
+            "INSERT INTO thread_tokens (thread_no, token, answer, seq) VALUES (?1, ?2, ?3, ?4)";
+        let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+        insert
+            .execute(params![no, token.token, token.answer, int(tail.0)])
+            .map_err(statement)?;
+    }
+    write(conn, no, append.tail, &append.records)?;
+    Ok(tail)
+}
+
+/// Deletes a thread and everything of it.
+pub(super) fn delete(
+    conn: &Connection,
+    tenant: &TenantId,
+    thread: &ThreadId,
+) -> Result<(), StoreError> {
+    let no = owned(conn, tenant, thread)?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM thread_threads WHERE fork_no = ?1)";
+    if conn
+        .query_row(sql, [no], |row| row.get(0))
+        .map_err(statement)?
+    {
+        return Err(StoreError::HasForks {
+            thread: thread.clone(),
+        });
+    }
+    for table in Tables::DERIVED
+        .into_iter()
+        .chain(["thread_tokens", "thread_events"])
+    {
+        conn.execute(&format!("DELETE FROM {table} WHERE thread_no = ?1"), [no])
+            .map_err(statement)?;
+    }
+    conn.execute("DELETE FROM thread_threads WHERE no = ?1", [no])
+        .map_err(statement)?;
+    Ok(())
+}
+
+fn write(conn: &Connection, no: i64, tail: Seq, records: &[NewRecord]) -> Result<(), StoreError> {
+    let sql =
+        "INSERT INTO thread_events (thread_no, seq, at, kind, payload) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    let placed = || (int(tail.next().0)..).zip(records);
+    for (seq, NewRecord { at, event, text }) in placed() {
+        insert
+            .execute(params![no, seq, nanos(*at), kind(event), &**text])
+            .map_err(statement)?;
+    }
+    let tables = Tables::of(conn, no);
+    tables.write(|| placed().map(|(seq, record)| (seq, nanos(record.at), &record.event)))
+}
+
+fn last(records: &[NewRecord]) -> Option<i64> {
+    records.iter().map(|record| nanos(record.at)).max()
+}
+
+fn owned(conn: &Connection, tenant: &TenantId, thread: &ThreadId) -> Result<i64, StoreError> {
+    let sql = "SELECT no FROM thread_threads WHERE id = ?1 AND tenant = ?2";
+    let found = conn.query_row(sql, [thread.as_str(), tenant.as_str()], |row| row.get(0));
+    found
+        .optional()
+        .map_err(statement)?
+        .ok_or(StoreError::NotFound)
+}
+
+fn unused(conn: &Connection, thread: &ThreadId, token: &Token) -> Result<(), StoreError> {
+    let sql = "SELECT answer FROM thread_tokens
+               WHERE thread_no = (SELECT no FROM thread_threads WHERE id = ?1) AND token = ?2";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([thread.as_str(), &token.token], |row| row.get(0));
+    match found.optional().map_err(statement)? {
+        Some(answer) => Err(StoreError::Repeated { answer }),
+        None => Ok(()),
+    }
+}
+
+// Why no row was updated.
+fn refusal(conn: &Connection, append: &Append) -> StoreError {
+    let sql = "SELECT epoch, head_seq FROM thread_threads WHERE id = ?1";
+    let thread = append.thread.clone();
+    let stands = conn.query_row(sql, [thread.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+    match stands.optional() {
+        Err(error) => statement(error),
+        Ok(None) => StoreError::NotFound,
+        Ok(Some((epoch, _))) if count(epoch) != append.epoch.0 => StoreError::Fenced { thread },
+        Ok(Some((_, tail))) => StoreError::Conflict {
+            thread,
+            expected: append.tail,
+            found: Seq(count(tail)),
+        },
+    }
+}

@@ -1,0 +1,79 @@
+//! Looking a store over.
+
+use super::error::statement;
+use super::value::count;
+use super::writer::Counts;
+use runtime::StoreError;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// How large a store is, and what it has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Threads.
+    pub n_threads: u64,
+    /// Events in all logs.
+    pub n_events: u64,
+    /// The bytes of the events.
+    pub event_bytes: u64,
+    /// The bytes of the file.
+    pub file_bytes: u64,
+    /// The bytes of the write-ahead log beside it; far above 64 MiB, a reader holds it up.
+    pub wal_bytes: u64,
+    /// The schema's version.
+    pub schema_version: u64,
+    /// Transactions committed since it was opened.
+    pub n_commits: u64,
+    /// Requests in them; over `n_commits`, how many share one.
+    pub n_requests: u64,
+}
+
+/// Everything that is wrong.
+pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut found = Vec::new();
+    let quick = texts(conn, "SELECT quick_check FROM pragma_quick_check")?;
+    found.extend(quick.into_iter().filter(|line| line != "ok"));
+    found.extend(texts(
+        conn,
+        "SELECT format('row %s of %s refers to no row of %s', rowid, \"table\", parent)
+         FROM pragma_foreign_key_check",
+    )?);
+    found.extend(texts(
+        conn,
+        "SELECT format('thread %s: its log has %d events up to %d, its row says %d',
+                       t.id, count(e.seq), coalesce(max(e.seq), 0), t.head_seq)
+         FROM thread_threads t LEFT JOIN thread_events e ON e.thread_no = t.no
+         GROUP BY t.no
+         HAVING count(e.seq) <> t.head_seq OR coalesce(max(e.seq), 0) <> t.head_seq",
+    )?);
+    Ok(found)
+}
+
+fn texts(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let rows = select.query_map([], |row| row.get(0)).map_err(statement)?;
+    rows.collect::<Result<_, _>>().map_err(statement)
+}
+
+/// Sizes and counts.
+pub(super) fn stats(conn: &Connection, path: &Path, counts: Counts) -> Result<Stats, StoreError> {
+    let sql = "SELECT count(*), coalesce(sum(head_seq), 0), coalesce(sum(bytes), 0),
+                      (SELECT user_version FROM pragma_user_version)
+               FROM thread_threads";
+    let read = |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
+    let [n_threads, n_events, event_bytes, schema_version] =
+        conn.query_row(sql, [], read).map_err(statement)?.map(count);
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    Ok(Stats {
+        n_threads,
+        n_events,
+        event_bytes,
+        file_bytes: size(path),
+        wal_bytes: size(Path::new(&wal)),
+        schema_version,
+        n_commits: counts.n_commits,
+        n_requests: counts.n_requests,
+    })
+}

@@ -1,0 +1,107 @@
+//! Opening the file, and who may.
+
+use super::error::{failed, statement};
+use runtime::StoreError;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{File, TryLockError};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Whether a store is served or only looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Served: one process at a time.
+    #[default]
+    ReadWrite,
+    /// Looked at, also while another process serves it. What writes answers
+    /// [`StoreError::InUse`].
+    ReadOnly,
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SqliteOptions {
+    /// Whether it is served or only looked at.
+    pub mode: OpenMode,
+    /// How many threads read; by default two a core.
+    pub n_readers: Option<NonZeroUsize>,
+    /// How much of the file the writer keeps in memory, in KiB; by default 64 MiB.
+    pub cache_kib: Option<u32>,
+}
+
+const STATEMENTS: usize = 96;
+
+/// Takes the file for this process, until the lock is dropped or the process is gone.
+pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(beside(path, "lock"))
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// A file beside the store, named after it.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// The one connection that writes, and that alone checkpoints.
+pub(super) fn writing(path: &Path, options: SqliteOptions) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(statement)?;
+    let cache_kib = options.cache_kib.unwrap_or(65_536);
+    conn.execute_batch(&format!(
+        "PRAGMA busy_timeout=5000;
+         PRAGMA journal_mode=WAL;
+         PRAGMA synchronous=FULL;
+         PRAGMA fullfsync=1;
+         PRAGMA wal_autocheckpoint=16000;
+         PRAGMA journal_size_limit=67108864;
+         PRAGMA cache_size=-{cache_kib};
+         PRAGMA temp_store=MEMORY;
+         PRAGMA foreign_keys=ON;"
+    ))
+    .map_err(statement)?;
+    prepared(&conn)?;
+    Ok(conn)
+}
+
+/// A connection that only reads.
+pub(super) fn reading(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(statement)?;
+    conn.execute_batch(
+        "PRAGMA busy_timeout=5000;
+         PRAGMA query_only=ON;
+         PRAGMA wal_autocheckpoint=0;
+         PRAGMA cache_size=-16384;
+         PRAGMA temp_store=MEMORY;",
+    )
+    .map_err(statement)?;
+    prepared(&conn)?;
+    Ok(conn)
+}
+
+fn prepared(conn: &Connection) -> Result<(), StoreError> {
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
+        .map_err(statement)?;
+    Ok(())
+}
+
+/// Two readers a core.
+pub(super) fn default_readers() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
+}

@@ -1,0 +1,48 @@
+//! From SQLite's errors to the store's.
+
+use runtime::StoreError;
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+use std::sync::Arc;
+
+/// A commit that failed took every request in it along.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the commit failed")]
+pub(super) struct CommitFailed(#[source] pub(super) Arc<rusqlite::Error>);
+
+pub(super) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Failed(Box::new(error))
+}
+
+/// A statement that failed for what was asked, or for what the file or the disk is.
+pub(super) fn statement(error: rusqlite::Error) -> StoreError {
+    let Some(cause) = error.sqlite_error() else {
+        return failed(error);
+    };
+    let unique = [
+        ffi::SQLITE_CONSTRAINT_UNIQUE,
+        ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
+        ffi::SQLITE_CONSTRAINT_ROWID,
+    ];
+    if unique.contains(&cause.extended_code) {
+        StoreError::Duplicate(error.to_string())
+    } else if matches!(
+        cause.code,
+        ErrorCode::ConstraintViolation | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
+    ) {
+        StoreError::Damaged(error.to_string())
+    } else {
+        failed(error)
+    }
+}
+
+/// The same, where the id that was to be new is known.
+pub(super) fn making(id: &str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |error| {
+        let error = statement(error);
+        if matches!(error, StoreError::Duplicate(_)) {
+            return StoreError::Duplicate(id.to_owned());
+        }
+        error
+    }
+}

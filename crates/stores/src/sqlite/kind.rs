@@ -1,0 +1,63 @@
+//! What an event is called in the log's table.
+
+use timeline::{Event, EventType, chunk_type};
+
+/// A chunk that only shows. Every other kind is a fact; the index `thread_facts` counts on it.
+pub(super) const SHOWN: u8 = EventType::ChunkEmitted.code();
+/// The marker `data-step-response`.
+pub(super) const STEP_RESPONSE: u8 = 32;
+/// The marker `data-step-reset`.
+pub(super) const STEP_RESET: u8 = 33;
+/// The marker `data-tool-started`.
+pub(super) const TOOL_STARTED: u8 = 34;
+
+/// The event's type, and for the markers one code each.
+pub(super) fn kind(event: &Event) -> u8 {
+    let Event::ChunkEmitted { chunk_type, .. } = event else {
+        return event.event_type().code();
+    };
+    match chunk_type.as_str() {
+        chunk_type::STEP_RESPONSE => STEP_RESPONSE,
+        chunk_type::STEP_RESET => STEP_RESET,
+        chunk_type::TOOL_STARTED => TOOL_STARTED,
+        _ => SHOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::Filter;
+
+    #[test]
+    fn what_is_a_fact_is_what_the_filter_keeps() {
+        let markers = [
+            chunk_type::STEP_RESPONSE,
+            chunk_type::STEP_RESET,
+            chunk_type::TOOL_STARTED,
+        ];
+        for name in markers
+            .into_iter()
+            .chain([chunk_type::THREAD_PING, "text-delta"])
+        {
+            let event = Event::ChunkEmitted {
+                chunk_type: name.into(),
+                context_id: "c".into(),
+                execution_id: None,
+                step_id: None,
+                data: None,
+            };
+            assert_eq!(kind(&event) != SHOWN, Filter::Facts.keeps(&event), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_index_of_facts_leaves_out_the_kind_that_shows() {
+        assert!(
+            super::super::schema::MIGRATIONS
+                .concat()
+                .contains("WHERE kind <> 14")
+        );
+        assert_eq!(SHOWN, 14);
+    }
+}

@@ -1,0 +1,64 @@
+//! The nine tables, written anew from the log.
+
+use super::error::statement;
+use super::projection::Tables;
+use super::rows::decoded;
+use runtime::StoreError;
+use rusqlite::{Connection, params};
+use timeline::EventType;
+
+/// Drops what the tables hold and folds every log into them. Tenants, epochs and tokens stay:
+/// they are not in the log.
+pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
+    for table in Tables::DERIVED {
+        conn.execute(&format!("DELETE FROM {table}"), [])
+            .map_err(statement)?;
+    }
+    let ends = "UPDATE thread_threads SET (head_seq, updated_at, bytes) =
+                    (SELECT coalesce(max(seq), 0), coalesce(max(at), created_at),
+                            coalesce(sum(octet_length(payload)), 0)
+                     FROM thread_events WHERE thread_no = no)";
+    conn.execute(ends, []).map_err(statement)?;
+    let mut threads = conn
+        .prepare("SELECT no FROM thread_threads ORDER BY no")
+        .map_err(statement)?;
+    let numbers = threads.query_map([], |row| row.get(0)).map_err(statement)?;
+    for no in numbers
+        .collect::<Result<Vec<i64>, _>>()
+        .map_err(statement)?
+    {
+        thread(conn, no)?;
+    }
+    Ok(())
+}
+
+fn thread(conn: &Connection, no: i64) -> Result<(), StoreError> {
+    let tables = Tables::of(conn, no);
+    let first = [
+        EventType::ContextCreated.code(),
+        EventType::ItemCreated.code(),
+    ];
+    let sql = "SELECT seq, at, payload FROM thread_events WHERE thread_no = ?1 AND kind <> 14";
+    let firsts = format!("{sql} AND kind IN (?2, ?3) ORDER BY seq");
+    let thens = format!("{sql} AND kind NOT IN (?2, ?3) ORDER BY seq");
+    for (sql, is_first) in [(firsts, true), (thens, false)] {
+        let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+        let mut rows = select
+            .query(params![no, first[0], first[1]])
+            .map_err(statement)?;
+        while let Some(row) = rows.next().map_err(statement)? {
+            let (seq, at) = (
+                row.get(0).map_err(statement)?,
+                row.get(1).map_err(statement)?,
+            );
+            let payload: String = row.get(2).map_err(statement)?;
+            let event = decoded(&payload)?;
+            if is_first {
+                tables.write_first(seq, &event)?;
+            } else {
+                tables.write_then(seq, at, &event)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! What the reading threads look up.
+
+use super::error::statement;
+use super::kind::SHOWN;
+use super::value::{count, instant, int, nanos};
+use runtime::{Filter, Logged, Page, StoreError, TenantId, ThreadRow};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::sync::Arc;
+use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
+
+const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,
+                          t.metadata, p.id, t.fork_seq, t.head_seq, t.bytes
+                   FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no";
+
+/// The id of the tenant's thread with this key.
+pub(super) fn id_of(
+    conn: &Connection,
+    tenant: &TenantId,
+    key: &str,
+) -> Result<Option<ThreadId>, StoreError> {
+    let sql = "SELECT id FROM thread_threads WHERE tenant = ?1 AND key = ?2";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([tenant.as_str(), key], |row| row.get::<_, String>(0));
+    Ok(found.optional().map_err(statement)?.map(ThreadId::from))
+}
+
+/// The row of the tenant's thread with this key.
+pub(super) fn find(
+    conn: &Connection,
+    tenant: &TenantId,
+    key: &str,
+) -> Result<ThreadRow, StoreError> {
+    let sql = format!("{ROW} WHERE t.tenant = ?1 AND t.key = ?2");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row([tenant.as_str(), key], |row| Ok(thread_row(row)));
+    found
+        .optional()
+        .map_err(statement)?
+        .ok_or(StoreError::NotFound)?
+}
+
+/// The row of the thread with this id.
+pub(super) fn row(conn: &Connection, thread: &ThreadId) -> Result<ThreadRow, StoreError> {
+    let sql = format!("{ROW} WHERE t.id = ?1");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row([thread.as_str()], |row| Ok(thread_row(row)));
+    found
+        .optional()
+        .map_err(statement)?
+        .ok_or(StoreError::NotFound)?
+}
+
+/// The tenant's threads, the last changed first.
+pub(super) fn list(
+    conn: &Connection,
+    tenant: &TenantId,
+    page: &Page,
+) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = format!(
+        "{ROW} WHERE t.tenant = ?1 AND (t.updated_at, t.id) < (?2, ?3)
+                 AND (?4 IS NULL OR substr(t.key, 1, length(?4)) = ?4)
+           ORDER BY t.updated_at DESC, t.id DESC LIMIT ?5"
+    );
+    let (at, id) = page
+        .after
+        .as_ref()
+        .map_or((i64::MAX, ""), |(at, id)| (nanos(*at), id.as_str()));
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let values = params![tenant.as_str(), at, id, page.prefix, int(page.limit as u64)];
+    let rows = select
+        .query_map(values, |row| Ok(thread_row(row)))
+        .map_err(statement)?;
+    rows.map(|row| row.map_err(statement)?).collect()
+}
+
+/// Records of a thread after a place, in order.
+pub(super) fn read(
+    conn: &Connection,
+    thread: &ThreadId,
+    after: Seq,
+    limit: usize,
+    filter: Filter,
+) -> Result<Vec<Logged>, StoreError> {
+    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let no: Option<i64> = select
+        .query_row([thread.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(statement)?;
+    let no = no.ok_or(StoreError::NotFound)?;
+    let facts = match filter {
+        Filter::All => String::new(),
+        Filter::Facts => format!("AND kind <> {SHOWN}"),
+    };
+    let sql = format!(
+        "SELECT seq, at, payload FROM thread_events WHERE thread_no = ?1 AND seq > ?2 {facts}
+         ORDER BY seq LIMIT ?3"
+    );
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let rows = select
+        .query_map(params![no, int(after.0), int(limit as u64)], |row| {
+            Ok(logged(row))
+        })
+        .map_err(statement)?;
+    rows.map(|row| row.map_err(statement)?).collect()
+}
+
+/// The threads with an execution to resume or a trigger to answer.
+pub(super) fn unfinished(conn: &Connection) -> Result<Vec<ThreadId>, StoreError> {
+    let sql = "SELECT id FROM thread_threads
+               WHERE no IN (SELECT thread_no FROM thread_executions WHERE status = 'executing')
+                  OR status <> 'closed' AND no IN (SELECT thread_no FROM thread_items WHERE waiting = 1)
+               ORDER BY no";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let ids = select
+        .query_map([], |row| row.get::<_, String>(0))
+        .map_err(statement)?;
+    ids.map(|id| id.map(ThreadId::from).map_err(statement))
+        .collect()
+}
+
+/// Reads an event of the log's table.
+pub(super) fn decoded(payload: &str) -> Result<Event, StoreError> {
+    Event::decode(payload).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+/// The status of this name.
+pub(super) fn status<S: Machine>(all: &[S], name: &str) -> Result<S, StoreError> {
+    let found = all.iter().copied().find(|status| status.name() == name);
+    found.ok_or_else(|| StoreError::Damaged(format!("{name:?} is no status")))
+}
+
+fn logged(row: &Row<'_>) -> Result<Logged, StoreError> {
+    let (seq, at) = (
+        row.get(0).map_err(statement)?,
+        row.get(1).map_err(statement)?,
+    );
+    let payload = row.get_ref(2).map_err(statement)?.as_str();
+    let text = payload.map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let record = Record {
+        seq: Seq(count(seq)),
+        at: instant(at)?,
+        event: decoded(text)?,
+    };
+    Ok(Logged {
+        record,
+        text: Arc::from(text),
+    })
+}
+
+fn thread_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {
+    let text = |column| row.get::<_, String>(column).map_err(statement);
+    let optional = |column| row.get::<_, Option<String>>(column).map_err(statement);
+    let number = |column| row.get::<_, i64>(column).map_err(statement);
+    let metadata = optional(7)?.map(Payload::from_text).transpose();
+    let fork = match (
+        optional(8)?,
+        row.get::<_, Option<i64>>(9).map_err(statement)?,
+    ) {
+        (Some(parent), Some(seq)) => Some(Fork {
+            thread_id: parent.into(),
+            seq: Seq(count(seq)),
+        }),
+        _ => None,
+    };
+    Ok(ThreadRow {
+        tenant: text(0)?.as_str().into(),
+        thread: Thread {
+            id: text(1)?.into(),
+            key: optional(2)?,
+            status: status(ThreadStatus::ALL, &text(3)?)?,
+            created_at: instant(number(4)?)?,
+            updated_at: Some(instant(number(5)?)?),
+            title: optional(6)?,
+            metadata: metadata.map_err(|error| StoreError::Damaged(error.to_string()))?,
+            fork,
+        },
+        tail: Seq(count(number(10)?)),
+        bytes: count(number(11)?),
+    })
+}

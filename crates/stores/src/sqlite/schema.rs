@@ -1,0 +1,184 @@
+//! The schema and its versions (EK-17).
+
+use super::connection::beside;
+use super::error::{failed, statement};
+use runtime::StoreError;
+use rusqlite::{Connection, TransactionBehavior};
+use std::fs::File;
+use std::path::Path;
+
+/// How each version is made from the one before. Never changed, only added to.
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("schema/v1.sql")];
+
+// "LOOM": tells our files from others.
+const APPLICATION_ID: i64 = 0x4c4f_4f4d;
+
+/// Brings the file to the newest version, in one transaction, after a copy of what there was.
+pub(super) fn migrate(
+    conn: &mut Connection,
+    path: &Path,
+    migrations: &[&str],
+) -> Result<(), StoreError> {
+    let (version, _) = versions(conn, migrations)?;
+    let missing = migrations.get(version..).unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if version > 0 {
+        back_up(conn, &beside(path, &format!("backup-v{version}")))?;
+    } else if pragma(conn, "SELECT count(*) FROM sqlite_schema")? > 0 {
+        return Err(StoreError::Damaged(format!(
+            "{} is not a Loomline store",
+            path.display()
+        )));
+    }
+    let tx = conn
+        .transaction_with_behavior(TransactionBehavior::Exclusive)
+        .map_err(statement)?;
+    for migration in missing {
+        tx.execute_batch(migration).map_err(statement)?;
+    }
+    let newest = migrations.len();
+    tx.execute_batch(&format!(
+        "PRAGMA user_version={newest}; PRAGMA application_id={APPLICATION_ID};"
+    ))
+    .map_err(statement)?;
+    tx.commit().map_err(statement)?;
+    tracing::info!(
+        from = version,
+        to = newest,
+        "the store's schema was migrated"
+    );
+    Ok(())
+}
+
+/// Refuses a file whose schema this program does not read.
+pub(super) fn known(conn: &Connection, migrations: &[&str]) -> Result<(), StoreError> {
+    let (version, known) = versions(conn, migrations)?;
+    if version < known {
+        return Err(StoreError::Damaged(format!(
+            "its schema has version {version} of {known}; it is migrated when it is served"
+        )));
+    }
+    Ok(())
+}
+
+fn versions(conn: &Connection, migrations: &[&str]) -> Result<(usize, usize), StoreError> {
+    let known = migrations.len();
+    let found = u32::try_from(pragma(conn, "PRAGMA user_version")?)
+        .map_err(|_| StoreError::Damaged("the schema version is negative".into()))?;
+    let id = pragma(conn, "PRAGMA application_id")?;
+    if found > 0 && id != APPLICATION_ID {
+        return Err(StoreError::Damaged(
+            "it is a database of another program".into(),
+        ));
+    }
+    if found as usize > known {
+        let known = u32::try_from(known).unwrap_or(u32::MAX);
+        return Err(StoreError::TooNew { found, known });
+    }
+    Ok((found as usize, known))
+}
+
+fn pragma(conn: &Connection, sql: &str) -> Result<i64, StoreError> {
+    conn.query_row(sql, [], |row| row.get(0)).map_err(statement)
+}
+
+// An older copy is of a migration that did not come through, so this one holds the same and more.
+fn back_up(conn: &Connection, copy: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(copy) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let target = copy.to_str().ok_or_else(|| {
+        StoreError::Failed(format!("{} is not a UTF-8 path", copy.display()).into())
+    })?;
+    conn.execute("VACUUM INTO ?1", [target])
+        .map_err(statement)?;
+    File::open(copy)
+        .and_then(|file| file.sync_all())
+        .map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{SqliteOptions, writing};
+    use super::*;
+
+    fn opened(path: &Path) -> Connection {
+        writing(path, SqliteOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn an_older_schema_is_migrated_after_a_copy_was_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut conn = opened(&path);
+        migrate(
+            &mut conn,
+            &path,
+            &["CREATE TABLE a (n); INSERT INTO a VALUES (7)"],
+        )
+        .unwrap();
+        assert!(!beside(&path, "backup-v0").exists());
+
+        let newer = [
+            "CREATE TABLE a (n)",
+            "ALTER TABLE a ADD COLUMN m",
+            "UPDATE a SET m = n + 1",
+        ];
+        migrate(&mut conn, &path, &newer).unwrap();
+
+        assert_eq!(pragma(&conn, "SELECT m FROM a").unwrap(), 8);
+        assert_eq!(pragma(&conn, "PRAGMA user_version").unwrap(), 3);
+        let copy = opened(&beside(&path, "backup-v1"));
+        assert_eq!(pragma(&copy, "SELECT n FROM a").unwrap(), 7);
+        assert_eq!(pragma(&copy, "PRAGMA user_version").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_version_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut conn = opened(&path);
+        migrate(&mut conn, &path, &["CREATE TABLE a (n)"]).unwrap();
+        let broken = ["", "CREATE TABLE b (n)", "CREATE TABLE a (n)"];
+        assert!(migrate(&mut conn, &path, &broken).is_err());
+        assert_eq!(pragma(&conn, "PRAGMA user_version").unwrap(), 1);
+        assert_eq!(
+            pragma(&conn, "SELECT count(*) FROM sqlite_schema").unwrap(),
+            1
+        );
+        migrate(&mut conn, &path, &["", "CREATE TABLE b (n)"]).unwrap();
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut conn = opened(&path);
+        migrate(&mut conn, &path, &["CREATE TABLE a (n)", ""]).unwrap();
+        let refused = migrate(&mut conn, &path, &[""]);
+        assert!(
+            matches!(refused, Err(StoreError::TooNew { found: 2, known: 1 })),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn a_database_of_another_program_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut conn = opened(&path);
+        conn.execute_batch("CREATE TABLE theirs (n)").unwrap();
+        assert!(matches!(
+            migrate(&mut conn, &path, MIGRATIONS),
+            Err(StoreError::Damaged(_))
+        ));
+        conn.execute_batch("PRAGMA user_version=1").unwrap();
+        assert!(matches!(
+            migrate(&mut conn, &path, MIGRATIONS),
+            Err(StoreError::Damaged(_))
+        ));
+    }
+}

@@ -1,0 +1,333 @@
+//! The one thread that commits. It takes whatever is queued, commits it once, then answers all.
+
+use super::error::{CommitFailed, failed, statement};
+use runtime::StoreError;
+use rusqlite::Connection;
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
+
+const QUEUE: usize = 1024;
+const REQUESTS: usize = 512;
+const BYTES: usize = 1 << 20;
+
+// Sends the answer, once it is known whether the commit came through.
+type Ack = Box<dyn FnOnce(Result<(), CommitFailed>)>;
+// Is given the transaction, or why there is none.
+type Work = Box<dyn FnOnce(Result<&Connection, CommitFailed>) -> Ack + Send>;
+
+struct Request {
+    bytes: usize,
+    work: Work,
+}
+
+/// What the writer has done since it started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) n_commits: u64,
+    pub(super) n_requests: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    commits: AtomicU64,
+    requests: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Mutex<Option<mpsc::Sender<Request>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    counters: Arc<Counters>,
+}
+
+impl Writer {
+    /// The thread keeps the lock until its connection is closed.
+    pub(super) fn start(conn: Connection, lock: File) -> Result<Self, StoreError> {
+        let (queue, requests) = mpsc::channel(QUEUE);
+        let counters = Arc::<Counters>::default();
+        let counted = counters.clone();
+        let thread = std::thread::Builder::new()
+            .name("store-write".into())
+            .spawn(move || {
+                write(&conn, requests, &counted);
+                drop(conn);
+                drop(lock);
+            })
+            .map_err(failed)?;
+        Ok(Self {
+            queue: Mutex::new(Some(queue)),
+            thread: Mutex::new(Some(thread)),
+            counters,
+        })
+    }
+
+    /// Does `work` in a savepoint of the next transaction and answers once that is durable.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let queue = self
+            .queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let (answer, answered) = oneshot::channel();
+        let work = move |conn: Result<&Connection, CommitFailed>| -> Ack {
+            let done = match conn {
+                Ok(conn) => in_savepoint(conn, work),
+                Err(error) => Err(failed(error)),
+            };
+            Box::new(move |committed| {
+                // Nobody may be waiting any more; what is written is written.
+                let _ = answer.send(committed.map_err(failed).and(done));
+            })
+        };
+        let request = Request {
+            bytes,
+            work: Box::new(work),
+        };
+        queue
+            .ok_or(StoreError::Closed)?
+            .send(request)
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        // A writer that panicked has dropped every answer.
+        answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            n_commits: self.counters.commits.load(Ordering::Relaxed),
+            n_requests: self.counters.requests.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Takes no more; the thread ends when what was taken is written.
+    pub(super) fn close(&self) -> Option<JoinHandle<()>> {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        self.thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(thread) = self.close() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(conn: &Connection, mut requests: mpsc::Receiver<Request>, counters: &Counters) {
+    while let Some(first) = requests.blocking_recv() {
+        let acks = Batch::new(conn).take(first, &mut requests);
+        counters.commits.fetch_add(1, Ordering::Relaxed);
+        counters
+            .requests
+            .fetch_add(acks.waiting.len() as u64, Ordering::Relaxed);
+        for ack in acks.waiting {
+            ack(acks.committed.clone());
+        }
+    }
+    if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        tracing::warn!(%error, "the last checkpoint failed; the next start makes up for it");
+    }
+}
+
+struct Batch<'a> {
+    conn: &'a Connection,
+    transaction: Result<(), CommitFailed>,
+    waiting: Vec<Ack>,
+    bytes: usize,
+}
+
+struct Done {
+    committed: Result<(), CommitFailed>,
+    waiting: Vec<Ack>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(conn: &'a Connection) -> Self {
+        let transaction = execute(conn, "BEGIN IMMEDIATE");
+        Self {
+            conn,
+            transaction,
+            waiting: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn take(mut self, first: Request, requests: &mut mpsc::Receiver<Request>) -> Done {
+        self.add(first);
+        while self.waiting.len() < REQUESTS
+            && self.bytes < BYTES
+            && let Ok(request) = requests.try_recv()
+        {
+            self.add(request);
+        }
+        let committed = self.transaction.and_then(|()| execute(self.conn, "COMMIT"));
+        if let Err(error) = &committed {
+            tracing::error!(error = ?error, "a commit failed; every request in it is refused");
+            if !self.conn.is_autocommit() {
+                let _ = execute(self.conn, "ROLLBACK");
+            }
+        }
+        Done {
+            committed,
+            waiting: self.waiting,
+        }
+    }
+
+    fn add(&mut self, request: Request) {
+        self.bytes = self.bytes.saturating_add(request.bytes);
+        let ack = (request.work)(self.transaction.clone().map(|()| self.conn));
+        self.waiting.push(ack);
+        // A full or failing disk makes SQLite roll back everything, not just the savepoint.
+        if self.transaction.is_ok() && self.conn.is_autocommit() {
+            self.transaction = Err(CommitFailed(Arc::new(rusqlite::Error::InvalidQuery)));
+        }
+    }
+}
+
+fn execute(conn: &Connection, sql: &str) -> Result<(), CommitFailed> {
+    let done = conn
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute([]));
+    done.map(|_| ())
+        .map_err(|error| CommitFailed(Arc::new(error)))
+}
+
+fn in_savepoint<T>(
+    conn: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let step = |sql| {
+        conn.prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+    };
+    step("SAVEPOINT request").map_err(statement)?;
+    let done = work(conn);
+    if done.is_err() && !conn.is_autocommit() {
+        step("ROLLBACK TO request").map_err(statement)?;
+    }
+    if !conn.is_autocommit() {
+        step("RELEASE request").map_err(statement)?;
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{SqliteOptions, lock, writing};
+    use super::*;
+    use tempfile::TempDir;
+
+    fn started() -> (TempDir, Writer) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let conn = writing(&path, SqliteOptions::default()).unwrap();
+        conn.execute_batch(
+            "CREATE TABLE parent (n INTEGER PRIMARY KEY);
+             CREATE TABLE child (n REFERENCES parent (n) DEFERRABLE INITIALLY DEFERRED);",
+        )
+        .unwrap();
+        (
+            directory,
+            Writer::start(conn, lock(&path).unwrap()).unwrap(),
+        )
+    }
+
+    fn insert(
+        sql: &'static str,
+    ) -> impl FnOnce(&Connection) -> Result<usize, StoreError> + Send + 'static {
+        move |conn| conn.execute(sql, []).map_err(statement)
+    }
+
+    fn n_parents(conn: &Connection) -> Result<i64, StoreError> {
+        conn.query_row("SELECT count(*) FROM parent", [], |row| row.get(0))
+            .map_err(statement)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_in_the_writer_answers_closed_and_hangs_nobody() {
+        let (_directory, writer) = started();
+        let panicked = writer.run(0, |_| -> Result<(), StoreError> { panic!("on purpose") });
+        let (panicked, behind) = tokio::join!(panicked, writer.run(0, n_parents));
+        assert!(matches!(panicked, Err(StoreError::Closed)), "{panicked:?}");
+        assert!(matches!(behind, Err(StoreError::Closed)), "{behind:?}");
+        assert!(matches!(
+            writer.run(0, n_parents).await,
+            Err(StoreError::Closed)
+        ));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_commit_that_fails_refuses_all_that_is_in_it_and_the_next_goes_on() {
+        let (_directory, writer) = started();
+        // The first holds the writer up until the others are queued: they share one commit.
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let holding = writer.run(0, move |_| wait.recv().map_err(failed));
+        let release = async {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            go.send(()).unwrap();
+        };
+        let (held, good, bad, ()) = tokio::join!(
+            holding,
+            writer.run(0, insert("INSERT INTO parent VALUES (1)")),
+            writer.run(0, insert("INSERT INTO child VALUES (7)")),
+            release,
+        );
+        assert!(matches!(held, Err(StoreError::Failed(_))), "{held:?}");
+        assert!(matches!(good, Err(StoreError::Failed(_))), "{good:?}");
+        assert!(matches!(bad, Err(StoreError::Failed(_))), "{bad:?}");
+        assert_eq!(writer.run(0, n_parents).await.unwrap(), 0);
+        assert!(
+            writer
+                .run(0, insert("INSERT INTO parent VALUES (1)"))
+                .await
+                .is_ok()
+        );
+        assert_eq!(writer.run(0, n_parents).await.unwrap(), 1);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_that_fails_does_not_spoil_the_others_of_its_commit() {
+        let (_directory, writer) = started();
+        let twice = |conn: &Connection| {
+            insert("INSERT INTO parent VALUES (5)")(conn)?;
+            insert("INSERT INTO parent VALUES (1)")(conn)
+        };
+        let (first, refused, last) = tokio::join!(
+            writer.run(0, insert("INSERT INTO parent VALUES (1)")),
+            writer.run(0, twice),
+            writer.run(0, insert("INSERT INTO parent VALUES (2)")),
+        );
+        assert!(first.is_ok() && last.is_ok());
+        assert!(
+            matches!(refused, Err(StoreError::Duplicate(_))),
+            "{refused:?}"
+        );
+        assert_eq!(writer.run(0, n_parents).await.unwrap(), 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_transaction_that_is_gone_refuses_the_whole_batch() {
+        let (_directory, writer) = started();
+        let (first, gone) = tokio::join!(
+            writer.run(0, insert("INSERT INTO parent VALUES (1)")),
+            writer.run(0, insert("ROLLBACK")),
+        );
+        assert!(gone.is_err(), "{first:?} {gone:?}");
+        let kept = i64::from(first.is_ok());
+        assert_eq!(writer.run(0, n_parents).await.unwrap(), kept);
+    }
+}
