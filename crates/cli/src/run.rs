@@ -99,7 +99,7 @@ impl Screen<'_> {
         match kind {
             "text-delta" => self.put(&text("delta")),
             "reasoning-delta" => self.put(&format!("{DIM}{}{DIM:#}", text("delta"))),
-            "text-end" | "reasoning-end" => self.end(),
+            "text-start" | "text-end" | "reasoning-start" | "reasoning-end" => self.end(),
             "tool-input-start" => {
                 self.end()?;
                 self.put(&format!("{TOOL}→ {}{TOOL:#} ", text("toolName")))

@@ -7,8 +7,11 @@
 //!
 //! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments.
 
+pub mod ai_sdk;
+pub mod document;
 mod loss;
 pub mod model;
 pub mod parts;
+pub mod pydantic_ai;
 
 pub use loss::{Converted, Loss};

@@ -14,13 +14,14 @@ pub trait Ids: Send + Sync {
     fn mint(&self) -> String;
 }
 
-/// The system's clock.
+/// The system's clock, to the microsecond: what every other library of the field can hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        let now = Timestamp::now();
+        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
     }
 }
 

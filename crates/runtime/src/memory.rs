@@ -80,7 +80,7 @@ impl Log {
                 return Err(StoreError::Duplicate(id.1));
             }
         }
-        self.ids.append(&mut made);
+        self.ids.extend(made);
         for NewRecord { at, event, text } in records {
             self.state.apply(&event);
             self.bytes += text.len() as u64;

@@ -203,7 +203,7 @@ impl Runtime {
 
     /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
     /// returns. The execution runs on whether or not anyone waits for it.
-    pub async fn react(&self, request: React) -> Result<Accepted, RuntimeError> {
+    pub async fn react(&self, mut request: React) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
@@ -217,6 +217,7 @@ impl Runtime {
                 request.run.agent.unwrap_or_default(),
             ));
         }
+        request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
         let live = self.live_by_key(&request.tenant, &request.key).await?;
         let mut held = live.hold().await?;
         let core = held.core()?;

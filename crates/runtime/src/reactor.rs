@@ -112,6 +112,11 @@ pub trait Reactor: Send + Sync {
 pub trait Reactors: Send + Sync {
     /// The reactor of this agent, or of the default one.
     fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>>;
+
+    /// The name to be kept with an execution: the agent's, or the default one's if there is one.
+    fn name(&self, agent: Option<&str>) -> Option<String> {
+        agent.map(str::to_owned)
+    }
 }
 
 /// One reactor for every agent name.

@@ -1,1 +1,46 @@
-//! HTTP, SSE, authentication, tenants and metrics: the composition root of Loomline.
+//! HTTP, server-sent events, authentication, tenants and metrics over the runtime.
+//!
+//! Read [`Config`], [`App`] and [`serve`] first. A [`Config`] is one TOML file; an [`App`] is the
+//! composition root, used by the server and the command line alike; [`serve`] puts it on a socket.
+//! HTTP statuses and stable error codes are decided in one module and nowhere else.
+//!
+//! ```
+//! use loomline_server::{App, Config, DEV_TENANT, OpenMode};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let directory = tempfile::tempdir()?;
+//! let app = App::open(Config::default(), directory.path(), OpenMode::ReadWrite)?;
+//! app.recover().await?;
+//! let threads = app.runtime().list(&DEV_TENANT.into(), runtime::Page { limit: 10, ..Default::default() }).await?;
+//! assert!(threads.is_empty());
+//! app.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod config;
+
+mod reactors;
+mod tools;
+
+mod app;
+
+pub mod auth;
+mod error;
+mod guard;
+mod state;
+
+mod body;
+mod metrics;
+mod routes;
+mod run_events;
+mod serve;
+mod sse;
+
+pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
+pub use config::{Config, ConfigError};
+pub use reactors::{AgentSummary, AgentsError};
+pub use routes::openapi;
+pub use serve::{ServeError, router, serve};
+pub use stores::OpenMode;

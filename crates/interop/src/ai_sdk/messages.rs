@@ -1,0 +1,156 @@
+//! A thread as the messages that a client shows when it loads.
+
+use super::reduce::reduce;
+use super::stream::{OUTPUT_FILE, StreamView};
+use crate::document::{data_url, read_object};
+use crate::{Converted, Loss};
+use serde_json::{Map, Value, json};
+use timeline::{
+    Entry, ExecutionStatus, Item, ItemType, PartKind, Payload, Reaction, Role, StepStatus,
+    Transcript, part_kind,
+};
+
+/// The newest major version of the client, whose messages are built.
+const NEWEST: u8 = 7;
+
+/// The messages of a thread, as a client has them that saw every stream.
+///
+/// The execution that runs is not among them: its stream is resumed from the start. The text of an
+/// answer that was cut off is there if the transcript was read with its chunks.
+pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
+    let mut messages = Vec::new();
+    let mut losses = Vec::new();
+    for (place, entry) in transcript.entries.iter().enumerate() {
+        let mut lost = |what: &str| {
+            losses.push(Loss {
+                pointer: format!("/entries/{place}"),
+                what: what.to_owned(),
+            });
+        };
+        match entry {
+            Entry::Item(item) => match (item.item_type, item.role) {
+                (ItemType::Message, Some(Role::User) | None) => {
+                    messages.push(said(item, "user", &mut lost));
+                }
+                (ItemType::Message, Some(Role::Assistant)) => {
+                    messages.push(said(item, "assistant", &mut lost));
+                }
+                (ItemType::Message, Some(Role::System | Role::Developer)) => {
+                    lost("a system message");
+                }
+                (ItemType::ActionExecute | ItemType::ActionResult, _) => lost("an action"),
+                (ItemType::ItemReference, _) => {}
+            },
+            Entry::Reaction(reaction) => {
+                if reaction.execution.status != ExecutionStatus::Executing {
+                    let parts = reaction.steps.iter().flat_map(|step| &step.parts);
+                    for _ in parts.filter(|part| is_foreign(&part.part)) {
+                        lost("a part that no client can show");
+                    }
+                    match answered(reaction) {
+                        Some(message) => messages.push(message),
+                        None => lost("chunks that make no message"),
+                    }
+                }
+            }
+        }
+    }
+    Converted {
+        value: messages,
+        losses,
+    }
+}
+
+fn said(item: &Item, role: &str, lost: &mut impl FnMut(&str)) -> Value {
+    let content = item.content.as_ref().map(Payload::value);
+    let parts = match content {
+        Some(Value::Array(parts)) => parts,
+        Some(
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_),
+        )
+        | None => Vec::new(),
+    };
+    let shown: Vec<Value> = parts
+        .iter()
+        .filter_map(|part| {
+            let shown = shown(part);
+            if shown.is_none() {
+                lost("a part that no client can show");
+            }
+            shown
+        })
+        .collect();
+    let mut message = Map::new();
+    message.insert("id".to_owned(), item.id.as_str().into());
+    let metadata = read_object(item.metadata.as_ref());
+    if let Some(metadata) = metadata
+        .get("ai_sdk")
+        .and_then(|metadata| metadata.to_value().ok())
+    {
+        message.insert("metadata".to_owned(), metadata);
+    }
+    message.insert("role".to_owned(), role.into());
+    message.insert("parts".to_owned(), Value::Array(shown));
+    Value::Object(message)
+}
+
+/// A part of a user's message, if a client can show it.
+fn shown(part: &Value) -> Option<Value> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    let file = |url: &str, otherwise: &str| {
+        let found = data_url(url).map(|(media_type, _)| media_type);
+        let media_type = text("media_type").or(found).unwrap_or(otherwise);
+        let mut file = json!({"type": "file", "mediaType": media_type, "url": url});
+        if let (Value::Object(file), Some(name)) = (&mut file, text("filename")) {
+            file.insert("filename".to_owned(), name.into());
+        }
+        file
+    };
+    match part_kind(text("type")?)? {
+        PartKind::InputText | PartKind::OutputText => {
+            Some(json!({"type": "text", "text": text("text")?}))
+        }
+        PartKind::Refusal => Some(json!({"type": "text", "text": text("refusal")?})),
+        PartKind::Reasoning => Some(json!({"type": "reasoning", "text": text("text")?})),
+        PartKind::InputImage => Some(file(text("image_url")?, "image/*")),
+        PartKind::InputFile => {
+            let data = text("file_data").map(|data| {
+                let media_type = text("media_type").unwrap_or("application/octet-stream");
+                let plain = || format!("data:{media_type};base64,{data}");
+                data_url(data).map_or_else(plain, |_| data.to_owned())
+            });
+            let url = data.or_else(|| text("file_url").map(str::to_owned))?;
+            Some(file(&url, "application/octet-stream"))
+        }
+        PartKind::Extension(name) if name.starts_with("data-") => Some(part.clone()),
+        PartKind::Tool(_) | PartKind::Extension(_) => None,
+    }
+}
+
+/// Whether a part of an answer has no chunks.
+fn is_foreign(part: &Payload) -> bool {
+    let name = part.str_field("type");
+    let kind = name.as_deref().and_then(part_kind);
+    matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE)
+}
+
+/// What a client that saw the whole stream of an execution has.
+fn answered(reaction: &Reaction) -> Option<Value> {
+    let mut view = StreamView::new(NEWEST);
+    view.started(reaction.execution.reaction_item_id.as_str());
+    for step in &reaction.steps {
+        view.step_started(&step.step.id, step.step.iteration);
+        if step.response.is_none() {
+            for (kind, data) in &step.chunks {
+                view.emitted(kind, data.as_ref());
+            }
+        }
+        for (idx, part) in (0..).zip(&step.parts) {
+            view.part_created(idx, &part.part);
+        }
+        if step.step.status == StepStatus::Completed {
+            view.step_completed();
+        }
+    }
+    reduce(&view.take()).ok()
+}

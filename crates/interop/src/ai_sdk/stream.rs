@@ -1,0 +1,310 @@
+//! From the log of one execution to the chunks of a UI message stream.
+
+mod blocks;
+mod part;
+
+use crate::parts::StepResponse;
+pub(super) use part::OUTPUT_FILE;
+
+use blocks::{Blocks, Kind};
+use serde_json::{Map, Value, json};
+use timeline::{
+    Event, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, Record, StepId, StepStatus,
+    chunk_type,
+};
+
+/// The first major version whose clients can take back a step.
+const RESETS_STEPS: u8 = 7;
+
+/// One event of a UI message stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChunkJson {
+    /// A chunk.
+    Chunk(Value),
+    /// The end of the stream.
+    Done,
+}
+
+impl ChunkJson {
+    /// The data of the event as server-sent events have it.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Chunk(chunk) => chunk.to_string(),
+            Self::Done => "[DONE]".to_owned(),
+        }
+    }
+}
+
+/// What one reader of a stream has seen, and what it wants to see.
+///
+/// A view follows one execution from its first record on: the first one it meets, or the one that
+/// answers an item ([`StreamView::answering`]). What belongs to others is left out.
+#[derive(Clone, Debug)]
+pub struct StreamView {
+    major: u8,
+    ek: bool,
+    trigger: Option<ItemId>,
+    execution: Option<ExecutionId>,
+    step: Option<StepId>,
+    iteration: u32,
+    step_open: bool,
+    blocks: Blocks,
+    finish_reason: Option<&'static str>,
+    out: Vec<Value>,
+}
+
+impl StreamView {
+    /// A view for clients of this major version of `ai`.
+    pub fn new(major: u8) -> Self {
+        Self {
+            major,
+            ek: false,
+            trigger: None,
+            execution: None,
+            step: None,
+            iteration: 0,
+            step_open: false,
+            blocks: Blocks::default(),
+            finish_reason: None,
+            out: Vec::new(),
+        }
+    }
+
+    /// A view of the execution that answers this item.
+    #[must_use]
+    pub fn answering(mut self, item: ItemId) -> Self {
+        self.trigger = Some(item);
+        self
+    }
+
+    /// A view that also shows the runtime's own chunks (EK §8.1), as transient data.
+    #[must_use]
+    pub fn with_ek(mut self) -> Self {
+        self.ek = true;
+        self
+    }
+
+    fn push(&mut self, chunk: Value) {
+        self.out.push(chunk);
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.out)
+    }
+
+    pub(super) fn started(&mut self, message_id: &str) {
+        self.push(json!({"type": "start", "messageId": message_id}));
+    }
+
+    pub(super) fn step_started(&mut self, step: &StepId, iteration: u32) {
+        self.step = Some(step.clone());
+        self.iteration = iteration;
+        self.step_open = true;
+        self.blocks = Blocks::default();
+        self.push(json!({"type": "start-step"}));
+    }
+
+    pub(super) fn step_completed(&mut self) {
+        self.end_blocks();
+        self.finish_step();
+    }
+
+    fn finish_step(&mut self) {
+        if std::mem::take(&mut self.step_open) {
+            self.push(json!({"type": "finish-step"}));
+        }
+    }
+
+    fn end_blocks(&mut self) {
+        for (kind, id) in self.blocks.end_all() {
+            self.push(json!({"type": kind.end(), "id": id}));
+        }
+    }
+
+    /// A dead attempt's chunks are void.
+    fn reset(&mut self) {
+        if self.major >= RESETS_STEPS {
+            self.push(json!({"type": "reset-step"}));
+        } else {
+            self.end_blocks();
+        }
+        self.blocks = Blocks::default();
+    }
+
+    /// A chunk that was written while the step ran.
+    pub(super) fn emitted(&mut self, kind: &str, data: Option<&Payload>) {
+        match kind {
+            chunk_type::STEP_RESPONSE => self.responded(data),
+            chunk_type::STEP_RESET => self.reset(),
+            chunk_type::CONTEXT_ID | chunk_type::CONTEXT_SUBSTATE | chunk_type::THREAD_PING => {
+                if self.ek {
+                    let data = data.map(Payload::value);
+                    self.push(json!({"type": kind, "data": data, "transient": true}));
+                }
+            }
+            chunk_type::TOOL_STARTED => {}
+            _ if kind.starts_with("data-") => self.data(kind, data),
+            _ => self.spoken(kind, data),
+        }
+    }
+
+    fn data(&mut self, kind: &str, data: Option<&Payload>) {
+        let chunk = match data.map(Payload::value) {
+            Some(Value::Object(fields)) if fields.contains_key("data") => fields,
+            other => Map::from_iter([("data".to_owned(), other.unwrap_or_default())]),
+        };
+        self.push(typed(kind, chunk));
+    }
+
+    /// A model's own chunk, if a client can make sense of it where it stands.
+    fn spoken(&mut self, kind: &str, data: Option<&Payload>) {
+        let Some(Value::Object(fields)) = data.map(Payload::value) else {
+            return;
+        };
+        let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+        let id = text("id").to_owned();
+        let shown = match kind {
+            "text-start" => self.blocks.start(Kind::Text, &id),
+            "reasoning-start" => self.blocks.start(Kind::Reasoning, &id),
+            "text-delta" => self.grow(Kind::Text, &id, text("delta")),
+            "reasoning-delta" => self.grow(Kind::Reasoning, &id, text("delta")),
+            "text-end" => self.blocks.end(Kind::Text, &id),
+            "reasoning-end" => self.blocks.end(Kind::Reasoning, &id),
+            "tool-input-start" => self.blocks.call(text("toolCallId")),
+            "tool-input-delta" => self.blocks.is_called(text("toolCallId")),
+            "source-url" | "source-document" => true,
+            // What the log's facts say is said once, from them.
+            _ => false,
+        };
+        if shown {
+            self.push(typed(kind, fields));
+        }
+    }
+
+    /// A client needs the start of a block before its deltas.
+    fn grow(&mut self, kind: Kind, id: &str, delta: &str) -> bool {
+        if self.blocks.start(kind, id) {
+            self.push(json!({"type": kind.start(), "id": id}));
+        }
+        self.blocks.grow(kind, id, delta);
+        true
+    }
+
+    fn responded(&mut self, response: Option<&Payload>) {
+        let said: Option<StepResponse> = response.and_then(|response| response.read().ok());
+        self.finish_reason =
+            said.and_then(|said| said.stop_reason)
+                .map(|word| match word.as_str() {
+                    "end_turn" => "stop",
+                    "max_tokens" => "length",
+                    "content_filter" => "content-filter",
+                    "tool_use" => "tool-calls",
+                    "error" => "error",
+                    _ => "other",
+                });
+    }
+
+    fn ended(&mut self, to: ExecutionStatus, why: Option<&Interruption>) {
+        if to == ExecutionStatus::Completed {
+            self.end_blocks();
+            self.finish_step();
+            let reason = self.finish_reason.unwrap_or("stop");
+            self.push(json!({"type": "finish", "finishReason": reason}));
+            return;
+        }
+        let reason = why.map_or("error", |why| why.reason.as_str());
+        let detail = why.and_then(|why| why.detail.as_deref());
+        if reason == "user_cancelled" {
+            self.push(json!({"type": "abort", "reason": detail.unwrap_or(reason)}));
+            return;
+        }
+        self.push(json!({"type": "error", "errorText": detail.unwrap_or(reason)}));
+        self.finish_step();
+        self.push(json!({"type": "finish", "finishReason": "error"}));
+    }
+
+    fn is_step(&self, step: &StepId) -> bool {
+        self.step.as_ref() == Some(step)
+    }
+
+    fn is_execution(&self, execution: &ExecutionId) -> bool {
+        self.execution.as_ref() == Some(execution)
+    }
+}
+
+/// A chunk of this type with these fields.
+fn typed(kind: &str, fields: Map<String, Value>) -> Value {
+    let mut chunk = Map::with_capacity(fields.len() + 1);
+    chunk.insert("type".to_owned(), kind.into());
+    chunk.extend(fields.into_iter().filter(|(key, _)| key != "type"));
+    Value::Object(chunk)
+}
+
+/// The chunks that one record of the log is to a reader.
+///
+/// A dead attempt is taken back with `reset-step`, which clients have from `ai` 7 on; for older
+/// ones its open blocks are ended and what it said stays.
+pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
+    let mut done = false;
+    match &record.event {
+        Event::ExecutionCreated { execution } => {
+            let wanted = view
+                .trigger
+                .as_ref()
+                .is_none_or(|id| *id == execution.trigger_item_id);
+            if view.execution.is_none() && wanted {
+                view.execution = Some(execution.id.clone());
+                view.started(execution.reaction_item_id.as_str());
+            }
+        }
+        Event::StepCreated { step } if view.is_execution(&step.execution_id) => {
+            view.step_started(&step.id, step.iteration);
+        }
+        Event::StepStatusChanged { step_id, to, .. }
+            if view.is_step(step_id) && *to == StepStatus::Completed =>
+        {
+            view.step_completed();
+        }
+        Event::PartCreated {
+            step_id, idx, part, ..
+        } if view.is_step(step_id) => {
+            view.part_created(*idx, part);
+        }
+        Event::PartUpdated { step_id, part, .. } if view.is_step(step_id) => {
+            view.part_updated(part);
+        }
+        Event::ChunkEmitted {
+            chunk_type,
+            execution_id: Some(id),
+            data,
+            ..
+        } if view.is_execution(id) => {
+            view.emitted(chunk_type, data.as_ref());
+        }
+        Event::ExecutionStatusChanged {
+            execution_id,
+            to,
+            interruption,
+            ..
+        } if view.is_execution(execution_id) => {
+            view.ended(*to, interruption.as_ref());
+        }
+        Event::ThreadFinished { execution_id, .. } => done = view.is_execution(execution_id),
+        Event::StepCreated { .. }
+        | Event::StepStatusChanged { .. }
+        | Event::PartCreated { .. }
+        | Event::PartUpdated { .. }
+        | Event::ChunkEmitted { .. }
+        | Event::ExecutionStatusChanged { .. }
+        | Event::ContextCreated { .. }
+        | Event::ContextResolved { .. }
+        | Event::ContextStatusChanged { .. }
+        | Event::ThreadCreated { .. }
+        | Event::ThreadResolved { .. }
+        | Event::ThreadStatusChanged { .. }
+        | Event::ItemCreated { .. }
+        | Event::ItemStatusChanged { .. } => {}
+    }
+    let chunks = view.take().into_iter().map(ChunkJson::Chunk);
+    chunks.chain(done.then_some(ChunkJson::Done)).collect()
+}

@@ -1,0 +1,106 @@
+//! What of a document an import would not give back.
+
+use super::export::to_document;
+use super::import::{ImportError, Imported};
+use crate::Loss;
+use jiff::Timestamp;
+use thread::{Json, Thread};
+use timeline::{Command, NewThread, Record, Seq, State, Transcript};
+
+/// Replays an import on a fresh thread and lists where the document it gives differs.
+pub(super) fn losses(document: &Thread, imported: &Imported) -> Result<Vec<Loss>, ImportError> {
+    let transcript = replayed(document, imported)?;
+    let back = to_document(&transcript).value;
+    Ok(differences(
+        document.root().clone().into(),
+        back.into_root().into(),
+    ))
+}
+
+fn replayed(document: &Thread, imported: &Imported) -> Result<Transcript, ImportError> {
+    let mut thread = NewThread::new(document.thread_id().unwrap_or_default(), None);
+    thread.title.clone_from(&imported.title);
+    thread.metadata.clone_from(&imported.metadata);
+    let context_id = "context".into();
+    let create = Command::Create { thread, context_id };
+    let first = imported.created_at.unwrap_or(Timestamp::UNIX_EPOCH);
+    let mut state = State::default();
+    let mut transcript = Transcript::default();
+    let mut seq = Seq::ZERO;
+    for (at, command) in std::iter::once((first, create)).chain(imported.commands.iter().cloned()) {
+        for event in state.decide(command, at)? {
+            seq = seq.next();
+            state.apply(&event);
+            transcript.apply(&Record { seq, at, event });
+        }
+    }
+    Ok(transcript)
+}
+
+/// Where the second value is not the first, as deep as the difference goes.
+fn differences(original: Json, back: Json) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    let mut open = vec![(String::new(), original, back)];
+    while let Some((pointer, original, back)) = open.pop() {
+        if original == back {
+            continue;
+        }
+        let mut lost = |pointer: &str, what: &str| {
+            losses.push(Loss {
+                pointer: pointer.to_owned(),
+                what: what.to_owned(),
+            });
+        };
+        match (original, back) {
+            (Json::Object(original), Json::Object(mut back)) => {
+                let same_keys = original.keys().eq(back.keys());
+                let n_open = open.len();
+                let mut n_missing = 0;
+                for (key, value) in original {
+                    let token = key.replace('~', "~0").replace('/', "~1");
+                    let pointer = format!("{pointer}/{token}");
+                    match back.get_mut(&key).map(std::mem::take) {
+                        None => {
+                            n_missing += 1;
+                            lost(&pointer, "not carried");
+                        }
+                        Some(other) if other != value => open.push((pointer, value, other)),
+                        Some(_) => {}
+                    }
+                }
+                if !same_keys && open.len() == n_open && n_missing == 0 {
+                    lost(&pointer, "keys in another order, or more of them");
+                }
+            }
+            (Json::Array(original), Json::Array(back)) if original.len() == back.len() => {
+                for (place, pair) in original.into_iter().zip(back).enumerate() {
+                    open.push((format!("{pointer}/{place}"), pair.0, pair.1));
+                }
+            }
+            (Json::Array(original), Json::Array(back)) => {
+                let what = format!("{} elements became {}", original.len(), back.len());
+                lost(&pointer, &what);
+            }
+            _ => lost(&pointer, "changed"),
+        }
+    }
+    losses.reverse();
+    losses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_listed_where_they_are() {
+        let json = |text: &str| Json::parse(text).unwrap();
+        let original = json(r#"{"a":[{"x":1,"y":2},3],"b":[1],"c":{"d":1,"e":2}}"#);
+        let back = json(r#"{"a":[{"x":1},4],"b":[],"c":{"e":2,"d":1}}"#);
+        let found: Vec<_> = differences(original, back)
+            .into_iter()
+            .map(|loss| loss.pointer)
+            .collect();
+        assert_eq!(found, ["/a/0/y", "/a/1", "/b", "/c"]);
+    }
+}

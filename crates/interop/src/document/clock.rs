@@ -1,0 +1,35 @@
+//! Instants of a document, in order.
+
+use jiff::Timestamp;
+
+/// Hands out instants none of which is before the one before it (rules 4 and 5).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    last: Timestamp,
+}
+
+impl Clock {
+    pub(super) fn new() -> Self {
+        Self {
+            last: Timestamp::MIN,
+        }
+    }
+
+    /// This instant, or the last one where that is later.
+    pub(super) fn at(&mut self, instant: Timestamp) -> String {
+        self.last = self.last.max(instant);
+        told(self.last)
+    }
+
+    /// Goes on from an instant that stands in the document already.
+    pub(super) fn pass(&mut self, instant: Option<&str>) {
+        if let Some(instant) = instant.and_then(|text| text.parse().ok()) {
+            self.last = self.last.max(instant);
+        }
+    }
+}
+
+/// An instant in RFC 3339.
+pub(super) fn told(instant: Timestamp) -> String {
+    instant.to_string()
+}

@@ -1,0 +1,158 @@
+//! A transcript as a document.
+
+use super::agents::Registry;
+use super::clock::{Clock, told};
+use super::delta::{patched, read, read_object};
+use super::settle::settle;
+use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
+use crate::{Converted, Loss};
+use thread::{Json, Object, Version};
+use timeline::{Entry, ExecutionStatus, Transcript};
+
+/// The canonical document of a thread, in the newest version.
+///
+/// It is a pure function of the transcript. Items that wait for their execution and the execution
+/// that runs are not in it; a turn that was interrupted keeps its complete cycles, and what the
+/// rest of it used counts all the same (TP-13). Instants are the log's, none of them before the one
+/// before it; what was imported keeps the text it came with.
+pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
+    let Some(thread) = &transcript.thread else {
+        let what = "the thread was never created".to_owned();
+        let pointer = String::new();
+        return Converted {
+            value: thread::Thread::new("", ""),
+            losses: vec![Loss { pointer, what }],
+        };
+    };
+    let metadata = thread.metadata.as_ref().map(read);
+    let kept = metadata.as_ref().and_then(|metadata| metadata.get(KEPT));
+    let kept_object = |key: &str| kept.and_then(|kept| kept.get(key)?.as_object());
+    let mut registry = Registry::new(kept_object("agents").cloned().unwrap_or_default());
+    let mut losses = Vec::new();
+    let (turns, is_open) = turns(transcript, &mut registry, &mut losses);
+    let unchanged = kept
+        .and_then(|kept| kept.get("n_entries")?.as_u64())
+        .is_some_and(|n_entries| n_entries == transcript.entries.len() as u64);
+    let imported_at = kept.and_then(|kept| kept.get("updated_at")?.as_str());
+    let updated_at = imported_at.filter(|_| unchanged).map_or_else(
+        || told(thread.updated_at.unwrap_or(thread.created_at)),
+        str::to_owned,
+    );
+    let own = thread.metadata.as_ref().map(|metadata| {
+        let mut own = read_object(Some(metadata));
+        own.remove(KEPT);
+        own
+    });
+    if metadata
+        .as_ref()
+        .is_some_and(|metadata| metadata.as_object().is_none())
+    {
+        losses.push(Loss {
+            pointer: "/metadata".into(),
+            what: "metadata that is no object".into(),
+        });
+    }
+    let root = Root {
+        thread_id: thread.id.as_str(),
+        created_at: told(thread.created_at),
+        updated_at,
+        title: thread.title.as_deref(),
+        metadata: own.filter(|own| !own.is_empty()),
+        agents: registry.into_object(),
+        turns,
+    };
+    let mut root = patched(root.into_object(), kept_object("root"));
+    if let Some(fork) = &thread.fork {
+        link(&mut root, fork.thread_id.as_str(), fork.seq.0);
+    }
+    let mut value = thread::Thread::from_root(root);
+    if is_open {
+        settle(&mut value, &mut losses);
+    }
+    Converted { value, losses }
+}
+
+/// The turns, and whether one of them has calls without results.
+fn turns(
+    transcript: &Transcript,
+    registry: &mut Registry,
+    losses: &mut Vec<Loss>,
+) -> (Vec<Json>, bool) {
+    let mut clock = Clock::new();
+    let mut turns = Vec::with_capacity(transcript.entries.len());
+    let mut is_open = false;
+    for (place, entry) in transcript.entries.iter().enumerate() {
+        let mut lost = |what: String| {
+            let pointer = format!("/entries/{place}");
+            losses.push(Loss { pointer, what });
+        };
+        match entry {
+            Entry::Item(item) if item.run.is_some() => {}
+            Entry::Item(item) => match item_turn(item, &mut clock, registry) {
+                ItemTurn::Turn(turn) => turns.push(turn),
+                ItemTurn::Nothing => {}
+                ItemTurn::Lost(what) => lost(what.to_owned()),
+            },
+            Entry::Reaction(reaction) => {
+                if reaction.execution.status == ExecutionStatus::Executing {
+                    continue;
+                }
+                registry.note(reaction);
+                let agent = agent_turn(reaction, &mut clock);
+                if agent.n_dropped > 0 {
+                    lost(format!("{} messages of incomplete cycles", agent.n_dropped));
+                }
+                is_open |= agent.is_open;
+                turns.push(agent.turn.into());
+            }
+        }
+    }
+    (turns, is_open)
+}
+
+/// What the root is written from.
+pub(super) struct Root<'a> {
+    pub(super) thread_id: &'a str,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+    pub(super) title: Option<&'a str>,
+    pub(super) metadata: Option<Object>,
+    pub(super) agents: Object,
+    pub(super) turns: Vec<Json>,
+}
+
+impl Root<'_> {
+    /// The root in this system's order.
+    pub(super) fn into_object(self) -> Object {
+        Object::new()
+            .with("version", Version::NEWEST.as_str())
+            .with("thread_id", self.thread_id)
+            .with("created_at", self.created_at)
+            .with("updated_at", self.updated_at)
+            .with_some("title", self.title)
+            .with_some("metadata", self.metadata)
+            .with("agents", self.agents)
+            .with("turns", Json::Array(self.turns))
+    }
+}
+
+/// Adds the link from a fork to its parent (0.0.3 `relationships`).
+fn link(root: &mut Object, parent: &str, seq: u64) {
+    let metadata = Object::new().with("branch_point", seq);
+    let link = Object::new()
+        .with("thread_id", parent)
+        .with("relation", "spawned_from")
+        .with("metadata", metadata);
+    let known = root.get_mut("relationships").and_then(|relationships| {
+        relationships
+            .as_object_mut()?
+            .get_mut("links")?
+            .as_array_mut()
+    });
+    if let Some(links) = known {
+        links.push(link.into());
+    } else {
+        let links = Object::new().with("links", Json::Array(vec![link.into()]));
+        root.insert("relationships", links);
+    }
+}

@@ -1,0 +1,146 @@
+//! What the real client posts, and what nobody should.
+
+use crate::pydantic_ai::option_env_of;
+use loomline_interop::ai_sdk::{ChatRequestError, ChatTrigger, from_chat_request};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn with_parts(parts: &Value) -> Value {
+    json!({"id": "chat-1", "trigger": "submit-message", "messages": [
+        {"id": "a", "role": "assistant", "parts": "not read"}, {"id": "u1", "role": "user", "parts": parts}]})
+}
+
+#[test]
+fn only_what_the_user_just_said_is_taken() {
+    let parts = json!([{"type": "text", "text": "see"},
+        {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"},
+        {"type": "file", "mediaType": "application/pdf", "url": "https://a/b.pdf"}, {"type": "data-poll", "data": 1}]);
+    let request = from_chat_request(&with_parts(&parts)).unwrap();
+    assert_eq!(
+        (request.chat_id.as_str(), request.n_messages),
+        ("chat-1", 2)
+    );
+    let user = request.last_user.unwrap();
+    let expected = json!([{"type": "input_text", "text": "see"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "media_type": "image/png", "filename": "a.png"},
+        {"type": "input_file", "file_url": "https://a/b.pdf", "media_type": "application/pdf"},
+        {"type": "data-poll", "data": 1}]);
+    assert_eq!((user.id.as_str(), user.content.value()), ("u1", expected));
+    assert_eq!(timeline::check_content(&user.content), Ok(()));
+}
+
+#[test]
+fn a_request_that_ends_with_the_assistant_brings_nothing_new() {
+    let body = json!({"id": "c", "trigger": "submit-message", "messageId": "a",
+        "messages": [{"id": "a", "role": "assistant", "parts": []}]});
+    let request = from_chat_request(&body).unwrap();
+    assert_eq!(
+        (request.last_user, request.message_id),
+        (None, Some("a".to_owned()))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_refused_where_it_stands() {
+    let refused = |body: Value| from_chat_request(&body).unwrap_err();
+    let part = |part: Value| refused(with_parts(&json!([part]))).to_string();
+    for id in [".", "..", "a/b"] {
+        let error = refused(json!({"id": id, "messages": []}));
+        assert_eq!(error, ChatRequestError::ChatId { id: id.into() });
+    }
+    assert_eq!(refused(json!([])).to_string(), ": expected an object");
+    assert_eq!(
+        refused(json!({"id": "", "messages": []})).to_string(),
+        "/id: expected a string that is not empty"
+    );
+    assert_eq!(
+        refused(json!({"id": "c"})).to_string(),
+        "/messages: expected an array"
+    );
+    assert_eq!(
+        part(json!({"type": "text"})),
+        "/messages/1/parts/0/text: expected a string"
+    );
+    let said = "/messages/1/parts/0: a user's message can't have a part of type \"tool-add\"";
+    assert_eq!(part(json!({"type": "tool-add", "toolCallId": "c"})), said);
+    let url = "/messages/1/parts/0/url: a file is a data:, http: or https: URL";
+    assert_eq!(
+        part(json!({"type": "file", "mediaType": "a/b", "url": "file:///etc/passwd"})),
+        url
+    );
+    let long = "x".repeat(2 << 20);
+    assert_eq!(
+        part(json!({"type": "text", "text": long})),
+        "/messages/1/parts/0/text: at most 1048576 are allowed"
+    );
+}
+
+#[test]
+fn every_recorded_request_of_the_real_client_is_read() {
+    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
+        println!("LOOMLINE_SHARED is not set: recorded requests are not tried");
+        return;
+    };
+    let path = Path::new(&shared).join("vectors/ai-sdk/client_recordings.json");
+    let recorded: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let recordings = recorded["recordings"].as_array().unwrap();
+    let requests = recordings
+        .iter()
+        .flat_map(|recording| recording["requests"].as_array().unwrap());
+    let mut n_read = 0;
+    for request in
+        requests.filter(|request| request["method"] == "POST" && request["body"].is_object())
+    {
+        let read = from_chat_request(&request["body"]).unwrap();
+        let regenerate = request["body"]["trigger"] == "regenerate-message";
+        assert_eq!(read.trigger == ChatTrigger::RegenerateMessage, regenerate);
+        n_read += 1;
+    }
+    assert!(n_read > 10);
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let words = [
+        "id",
+        "messages",
+        "role",
+        "user",
+        "parts",
+        "type",
+        "text",
+        "file",
+        "url",
+        "trigger",
+        "submit-message",
+        "data-x",
+    ];
+    let word = proptest::sample::select(words.to_vec());
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<i64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from)
+    ];
+    leaf.prop_recursive(6, 64, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|members| Value::Object(
+                members
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect()
+            )),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_taken_is_content_the_log_takes(body in json_value()) {
+        if let Ok(request) = from_chat_request(&body)
+            && let Some(user) = request.last_user
+        {
+            prop_assert_eq!(timeline::check_content(&user.content), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The converters from outside: laws over generated conversations, and what real libraries write.
+
+#[cfg(test)]
+mod ai_sdk;
+#[cfg(test)]
+mod chat_request;
+#[cfg(test)]
+mod dice;
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod log;
+#[cfg(test)]
+mod native;
+#[cfg(test)]
+mod pydantic_ai;

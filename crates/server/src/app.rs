@@ -1,0 +1,152 @@
+//! The composition root: the parts of a deployment, put together.
+
+mod exchange;
+
+pub use exchange::{ExchangeError, Format};
+
+use crate::config::Config;
+use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
+use runtime::{Runtime, RuntimeError, RuntimeOptions, Store, StoreError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stores::{OpenMode, SqliteOptions, SqliteStore};
+use tokio::sync::OnceCell;
+
+/// The tenant of development mode.
+pub const DEV_TENANT: &str = "dev";
+/// The store's file in the data directory.
+const STORE_FILE: &str = "loomline.db";
+/// What `read_file` reads below, in the data directory, unless the configuration says otherwise.
+const FILES: &str = "files";
+
+/// Why a deployment can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The data directory can't be made.
+    #[error("the directory {path} can't be made")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is nothing to look at.
+    #[error("there is no store at {path}")]
+    NoStore {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store can't be opened.
+    #[error("the store {path} can't be opened")]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: StoreError,
+    },
+    /// The agents can't be made.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+}
+
+/// A deployment: its store, its agents and the runtime over them. Cloning shares it.
+#[derive(Clone)]
+pub struct App {
+    config: Arc<Config>,
+    store: Arc<SqliteStore>,
+    runtime: Runtime,
+    agents: ConfiguredAgents,
+    recovered: Arc<OnceCell<usize>>,
+}
+
+impl App {
+    /// Opens the store in a directory and makes the configured agents. Nothing runs yet: call
+    /// [`App::recover`], or [`serve`](crate::serve), which does.
+    ///
+    /// With [`OpenMode::ReadOnly`] nothing is made and nothing can be written; another process
+    /// may serve the store meanwhile.
+    pub fn open(config: Config, data_dir: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let path = data_dir.join(STORE_FILE);
+        let own_files = data_dir.join(FILES);
+        let files = config.tools.read_file_root.as_deref();
+        match mode {
+            OpenMode::ReadWrite => {
+                make_directory(data_dir)?;
+                if files.is_none() {
+                    make_directory(&own_files)?;
+                }
+            }
+            OpenMode::ReadOnly if path.exists() => {}
+            OpenMode::ReadOnly => return Err(OpenError::NoStore { path }),
+        }
+        let agents = ConfiguredAgents::new(&config, files.unwrap_or(&own_files))?;
+        let options = SqliteOptions {
+            mode,
+            ..SqliteOptions::default()
+        };
+        let store = match SqliteStore::open(&path, options) {
+            Ok(store) => Arc::new(store),
+            Err(source) => return Err(OpenError::Store { path, source }),
+        };
+        let options = RuntimeOptions {
+            run_timeout: config.server.run_timeout,
+            ..RuntimeOptions::default()
+        };
+        let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let runtime = Runtime::new(shared, Arc::new(agents.clone()), options);
+        Ok(Self {
+            config: config.into(),
+            store,
+            runtime,
+            agents,
+            recovered: Arc::default(),
+        })
+    }
+
+    /// What it was opened with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The runtime.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The store, for what only it can do: checks, figures, tables written anew.
+    pub fn store(&self) -> &SqliteStore {
+        &self.store
+    }
+
+    /// The agents, by name.
+    pub fn agents(&self) -> Vec<AgentSummary> {
+        self.agents.list()
+    }
+
+    /// Goes on with what a crash or a stop left unfinished; answers with how many threads. Only
+    /// the first call does it: a second one would take what runs for what was left.
+    pub async fn recover(&self) -> Result<usize, RuntimeError> {
+        self.recovered
+            .get_or_try_init(|| self.runtime.recover())
+            .await
+            .copied()
+    }
+
+    /// Whether [`App::recover`] is done.
+    pub fn is_recovered(&self) -> bool {
+        self.recovered.initialized()
+    }
+
+    /// Stops all work tidily and closes the store. What is unfinished goes on at the next
+    /// [`App::recover`].
+    pub async fn shutdown(&self) -> Result<(), RuntimeError> {
+        self.runtime.shutdown().await
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), OpenError> {
+    std::fs::create_dir_all(path).map_err(|source| OpenError::Directory {
+        path: path.to_owned(),
+        source,
+    })
+}

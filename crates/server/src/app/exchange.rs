@@ -1,0 +1,123 @@
+//! Threads that come from elsewhere and go elsewhere.
+
+use super::App;
+use interop::document::{self, ImportError, Imported};
+use interop::pydantic_ai::{self, ImportOptions, PydanticAiError};
+use interop::{Converted, Loss};
+use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
+use thread::{DecodeError, Json, Thread};
+use tokio::task::{JoinError, spawn_blocking};
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A ThreadProtocol document.
+    Thread,
+    /// The message history of Pydantic AI.
+    PydanticAi,
+}
+
+/// Why a thread could not be taken in or given out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// The runtime refused or failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The text is no JSON, or no document.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The JSON is no history of Pydantic AI.
+    #[error(transparent)]
+    PydanticAi(#[from] PydanticAiError),
+    /// The document can't become a thread.
+    #[error("the document can't become a thread")]
+    Import(#[from] ImportError),
+    /// The conversion broke off.
+    #[error("the conversion broke off")]
+    Broken(#[from] JoinError),
+}
+
+impl App {
+    /// The thread as a ThreadProtocol document (0.0.4).
+    pub async fn export(&self, tenant: &TenantId, key: &str) -> Result<Thread, ExchangeError> {
+        Ok(self.converted(tenant, key).await?.value)
+    }
+
+    /// The same, with what a document has no place for.
+    pub(crate) async fn converted(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Converted<Thread>, ExchangeError> {
+        let transcript = self
+            .runtime()
+            .transcript(tenant, key, Filter::Facts)
+            .await?;
+        Ok(spawn_blocking(move || document::to_document(&transcript)).await?)
+    }
+
+    /// Writes a file's conversation into a new thread, in one transaction; says what could not be
+    /// carried.
+    pub async fn import(
+        &self,
+        tenant: &TenantId,
+        key: Option<String>,
+        format: Format,
+        text: &str,
+    ) -> Result<(ThreadRow, Vec<Loss>), ExchangeError> {
+        let (text, runtime) = (text.to_owned(), self.runtime().clone());
+        let agent = self.config().default_agent.clone();
+        let read = move || match format {
+            Format::Thread => from_document(&Thread::decode(&text)?, Vec::new(), &runtime),
+            Format::PydanticAi => from_pydantic_ai(&text, &agent, &runtime),
+        };
+        let Converted {
+            value:
+                Imported {
+                    title,
+                    metadata,
+                    created_at,
+                    commands,
+                },
+            losses,
+        } = spawn_blocking(read).await??;
+        let import = Import {
+            title,
+            metadata,
+            created_at,
+            commands,
+        };
+        let row = self.runtime().import(tenant, key, import).await?;
+        Ok((row, losses))
+    }
+}
+
+fn from_document(
+    document: &Thread,
+    mut losses: Vec<Loss>,
+    runtime: &Runtime,
+) -> Result<Converted<Imported>, ExchangeError> {
+    let imported = document::from_document(document, &mut || runtime.mint())?;
+    losses.extend(imported.losses);
+    Ok(Converted {
+        value: imported.value,
+        losses,
+    })
+}
+
+fn from_pydantic_ai(
+    text: &str,
+    agent: &str,
+    runtime: &Runtime,
+) -> Result<Converted<Imported>, ExchangeError> {
+    let thread_id = runtime.mint();
+    let now = SystemClock.now().to_string();
+    let options = ImportOptions {
+        thread_id: &thread_id,
+        agent_name: agent,
+        title: None,
+        now: &now,
+    };
+    let Converted { value, losses } = pydantic_ai::to_document(&Json::parse(text)?, &options)?;
+    from_document(&value, losses, runtime)
+}

@@ -1,0 +1,380 @@
+//! What clients are told when something is refused or fails. HTTP statuses and stable codes are
+//! decided here and nowhere else.
+
+use crate::app::ExchangeError;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use runtime::{RuntimeError, StoreError};
+use serde::Serialize;
+use serde_json::{Value, json};
+use timeline::{ContentError, Rejected};
+use utoipa::ToSchema;
+
+/// Why a request has not been done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApiError {
+    #[error("a key is needed: send the header \"authorization: Bearer llk_…\" with a valid one")]
+    Unauthorized,
+    #[error("this server serves this machine only; the host {host:?} is not this machine")]
+    ForeignHost { host: String },
+    #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
+    ForeignOrigin { origin: String },
+    #[error("there is nothing at this path")]
+    UnknownRoute,
+    #[error("this path has no such method")]
+    UnknownMethod,
+    #[error("the content type must be application/json")]
+    NotJson,
+    #[error("the body is longer than {limit} bytes")]
+    BodyTooLarge { limit: usize },
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    #[error("the body broke off")]
+    BodyBroken,
+    #[error("the body is no JSON: {what} at line {line}, column {column}")]
+    MalformedJson {
+        what: String,
+        line: usize,
+        column: usize,
+    },
+    #[error("the body nests deeper than {limit} levels")]
+    TooDeep { pointer: String, limit: usize },
+    #[error("{what}")]
+    InvalidField { pointer: String, what: String },
+    #[error("the query is malformed: {what}")]
+    InvalidQuery { what: String },
+    #[error("the path is malformed: {what}")]
+    InvalidPath { what: String },
+    #[error("the header {name} is malformed, expected {expected}")]
+    InvalidHeader {
+        name: &'static str,
+        expected: &'static str,
+    },
+    #[error("there is no such execution on this thread")]
+    RunNotFound,
+    #[error(
+        "the history on the server can't be rewritten, so a message can't be regenerated; send a new one, or fork the thread"
+    )]
+    RegenerateUnsupported,
+    #[error(
+        "the history on the server can't be rewritten, so a message can't be edited; send a new one, or fork the thread"
+    )]
+    EditUnsupported,
+    #[error("the file can't be taken in: {what}")]
+    InvalidDocument {
+        pointer: Option<String>,
+        what: String,
+    },
+    #[error("{limit} streams are open, which is the limit; close some or try again later")]
+    TooManyStreams { limit: usize },
+    #[error("the server has not finished starting")]
+    NotReady,
+    #[error("the server failed")]
+    Panicked,
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    #[error("the server failed")]
+    Export(#[source] ExchangeError),
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+/// What every refusal and failure looks like.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// The error.
+    pub(crate) error: Failure,
+}
+
+/// A refusal or a failure.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Failure {
+    /// Stable, for programs.
+    pub(crate) code: &'static str,
+    /// For people; it may change.
+    pub(crate) message: String,
+    /// A JSON pointer into the request's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pointer: Option<String>,
+    /// What the code alone does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) details: Option<Value>,
+    /// The request's id, also in the server's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<String>,
+}
+
+/// A status, a code, and what goes with them.
+struct Verdict {
+    status: StatusCode,
+    code: &'static str,
+    message: Option<String>,
+    pointer: Option<String>,
+    details: Option<Value>,
+}
+
+impl Verdict {
+    fn new(status: StatusCode, code: &'static str) -> Self {
+        Self {
+            status,
+            code,
+            message: None,
+            pointer: None,
+            details: None,
+        }
+    }
+
+    /// Keeps from clients what only the operator should read.
+    fn hidden(status: StatusCode, code: &'static str, message: &str) -> Self {
+        Self {
+            message: Some(message.to_owned()),
+            ..Self::new(status, code)
+        }
+    }
+
+    fn at(self, pointer: impl Into<String>) -> Self {
+        Self {
+            pointer: Some(pointer.into()),
+            ..self
+        }
+    }
+
+    fn with(self, details: Value) -> Self {
+        Self {
+            details: Some(details),
+            ..self
+        }
+    }
+}
+
+impl ApiError {
+    /// A field of the body that is not as it must be.
+    pub(crate) fn field(pointer: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::InvalidField {
+            pointer: pointer.into(),
+            what: what.into(),
+        }
+    }
+
+    /// Content that is no list of parts; `base` is where the content stands in the body.
+    pub(crate) fn content(base: &str, error: &ContentError) -> Self {
+        Self::field(
+            format!("{base}{}", content_pointer(error)),
+            error.to_string(),
+        )
+    }
+
+    /// How it is shown to a client.
+    pub(crate) fn failure(&self) -> Failure {
+        self.shown(self.verdict())
+    }
+
+    fn shown(&self, verdict: Verdict) -> Failure {
+        Failure {
+            code: verdict.code,
+            message: verdict.message.unwrap_or_else(|| self.to_string()),
+            pointer: verdict.pointer,
+            details: verdict.details,
+            request_id: None,
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        use StatusCode as S;
+        match self {
+            Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
+            Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
+            Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
+            Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
+            Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
+            Self::BodyTooLarge { limit } => {
+                Verdict::new(S::PAYLOAD_TOO_LARGE, "body_too_large").with(json!({ "limit": limit }))
+            }
+            Self::BodyTimeout => Verdict::new(S::REQUEST_TIMEOUT, "body_timeout"),
+            Self::BodyBroken => Verdict::new(S::BAD_REQUEST, "body_broken"),
+            Self::MalformedJson { line, column, .. } => {
+                Verdict::new(S::BAD_REQUEST, "malformed_json")
+                    .with(json!({ "line": line, "column": column }))
+            }
+            Self::TooDeep { pointer, limit } => Verdict::new(S::BAD_REQUEST, "too_deep")
+                .at(pointer)
+                .with(json!({ "limit": limit })),
+            Self::InvalidField { pointer, .. } => {
+                Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at(pointer)
+            }
+            Self::InvalidQuery { .. } => Verdict::new(S::BAD_REQUEST, "invalid_query"),
+            Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
+            Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),
+            Self::RunNotFound => Verdict::new(S::NOT_FOUND, "run_not_found"),
+            Self::RegenerateUnsupported => {
+                Verdict::new(S::UNPROCESSABLE_ENTITY, "regenerate_unsupported").at("/trigger")
+            }
+            Self::EditUnsupported => {
+                Verdict::new(S::UNPROCESSABLE_ENTITY, "edit_unsupported").at("/messageId")
+            }
+            Self::InvalidDocument { pointer, .. } => {
+                let verdict = Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_document");
+                Verdict {
+                    pointer: pointer.clone(),
+                    ..verdict
+                }
+            }
+            Self::TooManyStreams { limit } => {
+                Verdict::new(S::TOO_MANY_REQUESTS, "too_many_streams")
+                    .with(json!({ "limit": limit }))
+            }
+            Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
+            Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
+            Self::Runtime(error) => of_runtime(error),
+        }
+    }
+}
+
+fn of_runtime(error: &RuntimeError) -> Verdict {
+    use StatusCode as S;
+    match error {
+        RuntimeError::Rejected(error) => of_rejected(error),
+        RuntimeError::Store(error) => of_store(error),
+        RuntimeError::Busy(execution) => {
+            Verdict::new(S::CONFLICT, "thread_busy").with(json!({ "executionId": execution }))
+        }
+        RuntimeError::QueueFull { limit } => {
+            Verdict::new(S::TOO_MANY_REQUESTS, "queue_full").with(json!({ "limit": limit }))
+        }
+        RuntimeError::NotRunning(execution) => {
+            Verdict::new(S::CONFLICT, "not_running").with(json!({ "executionId": execution }))
+        }
+        RuntimeError::UnknownAgent(_) => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "unknown_agent").at("/agent")
+        }
+        RuntimeError::NotAtRest(seq) => {
+            Verdict::new(S::CONFLICT, "not_at_rest").with(json!({ "seq": seq }))
+        }
+        RuntimeError::NotEmpty => Verdict::new(S::CONFLICT, "not_empty"),
+        RuntimeError::Json(_) => {
+            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+        }
+        RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
+    }
+}
+
+fn of_rejected(error: &Rejected) -> Verdict {
+    use StatusCode as S;
+    match error {
+        Rejected::Transition(illegal) => {
+            let details =
+                json!({ "entity": illegal.entity, "from": illegal.from, "to": illegal.to });
+            Verdict::new(S::CONFLICT, "illegal_transition").with(details)
+        }
+        Rejected::Content(error) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field")
+            .at(format!("/content{}", content_pointer(error))),
+        Rejected::NoThread => Verdict::new(S::NOT_FOUND, "thread_not_found"),
+        Rejected::Busy(execution) => {
+            Verdict::new(S::CONFLICT, "thread_busy").with(json!({ "executionId": execution }))
+        }
+        Rejected::Role => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at("/role"),
+        Rejected::ThreadExists
+        | Rejected::NotRunning
+        | Rejected::NoStep(_)
+        | Rejected::StepRunning(_)
+        | Rejected::AlreadyResponded(_)
+        | Rejected::PartGap { .. }
+        | Rejected::NothingWaits => Verdict::new(S::CONFLICT, "illegal_state"),
+    }
+}
+
+fn of_store(error: &StoreError) -> Verdict {
+    use StatusCode as S;
+    match error {
+        StoreError::NotFound => Verdict::new(S::NOT_FOUND, "thread_not_found"),
+        StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
+        StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
+        StoreError::Duplicate(_) => Verdict::hidden(
+            S::CONFLICT,
+            "duplicate_id",
+            "an id is in use on this thread already",
+        ),
+        StoreError::Conflict { .. } | StoreError::Fenced { .. } => Verdict::hidden(
+            S::SERVICE_UNAVAILABLE,
+            "taken_over",
+            "another process writes this thread; try again",
+        ),
+        StoreError::InUse(_) => Verdict::hidden(
+            S::SERVICE_UNAVAILABLE,
+            "read_only",
+            "this server can't write; another process does",
+        ),
+        StoreError::Closed => Verdict::hidden(
+            S::SERVICE_UNAVAILABLE,
+            "shutting_down",
+            "the server is shutting down",
+        ),
+        StoreError::Failed(_) => Verdict::hidden(
+            S::SERVICE_UNAVAILABLE,
+            "store_failed",
+            "the store failed; try again",
+        ),
+        StoreError::Repeated { .. } | StoreError::Damaged(_) | StoreError::TooNew { .. } => {
+            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+        }
+    }
+}
+
+fn content_pointer(error: &ContentError) -> String {
+    match error {
+        ContentError::NotAPart { pointer } => pointer.clone(),
+        ContentError::NotAList => String::new(),
+        ContentError::NotNamespaced { pointer, .. } => format!("{pointer}/type"),
+        ContentError::Reinterpreted { pointer, field, .. } => format!("{pointer}/{field}"),
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// The status and the failure; the outermost layer writes the body, for it knows the
+    /// request's id.
+    fn into_response(self) -> Response {
+        let verdict = self.verdict();
+        let status = verdict.status;
+        if status.is_server_error() {
+            tracing::error!(error = told(&self), code = verdict.code, "a request failed");
+        }
+        let mut response = status.into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"loomline\""),
+            );
+        }
+        if matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        ) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response.extensions_mut().insert(self.shown(verdict));
+        response
+    }
+}
+
+/// An error with everything that caused it, on one line.
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let said = inner.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! The log of a thread: live, replayed, or resumed after any event (EK-10).
+
+use crate::body::{PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::guard::Tenant;
+use crate::sse::{self, View};
+use crate::state::Api;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, header};
+use runtime::{Logged, Until};
+use serde::Deserialize;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use timeline::Seq;
+use utoipa::IntoParams;
+
+/// The most events of a page of JSON.
+const MAX_PAGE: usize = 1_000;
+
+/// When a stream of events ends.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Ends {
+    #[default]
+    Forever,
+    Rest,
+}
+
+/// Which events are sent.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// Only events after this one; the header `Last-Event-ID` wins over it.
+    after: Option<u64>,
+    /// `forever` (the default), or `rest`: until all there is was sent and no execution runs.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    until: Ends,
+    /// At most so many.
+    limit: Option<usize>,
+}
+
+/// Shows every record.
+struct AllEvents {
+    left: usize,
+}
+
+impl View for AllEvents {
+    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
+        sse::record_frame(logged, out);
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn finish(&mut self, _: &mut String) {}
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        sse::failure_frame(error, out);
+    }
+}
+
+/// Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
+///
+/// Each event of the stream has the place in the log as its id and `{"seq", "at", …event}` as its
+/// data, so that a client that reconnects misses nothing and sees nothing twice.
+#[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
+    params(("key" = String, Path), ("last-event-id" = Option<u64>, Header), EventsQuery),
+    responses((status = 200, content((String = "text/event-stream"), (Object = "application/json"))),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn follow(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+    headers: HeaderMap,
+    Query(query): Query<EventsQuery>,
+) -> Result<Response, ApiError> {
+    let after = Seq(last_event_id(&headers)?.or(query.after).unwrap_or_default());
+    let runtime = api.runtime();
+    if sse::wants_json(&headers) {
+        let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
+        let records = runtime.read(&tenant, &key, after, limit).await?;
+        return Ok((
+            [(header::CONTENT_TYPE, "application/json")],
+            page(&records, after, limit),
+        )
+            .into_response());
+    }
+    let open = api.open_stream()?;
+    let until = match query.until {
+        Ends::Forever => Until::Forever,
+        Ends::Rest => Until::Rest,
+    };
+    let follow = runtime.follow(&tenant, &key, after, until).await?;
+    Ok(sse::response(
+        follow,
+        AllEvents {
+            left: query.limit.unwrap_or(usize::MAX).max(1),
+        },
+        open,
+    ))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(value) = headers.get("last-event-id") else {
+        return Ok(None);
+    };
+    let seq = value
+        .to_str()
+        .ok()
+        .and_then(|value| value.trim().parse().ok());
+    let error = ApiError::InvalidHeader {
+        name: "last-event-id",
+        expected: "the id of an event, a number",
+    };
+    seq.map(Some).ok_or(error)
+}
+
+fn page(records: &[Logged], after: Seq, limit: usize) -> String {
+    let mut out = String::from("{\"events\":[");
+    for (index, logged) in records.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        sse::record_json(logged, &mut out);
+    }
+    let last = records.last().map_or(after, |logged| logged.record.seq);
+    // Writing to a string can't fail.
+    let _ = write!(
+        out,
+        "],\"last\":{last},\"more\":{}}}",
+        records.len() == limit
+    );
+    out
+}

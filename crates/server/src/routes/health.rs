@@ -1,0 +1,63 @@
+//! Whether the server lives, is ready, and how it does.
+
+use crate::app::DEV_TENANT;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use http::header;
+use runtime::{Page, TenantId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A word on how the server does.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    status: &'static str,
+}
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "operation", responses((status = 200, body = Health)))]
+pub(crate) async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Whether requests are taken: what was unfinished is taken up, and the store answers.
+#[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "operation", responses((status = 200, body = Health), (status = 503, body = ErrorBody)))]
+pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiError> {
+    if api.is_shutting_down() || !api.app().is_recovered() {
+        return Err(ApiError::NotReady);
+    }
+    let page = Page {
+        limit: 1,
+        ..Page::default()
+    };
+    api.runtime()
+        .list(&TenantId::from(DEV_TENANT), page)
+        .await?;
+    Ok(Json(Health { status: "ready" }))
+}
+
+/// Figures for Prometheus.
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "operation", security(("key" = [])),
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
+    let text = api
+        .metrics()
+        .encode(api.runtime().running(), api.open_streams())
+        .map_err(|_| ApiError::Panicked)?;
+    Ok((
+        [(
+            header::CONTENT_TYPE,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        )],
+        text,
+    ))
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", tag = "operation", responses((status = 200, body = Object)))]
+pub(crate) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
+    Json(super::document())
+}

@@ -1,0 +1,235 @@
+//! Messages: what is said to an agent, and the conversation.
+
+use super::check_key;
+use super::view::MessageView;
+use crate::body::{JsonBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::guard::Tenant;
+use crate::run_events::RunEvents;
+use crate::sse::{self, View};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use runtime::{Accepted, Filter, Logged, Policy, React, Run, Until};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::ops::ControlFlow;
+use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_content};
+use utoipa::ToSchema;
+
+/// The longest idempotency key, in bytes.
+const MAX_TOKEN_BYTES: usize = 255;
+
+/// Something a user says.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NewMessage {
+    /// A text, or a list of parts such as `{"type": "input_text", "text": "…"}`.
+    #[schema(value_type = Value)]
+    content: Payload,
+    /// The agent that answers; the default one when absent.
+    agent: Option<String>,
+    /// What happens if the thread is busy: `queue` (the default), `reject` or `interrupt`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    policy: Policy,
+    /// At most so many steps; unbounded when absent.
+    #[schema(value_type = Option<u32>)]
+    max_steps: Option<NonZeroU32>,
+    /// The execution is stopped after so many milliseconds.
+    #[schema(value_type = Option<u64>)]
+    timeout_ms: Option<NonZeroU64>,
+    /// The client's own.
+    #[schema(value_type = Option<Value>)]
+    metadata: Option<Payload>,
+    /// Where it came in: `web`, `email`, or another name.
+    channel: Option<String>,
+    /// Whether the events of the answer are streamed; the same as `Accept: text/event-stream`.
+    #[serde(default)]
+    stream: bool,
+}
+
+/// A message that is kept, and whose answer begins or waits.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AcceptedView {
+    /// The thread's key.
+    key: String,
+    /// The thread.
+    #[schema(value_type = String)]
+    thread_id: ThreadId,
+    /// The message.
+    #[schema(value_type = String)]
+    item_id: ItemId,
+    /// The execution that answers; absent while the message waits.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_id: Option<ExecutionId>,
+    /// Follow the events after this one to see all of it.
+    #[schema(value_type = u64)]
+    after: Seq,
+    /// Whether it waits.
+    queued: bool,
+}
+
+/// The conversation.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MessageList {
+    /// What was said, in order.
+    messages: Vec<MessageView>,
+    /// The last event that is in it.
+    seq: u64,
+}
+
+/// Shows the events of one run.
+struct OneRun(RunEvents);
+
+impl View for OneRun {
+    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
+        let seen = self.0.see(&logged.record.event);
+        if seen.is_shown() {
+            sse::record_frame(logged, out);
+        }
+        seen.flow()
+    }
+
+    fn finish(&mut self, _: &mut String) {}
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        sse::failure_frame(error, out);
+    }
+}
+
+/// Reads the conversation.
+#[utoipa::path(get, path = "/threads/{key}/messages", operation_id = "listMessages", tag = "messages", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 200, body = MessageList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<MessageList>, ApiError> {
+    let transcript = api
+        .runtime()
+        .transcript(&tenant, &key, Filter::Facts)
+        .await?;
+    let seq = transcript.seq.0;
+    Ok(Json(MessageList {
+        messages: transcript.entries.into_iter().map(Into::into).collect(),
+        seq,
+    }))
+}
+
+/// Says something to an agent. The thread is made if there is none.
+///
+/// The answer is written whether or not anyone waits for it. With `Accept: text/event-stream` or
+/// `"stream": true` its events are streamed until it ends; a message that waits has its stream too,
+/// which is silent until its turn.
+#[utoipa::path(post, path = "/threads/{key}/messages", operation_id = "postMessage", tag = "messages", security(("key" = [])),
+    params(("key" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewMessage,
+    responses((status = 202, body = AcceptedView), (status = 200, body = String, content_type = "text/event-stream"),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn post(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(message): JsonBody<NewMessage>,
+) -> Result<Response, ApiError> {
+    check_key(&key, "")?;
+    let token = token(&headers)?;
+    // Before anything is written: a client that can't be served has changed nothing.
+    let open = (message.stream || sse::wants_stream(&headers))
+        .then(|| api.open_stream())
+        .transpose()?;
+    let mut item = NewItem::user(api.runtime().mint(), content(&message.content)?);
+    item.channel = message.channel;
+    item.metadata = message.metadata;
+    let run = Run {
+        agent: message.agent,
+        max_steps: message.max_steps.map(NonZeroU32::get),
+        timeout_ms: message.timeout_ms.map(NonZeroU64::get),
+        params: None,
+    };
+    let request = React {
+        tenant: tenant.clone(),
+        key: key.clone(),
+        item,
+        run,
+        policy: message.policy,
+        token,
+    };
+    let accepted = api.runtime().react(request).await?;
+    let repeated = accepted.repeated;
+    let mut response = match open {
+        Some(open) => {
+            let follow = api
+                .runtime()
+                .follow(&tenant, &key, accepted.after, Until::Forever)
+                .await?;
+            sse::response(follow, OneRun(RunEvents::of(accepted.item_id)), open)
+        }
+        None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
+    };
+    if repeated {
+        response
+            .headers_mut()
+            .insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
+    let Accepted {
+        thread_id,
+        item_id,
+        execution_id,
+        after,
+        queued,
+        repeated: _,
+    } = accepted;
+    AcceptedView {
+        key,
+        thread_id,
+        item_id,
+        execution_id,
+        after,
+        queued,
+    }
+}
+
+fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let valid = value
+        .to_str()
+        .ok()
+        .filter(|token| !token.is_empty() && token.len() <= MAX_TOKEN_BYTES);
+    let error = ApiError::InvalidHeader {
+        name: "idempotency-key",
+        expected: "1 to 255 ASCII characters",
+    };
+    valid.map(|token| Some(format!("api:{token}"))).ok_or(error)
+}
+
+/// A text becomes a part; parts are checked and kept as they came.
+fn content(content: &Payload) -> Result<Payload, ApiError> {
+    match content.value() {
+        Value::String(text) => Ok(json!([{ "type": "input_text", "text": text }]).into()),
+        Value::Array(parts) if parts.is_empty() => Err(ApiError::field(
+            "/content",
+            "a message has at least one part",
+        )),
+        Value::Array(_) => {
+            check_content(content).map_err(|error| ApiError::content("/content", &error))?;
+            Ok(content.clone())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(ApiError::field(
+            "/content",
+            "the content is a text or a list of parts",
+        )),
+    }
+}

@@ -1,0 +1,99 @@
+//! Runs: what an agent did in answer to a message.
+
+use super::threads::{Cancel, CancelledView, reason_of};
+use super::view::RunView;
+use crate::body::{OptionalBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::guard::Tenant;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use runtime::{Filter, RuntimeError, TenantId};
+use serde::Serialize;
+use timeline::{Entry, ExecutionId, Reaction};
+use utoipa::ToSchema;
+
+/// The runs of a thread, the first one first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RunList {
+    /// The runs.
+    runs: Vec<RunView>,
+}
+
+async fn reactions(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+) -> Result<impl Iterator<Item = Reaction>, ApiError> {
+    let transcript = api.runtime().transcript(tenant, key, Filter::Facts).await?;
+    Ok(transcript
+        .entries
+        .into_iter()
+        .filter_map(|entry| match entry {
+            Entry::Reaction(reaction) => Some(reaction),
+            Entry::Item(_) => None,
+        }))
+}
+
+/// Lists the runs of a thread.
+#[utoipa::path(get, path = "/threads/{key}/runs", operation_id = "listRuns", tag = "runs", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 200, body = RunList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<RunList>, ApiError> {
+    let runs = reactions(&api, &tenant, &key)
+        .await?
+        .map(RunView::brief)
+        .collect();
+    Ok(Json(RunList { runs }))
+}
+
+/// Reads a run with its steps.
+#[utoipa::path(get, path = "/threads/{key}/runs/{executionId}", operation_id = "readRun", tag = "runs", security(("key" = [])),
+    params(("key" = String, Path), ("executionId" = String, Path)),
+    responses((status = 200, body = RunView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf((key, execution)): PathOf<(String, String)>,
+) -> Result<Json<RunView>, ApiError> {
+    let found = reactions(&api, &tenant, &key)
+        .await?
+        .find(|reaction| reaction.execution.id.as_str() == execution);
+    found
+        .map(|reaction| Json(RunView::whole(reaction)))
+        .ok_or(ApiError::RunNotFound)
+}
+
+/// Stops a run, if it runs; what waits begins.
+#[utoipa::path(post, path = "/threads/{key}/runs/{executionId}/cancel", operation_id = "cancelRun", tag = "runs", security(("key" = [])),
+    params(("key" = String, Path), ("executionId" = String, Path)), request_body = Option<Cancel>,
+    responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf((key, execution)): PathOf<(String, String)>,
+    OptionalBody(cancel): OptionalBody<Cancel>,
+) -> Result<Json<CancelledView>, ApiError> {
+    let id = ExecutionId::from(execution);
+    match api
+        .runtime()
+        .cancel(&tenant, &key, Some(&id), reason_of(&cancel))
+        .await
+    {
+        Ok(cancelled) => Ok(Json(cancelled.into())),
+        Err(error @ RuntimeError::NotRunning(_)) => {
+            let known = reactions(&api, &tenant, &key)
+                .await?
+                .any(|reaction| reaction.execution.id == id);
+            Err(if known {
+                error.into()
+            } else {
+                ApiError::RunNotFound
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,265 @@
+//! Threads: made, listed, forked, closed, opened again, deleted.
+
+use super::check_key;
+use super::view::ThreadView;
+use crate::body::{OptionalBody, PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::guard::Tenant;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use jiff::Timestamp;
+use runtime::{Cancelled, NewThreadRequest, Page, ThreadRow};
+use serde::{Deserialize, Serialize};
+use timeline::{ExecutionId, Payload, Seq, ThreadId};
+use utoipa::{IntoParams, ToSchema};
+
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 500;
+/// Why an execution was stopped, if its stopper does not say.
+const CANCELLED: &str = "user_cancelled";
+
+/// Which threads are listed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Only threads whose key begins so.
+    prefix: Option<String>,
+    /// At most so many; 50 when absent, 500 at most.
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// A page of threads, the last changed first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ThreadList {
+    /// The threads.
+    threads: Vec<ThreadView>,
+    /// The cursor of the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A thread to be made.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewThread {
+    /// The key; a new one when absent.
+    key: Option<String>,
+    /// For people.
+    title: Option<String>,
+    /// The application's own.
+    #[schema(value_type = Option<Value>)]
+    metadata: Option<Payload>,
+}
+
+/// Where a fork begins.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewFork {
+    /// The key of the new thread; a new one when absent.
+    key: Option<String>,
+    /// The last event that belongs to it; the last of all when absent.
+    at: Option<u64>,
+}
+
+/// What is stopped.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Cancel {
+    /// Why; `user_cancelled` when absent.
+    reason: Option<String>,
+    /// Only if this execution runs.
+    execution_id: Option<String>,
+}
+
+/// Where a log ends after a change.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Changed {
+    /// The last event.
+    seq: u64,
+}
+
+/// What a cancel found.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelledView {
+    /// The execution that was stopped; null if none ran.
+    #[schema(value_type = Option<String>)]
+    execution_id: Option<ExecutionId>,
+    /// The last event.
+    #[schema(value_type = u64)]
+    seq: Seq,
+}
+
+impl From<Cancelled> for CancelledView {
+    fn from(Cancelled { execution_id, seq }: Cancelled) -> Self {
+        Self { execution_id, seq }
+    }
+}
+
+/// Lists the threads.
+#[utoipa::path(get, path = "/threads", operation_id = "listThreads", tag = "threads", security(("key" = [])), params(ListQuery),
+    responses((status = 200, body = ThreadList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ThreadList>, ApiError> {
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let after = query.cursor.as_deref().map(read_cursor).transpose()?;
+    let rows = api
+        .runtime()
+        .list(
+            &tenant,
+            Page {
+                after,
+                prefix: query.prefix,
+                limit,
+            },
+        )
+        .await?;
+    let next = (rows.len() == limit)
+        .then(|| rows.last().map(cursor))
+        .flatten();
+    Ok(Json(ThreadList {
+        threads: rows.into_iter().map(Into::into).collect(),
+        next,
+    }))
+}
+
+fn cursor(row: &ThreadRow) -> String {
+    let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);
+    format!("{}.{}", changed.as_nanosecond(), row.thread.id)
+}
+
+fn read_cursor(text: &str) -> Result<(Timestamp, ThreadId), ApiError> {
+    let read = || {
+        let (changed, id) = text.split_once('.')?;
+        Some((
+            Timestamp::from_nanosecond(changed.parse().ok()?).ok()?,
+            ThreadId::from(id),
+        ))
+    };
+    read().ok_or_else(|| ApiError::InvalidQuery {
+        what: "cursor is not the \"next\" of a page".into(),
+    })
+}
+
+/// Makes a thread, or finds the one with that key.
+#[utoipa::path(post, path = "/threads", operation_id = "createThread", tag = "threads", security(("key" = [])), request_body = Option<NewThread>,
+    responses((status = 201, description = "Made", body = ThreadView), (status = 200, description = "Found", body = ThreadView),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn create(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    OptionalBody(new): OptionalBody<NewThread>,
+) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
+    if let Some(key) = &new.key {
+        check_key(key, "/key")?;
+    }
+    let new = NewThreadRequest {
+        key: new.key,
+        title: new.title,
+        metadata: new.metadata,
+        fork: None,
+    };
+    let (row, created) = api.runtime().get_or_create(&tenant, new).await?;
+    let status = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(row.into())))
+}
+
+/// Reads a thread.
+#[utoipa::path(get, path = "/threads/{key}", operation_id = "readThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<ThreadView>, ApiError> {
+    Ok(Json(api.runtime().find(&tenant, &key).await?.into()))
+}
+
+/// Deletes a thread and everything of it.
+#[utoipa::path(delete, path = "/threads/{key}", operation_id = "deleteThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 204, description = "Deleted"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<StatusCode, ApiError> {
+    api.runtime().delete(&tenant, &key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a thread that goes on from this one.
+#[utoipa::path(post, path = "/threads/{key}/fork", operation_id = "forkThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
+    request_body = Option<NewFork>, responses((status = 201, body = ThreadView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn fork(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+    OptionalBody(fork): OptionalBody<NewFork>,
+) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
+    if let Some(new) = &fork.key {
+        check_key(new, "/key")?;
+    }
+    let row = api
+        .runtime()
+        .fork(&tenant, &key, fork.key, fork.at.map(Seq))
+        .await?;
+    Ok((StatusCode::CREATED, Json(row.into())))
+}
+
+/// Closes a thread for good.
+#[utoipa::path(post, path = "/threads/{key}/close", operation_id = "closeThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 200, body = Changed), (status = "default", body = ErrorBody)))]
+pub(crate) async fn close(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<Changed>, ApiError> {
+    let seq = api.runtime().close(&tenant, &key).await?;
+    Ok(Json(Changed { seq: seq.0 }))
+}
+
+/// Opens a failed thread again.
+#[utoipa::path(post, path = "/threads/{key}/reopen", operation_id = "reopenThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 200, body = Changed), (status = "default", body = ErrorBody)))]
+pub(crate) async fn reopen(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<Changed>, ApiError> {
+    let seq = api.runtime().reopen(&tenant, &key).await?;
+    Ok(Json(Changed { seq: seq.0 }))
+}
+
+/// Stops the running execution; what waits begins.
+#[utoipa::path(post, path = "/threads/{key}/cancel", operation_id = "cancelThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)),
+    request_body = Option<Cancel>, responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+    OptionalBody(cancel): OptionalBody<Cancel>,
+) -> Result<Json<CancelledView>, ApiError> {
+    let execution = cancel.execution_id.as_deref().map(ExecutionId::from);
+    let cancelled = api
+        .runtime()
+        .cancel(&tenant, &key, execution.as_ref(), reason_of(&cancel))
+        .await?;
+    Ok(Json(cancelled.into()))
+}
+
+/// The reason to record, if none is given.
+pub(super) fn reason_of(cancel: &Cancel) -> &str {
+    cancel.reason.as_deref().unwrap_or(CANCELLED)
+}

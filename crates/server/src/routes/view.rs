@@ -1,0 +1,295 @@
+//! What clients see of a thread and its conversation.
+
+use jiff::Timestamp;
+use runtime::{Run, ThreadRow};
+use serde::Serialize;
+use serde_json::Value;
+use timeline::{
+    Entry, ExecutionId, ExecutionStatus, Fork, Interruption, Item, ItemId, ItemStatus, ItemType,
+    Payload, Reaction, Role, StepId, StepRecord, StepStatus, ThreadId, ThreadStatus,
+};
+use utoipa::ToSchema;
+
+/// A thread.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ThreadView {
+    /// The name clients know it by.
+    key: Option<String>,
+    /// What a fork's `threadId` refers to.
+    #[schema(value_type = String)]
+    id: ThreadId,
+    /// `open`, `streaming`, `closed` or `failed`.
+    #[schema(value_type = String)]
+    status: ThreadStatus,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<Timestamp>,
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// The application's own.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Payload>,
+    /// The thread it goes on from, and the last event of it.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fork: Option<Fork>,
+    /// The last event.
+    seq: u64,
+    /// The bytes its events take.
+    bytes: u64,
+}
+
+impl From<ThreadRow> for ThreadView {
+    fn from(row: ThreadRow) -> Self {
+        let thread = row.thread;
+        Self {
+            key: thread.key,
+            id: thread.id,
+            status: thread.status,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+            title: thread.title,
+            metadata: thread.metadata,
+            fork: thread.fork,
+            seq: row.tail.0,
+            bytes: row.bytes,
+        }
+    }
+}
+
+/// Something said: by a user, or by an agent, whose content is that of its parts.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageView {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: ItemId,
+    /// `message`, `action_execute`, `action_result` or `item_reference`.
+    #[schema(value_type = String)]
+    #[serde(rename = "type")]
+    item_type: ItemType,
+    /// Who says it.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// `stored`, `pending` or `completed`.
+    #[schema(value_type = String)]
+    status: ItemStatus,
+    /// Whether it waits for its execution.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    waiting: bool,
+    /// Where it came in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<String>,
+    /// What it says.
+    #[schema(value_type = Vec<Object>)]
+    content: Vec<Payload>,
+    /// The execution that writes it.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_id: Option<ExecutionId>,
+    /// Why it ended early.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interruption: Option<Interruption>,
+    /// Fields of the client.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Payload>,
+}
+
+impl From<Entry> for MessageView {
+    fn from(entry: Entry) -> Self {
+        match entry {
+            Entry::Item(item) => {
+                let content = item
+                    .content
+                    .as_ref()
+                    .and_then(|content| content.read().ok())
+                    .unwrap_or_default();
+                Self::of(item, content)
+            }
+            Entry::Reaction(reaction) => Self::reaction(reaction),
+        }
+    }
+}
+
+impl MessageView {
+    fn of(item: Item, content: Vec<Payload>) -> Self {
+        Self {
+            id: item.id,
+            item_type: item.item_type,
+            role: item.role,
+            created_at: item.created_at,
+            status: item.status,
+            waiting: item.run.is_some(),
+            channel: item.channel,
+            content,
+            execution_id: item.execution_id,
+            interruption: None,
+            metadata: item.metadata,
+        }
+    }
+
+    fn reaction(reaction: Reaction) -> Self {
+        let execution = reaction.execution;
+        let item = reaction.item.unwrap_or(Item {
+            id: execution.reaction_item_id,
+            item_type: ItemType::Message,
+            role: Some(Role::Assistant),
+            created_at: execution.created_at,
+            status: ItemStatus::Stored,
+            channel: None,
+            content: None,
+            execution_id: Some(execution.id),
+            run: None,
+            metadata: None,
+        });
+        let parts = reaction
+            .steps
+            .into_iter()
+            .flat_map(|step| step.parts)
+            .map(|part| part.part);
+        Self {
+            interruption: execution.interruption,
+            ..Self::of(item, parts.collect())
+        }
+    }
+}
+
+/// One run of an agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunView {
+    /// The execution's id.
+    #[schema(value_type = String)]
+    id: ExecutionId,
+    /// `executing`, `completed` or `failed`.
+    #[schema(value_type = String)]
+    status: ExecutionStatus,
+    /// The agent, if the trigger named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// What it answers.
+    #[schema(value_type = String)]
+    trigger_item_id: ItemId,
+    /// What it writes.
+    #[schema(value_type = String)]
+    reaction_item_id: ItemId,
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    /// Why it ended early.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interruption: Option<Interruption>,
+    /// How many steps it has.
+    n_steps: usize,
+    /// Its steps; absent in a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<StepView>>,
+}
+
+impl RunView {
+    /// A run in a list.
+    pub(super) fn brief(reaction: Reaction) -> Self {
+        let n_steps = reaction.steps.len();
+        let execution = reaction.execution;
+        Self {
+            agent: Run::of(execution.run.as_ref()).agent,
+            id: execution.id,
+            status: execution.status,
+            trigger_item_id: execution.trigger_item_id,
+            reaction_item_id: execution.reaction_item_id,
+            created_at: execution.created_at,
+            ended_at: reaction.ended_at,
+            interruption: execution.interruption,
+            n_steps,
+            steps: None,
+        }
+    }
+
+    /// A run with its steps.
+    pub(super) fn whole(mut reaction: Reaction) -> Self {
+        let steps: Vec<StepView> = std::mem::take(&mut reaction.steps)
+            .into_iter()
+            .map(Into::into)
+            .collect();
+        Self {
+            n_steps: steps.len(),
+            steps: Some(steps),
+            ..Self::brief(reaction)
+        }
+    }
+}
+
+/// One model call with its tools.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepView {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: StepId,
+    /// Its number in the run, from 0.
+    iteration: u32,
+    /// `running`, `completed` or `failed`.
+    #[schema(value_type = String)]
+    status: StepStatus,
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    /// What the model said of its answer: its name, its usage, why it stopped.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Payload>,
+    /// The calls: ids and names.
+    #[schema(value_type = Option<Vec<Object>>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Value>,
+    /// Their outcomes: ids and whether they succeeded.
+    #[schema(value_type = Option<Vec<Object>>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_execution_results: Option<Value>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<String>,
+    /// What it said and did.
+    #[schema(value_type = Vec<Object>)]
+    parts: Vec<Payload>,
+}
+
+impl From<StepRecord> for StepView {
+    fn from(record: StepRecord) -> Self {
+        let step = record.step;
+        Self {
+            id: step.id,
+            iteration: step.iteration,
+            status: step.status,
+            created_at: step.created_at,
+            ended_at: record.ended_at,
+            response: record.response.map(|(response, _)| response),
+            tool_calls: step.outcome.tool_calls,
+            tool_execution_results: step.outcome.tool_execution_results,
+            error_text: step.outcome.error_text,
+            parts: record.parts.into_iter().map(|part| part.part).collect(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The router with its layers, and the server around it.
+
+use crate::app::{App, DEV_TENANT};
+use crate::error::{ApiError, ErrorBody, Failure};
+use crate::guard;
+use crate::routes;
+use crate::state::Api;
+use axum::Json;
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt;
+use http::{HeaderName, HeaderValue, Method, header};
+use runtime::RuntimeError;
+use std::any::Any;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::request_id::{
+    MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
+};
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::trace::TraceLayer;
+
+/// How long requests may take to end once the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Why the server stopped, or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Others could reach a server that asks nobody for a key.
+    #[error(
+        "{addr} can be reached by others, and no tenant is configured; add [tenants.NAME] with key_hashes, or listen on 127.0.0.1"
+    )]
+    Exposed {
+        /// The address.
+        addr: SocketAddr,
+    },
+    /// The socket failed.
+    #[error("the socket failed")]
+    Socket(#[from] std::io::Error),
+    /// What was left unfinished could not be taken up, or the store could not be closed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+/// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
+/// store. What ran goes on at the next start.
+///
+/// Takes up what is unfinished first. Refuses an address that others can reach if the
+/// configuration has no tenants.
+pub async fn serve(
+    app: App,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let addr = listener.local_addr()?;
+    if app.config().is_development() {
+        if !addr.ip().is_loopback() {
+            return Err(ServeError::Exposed { addr });
+        }
+        tracing::warn!(%addr, tenant = DEV_TENANT, "development mode: no tenants are configured, so no key is asked for");
+    }
+    let n_threads = app.recover().await?;
+    tracing::info!(%addr, n_threads, "serving");
+    let listener = listener.tap_io(|socket| {
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps Nagle's algorithm");
+        }
+    });
+    let router = router(app.clone(), shutdown.clone());
+    let stop = shutdown.clone().cancelled_owned();
+    let served = axum::serve(listener, router)
+        .with_graceful_shutdown(stop)
+        .into_future();
+    let late = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let served = tokio::select! {
+        served = served => served,
+        () = late => {
+            tracing::warn!("some requests did not end in time and are cut off");
+            Ok(())
+        }
+    };
+    app.shutdown().await?;
+    Ok(served?)
+}
+
+/// Everything the server answers, for a server of one's own or for tests. [`serve`] adds the
+/// refusal of addresses that others can reach.
+///
+/// Streams end when `shutdown` is cancelled.
+pub fn router(app: App, shutdown: CancellationToken) -> Router {
+    let cors = cors(&app.config().server.cors_origins);
+    let api = Api::new(app, shutdown);
+    let guarded =
+        routes::guarded().route_layer(from_fn_with_state(api.clone(), guard::authenticate));
+    let (router, _) = routes::open().merge(guarded).split_for_parts();
+    let x_request_id = HeaderName::from_static("x-request-id");
+    let layers = ServiceBuilder::new()
+        .layer(SetRequestIdLayer::new(
+            x_request_id.clone(),
+            MakeRequestUuid,
+        ))
+        .layer(PropagateRequestIdLayer::new(x_request_id))
+        .layer(TraceLayer::new_for_http().make_span_with(span))
+        .layer(fixed_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(fixed_header(
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ))
+        .layer(cors)
+        .layer(from_fn_with_state(api.clone(), answer))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
+            ApiError::Panicked.into_response()
+        }));
+    router
+        .fallback(|| async { ApiError::UnknownRoute })
+        .method_not_allowed_fallback(|| async { ApiError::UnknownMethod })
+        .layer(layers)
+        .with_state(api)
+}
+
+fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
+    SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let origin = if origins.iter().any(|origin| origin == "*") {
+        AllowOrigin::any()
+    } else {
+        AllowOrigin::list(
+            origins
+                .iter()
+                .filter_map(|origin| HeaderValue::from_str(origin).ok()),
+        )
+    };
+    let name = HeaderName::from_static;
+    CorsLayer::new()
+        .allow_origin(origin)
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::ACCEPT,
+            name("idempotency-key"),
+            name("last-event-id"),
+            name("x-request-id"),
+        ])
+        .expose_headers([
+            header::RETRY_AFTER,
+            name("x-request-id"),
+            name("idempotent-replayed"),
+            name("loomline-content-hash"),
+            name("x-vercel-ai-ui-message-stream"),
+        ])
+        .max_age(Duration::from_mins(10))
+}
+
+// Without the query: it is long where it matters, and says nothing the log needs.
+fn span(request: &Request) -> tracing::Span {
+    let id = request_id(request).unwrap_or_default();
+    tracing::info_span!("request", method = %request.method(), path = request.uri().path(), id)
+}
+
+fn request_id(request: &Request) -> Option<String> {
+    request
+        .extensions()
+        .get::<RequestId>()?
+        .header_value()
+        .to_str()
+        .ok()
+        .map(str::to_owned)
+}
+
+/// Counts the answer, and writes the body of one that failed.
+async fn answer(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let request_id = request_id(&request);
+    let mut response = next.run(request).await;
+    let route = route.as_ref().map_or("none", MatchedPath::as_str);
+    api.metrics()
+        .answered(&method, route, response.status().as_u16());
+    let Some(failure) = response.extensions_mut().remove::<Failure>() else {
+        return response;
+    };
+    let body = Json(ErrorBody {
+        error: Failure {
+            request_id,
+            ..failure
+        },
+    })
+    .into_response();
+    let (parts, body) = body.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE).cloned();
+    response
+        .headers_mut()
+        .extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    *response.body_mut() = body;
+    response
+}

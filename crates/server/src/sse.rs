@@ -1,0 +1,188 @@
+//! Server-sent events: records as frames, as cheaply as they can be.
+
+use crate::error::{ApiError, ErrorBody};
+use crate::state::OpenStream;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use runtime::{Follow, Logged};
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// How long a stream is silent before a comment shows that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many records at most are sent in one piece.
+const BATCH: usize = 256;
+
+/// What a stream shows of a log.
+pub(crate) trait View: Send + 'static {
+    /// Writes the frames of one record; breaks after the last one.
+    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()>;
+
+    /// Writes what stands at the end of a stream that was not cut off.
+    fn finish(&mut self, out: &mut String);
+
+    /// Writes that the stream can't go on.
+    fn fail(&mut self, error: &ApiError, out: &mut String);
+}
+
+/// The stream of a view, until the view, the log or the server ends it.
+pub(crate) fn response(follow: Follow, mut view: impl View, open: OpenStream) -> Response {
+    let frames = async_stream::stream! {
+        let mut batches = follow.ready_chunks(BATCH);
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = open.unwanted() => break,
+                next = tokio::time::timeout(KEEP_ALIVE, batches.next()) => next,
+            };
+            let mut text = String::new();
+            let flow = match next {
+                Err(_) => {
+                    text.push_str(": keep-alive\n\n");
+                    ControlFlow::Continue(())
+                }
+                Ok(None) => ControlFlow::Break(()),
+                Ok(Some(batch)) => batch.into_iter().try_for_each(|record| match record {
+                    Ok(logged) => view.write(&logged, &mut text),
+                    Err(error) => {
+                        let error = ApiError::from(error);
+                        tracing::error!(error = crate::error::told(&error), "a stream can't go on");
+                        view.fail(&error, &mut text);
+                        ControlFlow::Break(())
+                    }
+                }),
+            };
+            if flow.is_break() {
+                view.finish(&mut text);
+            }
+            if !text.is_empty() {
+                yield Ok::<_, Infallible>(Bytes::from(text));
+            }
+            if flow.is_break() {
+                break;
+            }
+        }
+    };
+    let mut response = Body::from_stream(frames).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(
+        HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
+    response
+}
+
+/// Writes a record as a frame: its place as the id, its type as the event.
+pub(crate) fn record_frame(logged: &Logged, out: &mut String) {
+    out.reserve(logged.text.len() + 128);
+    // Writing to a string can't fail.
+    let _ = write!(
+        out,
+        "id: {}\nevent: {}\ndata: ",
+        logged.record.seq,
+        logged.record.event.event_type().name()
+    );
+    let start = out.len();
+    record_json(logged, out);
+    // JSON that came from outside is kept as it came, line breaks between its tokens included.
+    if out
+        .as_bytes()
+        .iter()
+        .skip(start)
+        .any(|byte| matches!(byte, b'\n' | b'\r'))
+    {
+        let data = out
+            .split_off(start)
+            .replace("\r\n", "\n")
+            .replace('\r', "\n");
+        out.push_str(&data.replace('\n', "\ndata: "));
+    }
+    out.push_str("\n\n");
+}
+
+/// Writes a record as JSON: `{"seq": …, "at": …, …event}`.
+pub(crate) fn record_json(logged: &Logged, out: &mut String) {
+    let fields = logged.text.strip_prefix('{').unwrap_or("}");
+    let _ = write!(
+        out,
+        r#"{{"seq":{},"at":"{}","#,
+        logged.record.seq, logged.record.at
+    );
+    out.push_str(fields);
+}
+
+/// Writes a failure as a frame.
+pub(crate) fn failure_frame(error: &ApiError, out: &mut String) {
+    let body = serde_json::to_string(&ErrorBody {
+        error: error.failure(),
+    })
+    .unwrap_or_else(|_| "{}".into());
+    let _ = write!(out, "event: error\ndata: {body}\n\n");
+}
+
+/// Whether the client asks for JSON and not for a stream.
+pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
+    accepts(headers, "application/json") && !wants_stream(headers)
+}
+
+/// Whether the client asks for a stream.
+pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let values = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|item| {
+        item.split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .eq_ignore_ascii_case(kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use timeline::{Event, Payload, Record, Seq};
+
+    #[test]
+    fn a_frame_is_one_event_whatever_line_breaks_its_json_has() {
+        let part = Payload::from_text("{\"type\":\"app-x\",\r\n\"n\":\n1.0}".into()).unwrap();
+        let event = Event::PartCreated {
+            part_key: "s:0".into(),
+            step_id: "s".into(),
+            idx: 0,
+            part,
+        };
+        let text = event.encode().unwrap().into();
+        let logged = Logged {
+            record: Record {
+                seq: Seq(7),
+                at: jiff::Timestamp::UNIX_EPOCH,
+                event,
+            },
+            text,
+        };
+        let mut out = String::new();
+        record_frame(&logged, &mut out);
+        assert_eq!(
+            out,
+            "id: 7\nevent: part.created\ndata: {\"seq\":7,\"at\":\"1970-01-01T00:00:00Z\",\"type\":\"part.created\",\
+             \"partKey\":\"s:0\",\"stepId\":\"s\",\"idx\":0,\"part\":{\"type\":\"app-x\",\ndata: \"n\":\ndata: 1.0}}\n\n"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What all requests share.
+
+use crate::app::App;
+use crate::auth::Keys;
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// What all requests share.
+#[derive(Clone)]
+pub(crate) struct Api {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    app: App,
+    keys: Keys,
+    metrics: Metrics,
+    streams: Arc<Semaphore>,
+    shutdown: CancellationToken,
+}
+
+/// The right to keep one stream open, given back when it is dropped.
+pub(crate) struct OpenStream {
+    shutdown: CancellationToken,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl OpenStream {
+    /// Waits until the server wants streams to end.
+    // A method, so that an async block that calls it captures the permit too.
+    pub(crate) async fn unwanted(&self) {
+        self.shutdown.cancelled().await;
+    }
+}
+
+impl Api {
+    pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
+        let streams = Arc::new(Semaphore::new(
+            app.config().server.max_streams.min(Semaphore::MAX_PERMITS),
+        ));
+        let keys = Keys::new(&app.config().tenants);
+        Self {
+            inner: Arc::new(Inner {
+                app,
+                keys,
+                metrics: Metrics::default(),
+                streams,
+                shutdown,
+            }),
+        }
+    }
+
+    pub(crate) fn app(&self) -> &App {
+        &self.inner.app
+    }
+
+    pub(crate) fn runtime(&self) -> &runtime::Runtime {
+        self.inner.app.runtime()
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.inner.shutdown.is_cancelled()
+    }
+
+    pub(crate) fn open_streams(&self) -> usize {
+        self.max_streams()
+            .saturating_sub(self.inner.streams.available_permits())
+    }
+
+    fn max_streams(&self) -> usize {
+        self.inner.app.config().server.max_streams
+    }
+
+    pub(crate) fn open_stream(&self) -> Result<OpenStream, ApiError> {
+        match Arc::clone(&self.inner.streams).try_acquire_owned() {
+            Ok(permit) => Ok(OpenStream {
+                shutdown: self.inner.shutdown.clone(),
+                _permit: permit,
+            }),
+            Err(_) => Err(ApiError::TooManyStreams {
+                limit: self.max_streams(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The log as a stream: live, replayed, resumed.
+
+use crate::harness::{Served, Server, frames, names};
+use axum::body::Body;
+use futures_util::StreamExt;
+use http::header;
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn sse_resumes_after_last_event_id() {
+    let server = Server::new("").await;
+    server.say("t", "use compute 2 + 3").await;
+    let all = server.at_rest("t").await;
+    assert_eq!(
+        all.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        (1..=all.len() as u64).collect::<Vec<_>>()
+    );
+    assert!(
+        all.iter()
+            .all(|(id, event)| event["seq"] == json!(id) && event["at"].is_string())
+    );
+    for cut in [0, 1, 7, all.len() - 1, all.len()] {
+        let request = server.request("GET", "/api/v1/threads/t/events?until=rest&after=3");
+        let request = request.header("last-event-id", cut.to_string());
+        let rest = server
+            .send(request.body(Body::empty()).unwrap())
+            .await
+            .events();
+        assert_eq!(rest, all[cut..], "after {cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothing_twice() {
+    let server = Server::new("").await;
+    let served = Served::new(server.app.clone()).await;
+    let client = upp::http_client_builder("test").unwrap().build().unwrap();
+    server.begin("t", "slow 5ms say 120 words").await;
+    let mut seen: Vec<(u64, serde_json::Value)> = Vec::new();
+    let url = served.url("/api/v1/threads/t/events?until=rest");
+    loop {
+        let last = seen.last().map_or(0, |(id, _)| *id);
+        let mut response = client
+            .get(&url)
+            .header("last-event-id", last)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let mut text = String::new();
+        let mut ended = false;
+        // Each connection is dropped after its third piece.
+        for _ in 0..3 {
+            match response.chunk().await.unwrap() {
+                Some(piece) => text.push_str(std::str::from_utf8(&piece).unwrap()),
+                None => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        let whole = text.rfind("\n\n").map_or("", |end| &text[..end + 2]);
+        seen.extend(frames(whole));
+        if ended {
+            break;
+        }
+    }
+    assert_eq!(seen, server.at_rest("t").await);
+    assert_eq!(names(&seen).last(), Some(&"thread.finished"));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_of_json_has_the_same_events() {
+    let server = Server::new("").await;
+    server.say("t", "hello").await;
+    let all = server.at_rest("t").await;
+    let request = server
+        .request("GET", "/api/v1/threads/t/events?after=2&limit=3")
+        .header(header::ACCEPT, "application/json");
+    let page = server
+        .send(request.body(Body::empty()).unwrap())
+        .await
+        .json();
+    let expected: Vec<_> = all[2..5].iter().map(|(_, event)| event.clone()).collect();
+    assert_eq!(page, json!({ "events": expected, "last": 5, "more": true }));
+}
+
+#[tokio::test]
+async fn disconnecting_does_not_cancel() {
+    let server = Server::new("").await;
+    let request = server
+        .request("POST", "/api/v1/threads/t/messages")
+        .header(header::CONTENT_TYPE, "application/json");
+    let body = json!({ "content": "slow 10ms say 30 words", "stream": true }).to_string();
+    let (status, mut stream) = server.open(request.body(Body::from(body)).unwrap()).await;
+    assert_eq!(status, 200);
+    stream.next().await.unwrap().unwrap();
+    drop(stream);
+    server.at_rest("t").await;
+    let run = server.get("/api/v1/threads/t/runs").await.json()["runs"][0].clone();
+    assert_eq!(
+        (&run["status"], &run["interruption"]),
+        (&json!("completed"), &json!(null))
+    );
+}
+
+#[tokio::test]
+async fn only_so_many_streams_are_open_at_once() {
+    let server = Server::new("[server]\nmax_streams = 1").await;
+    server.say("t", "hello").await;
+    let follow = || {
+        server
+            .request("GET", "/api/v1/threads/t/events")
+            .body(Body::empty())
+            .unwrap()
+    };
+    let (_, first) = server.open(follow()).await;
+    let seq = server.seq("t").await;
+    assert_eq!(server.send(follow()).await.error().1, "too_many_streams");
+    let message = json!({ "content": "more", "stream": true });
+    let answer = server.post("/api/v1/threads/t/messages", message).await;
+    assert_eq!(
+        (answer.error().1.as_str(), server.seq("t").await),
+        ("too_many_streams", seq)
+    );
+    drop(first);
+    assert_eq!(server.at_rest("t").await.len() as u64, seq);
+}
+
+#[tokio::test]
+async fn a_stream_shows_what_comes_while_it_is_open() {
+    let server = Server::new("").await;
+    server.post("/api/v1/threads", json!({ "key": "t" })).await;
+    let request = server
+        .request("GET", "/api/v1/threads/t/events?after=2&limit=5")
+        .body(Body::empty())
+        .unwrap();
+    let ((_, stream), _) = tokio::join!(server.open(request), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        server.begin("t", "hello").await
+    });
+    let pieces: Vec<_> = stream.map(|piece| piece.unwrap()).collect().await;
+    let text = String::from_utf8(pieces.concat()).unwrap();
+    assert_eq!(
+        frames(&text).iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [3, 4, 5, 6, 7]
+    );
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_streams_and_the_run_goes_on_at_the_next_start() {
+    let first = Server::new("").await;
+    let served = Served::new(first.app.clone()).await;
+    first.begin("t", "slow 20ms say 40 words").await;
+    let client = upp::http_client_builder("test").unwrap().build().unwrap();
+    let mut response = client
+        .get(served.url("/api/v1/threads/t/events"))
+        .send()
+        .await
+        .unwrap();
+    response.chunk().await.unwrap().unwrap();
+    served.stop().await;
+    while response.chunk().await.unwrap().is_some() {}
+    let Server {
+        app,
+        router,
+        directory,
+        ..
+    } = first;
+    drop((app, router));
+    let second = Server::at(directory, "").await;
+    let events = second.at_rest("t").await;
+    assert_eq!(names(&events).last(), Some(&"thread.finished"));
+    let messages = second.get("/api/v1/threads/t/messages").await.json();
+    let said = messages["messages"][1]["content"][0]["text"]
+        .as_str()
+        .unwrap();
+    assert_eq!(said.split_whitespace().count(), 40);
+}
