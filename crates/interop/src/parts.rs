@@ -55,9 +55,12 @@ pub struct ToolPart {
 impl ToolPart {
     /// A call without a result. Keeps the arguments' text byte for byte.
     pub fn call(tool_name: &str, tool_call_id: &str, arguments: &str) -> Self {
+        // What reads as no value (too deep, a number beyond all doubles) is text to everyone.
+        let readable = serde_json::from_str::<serde_json::Value>(arguments)
+            .is_ok_and(|value| value.is_object());
         let input = Payload::from_text(arguments.to_owned())
             .ok()
-            .filter(|input| input.text().starts_with('{'));
+            .filter(|_| readable);
         let same = input
             .as_ref()
             .is_some_and(|input| input.text() == arguments);

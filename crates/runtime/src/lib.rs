@@ -10,6 +10,7 @@
 
 mod agent;
 mod clock;
+mod directory;
 mod error;
 mod follow;
 mod live;
@@ -20,6 +21,7 @@ mod request;
 mod run;
 mod store;
 pub mod suite;
+mod threads;
 mod writer;
 
 pub use agent::AgentReactor;

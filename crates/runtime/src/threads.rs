@@ -1,0 +1,292 @@
+//! Threads by key: made, found, followed, forked, imported, deleted.
+
+use crate::error::RuntimeError;
+use crate::follow::{Follow, Until, follow};
+use crate::live::Live;
+use crate::react::Runtime;
+use crate::request::{Import, NewThreadRequest};
+use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
+use std::sync::PoisonError;
+use timeline::{Command, Fork, NewItem, NewThread, Rejected, Seq, State, Transcript};
+
+impl Runtime {
+    /// Makes a thread, or finds the one with that key.
+    pub async fn get_or_create(
+        &self,
+        tenant: &TenantId,
+        new: NewThreadRequest,
+    ) -> Result<(ThreadRow, bool), RuntimeError> {
+        if let Some(key) = &new.key {
+            match self.inner.store.find(tenant, key).await {
+                Ok(row) => return Ok((row, false)),
+                Err(StoreError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let first = self.first(new, None)?;
+        let created = self.inner.store.get_or_create(tenant, first).await?;
+        Ok((
+            self.inner.store.row(&created.thread).await?,
+            created.created,
+        ))
+    }
+
+    fn first(
+        &self,
+        new: NewThreadRequest,
+        at: Option<jiff::Timestamp>,
+    ) -> Result<Vec<NewRecord>, RuntimeError> {
+        let id = self.inner.ids.mint();
+        let key = new.key.unwrap_or_else(|| id.clone());
+        let thread = NewThread {
+            id: id.into(),
+            key: Some(key),
+            title: new.title,
+            metadata: new.metadata,
+            fork: new.fork,
+        };
+        let at = at.unwrap_or_else(|| self.inner.clock.now());
+        let create = Command::Create {
+            thread,
+            context_id: self.inner.ids.mint().into(),
+        };
+        let events = State::default().decide(create, at)?;
+        events
+            .into_iter()
+            .map(|event| {
+                Ok(NewRecord {
+                    at,
+                    text: event.encode()?.into(),
+                    event,
+                })
+            })
+            .collect()
+    }
+
+    /// Finds a thread by its key.
+    pub async fn find(&self, tenant: &TenantId, key: &str) -> Result<ThreadRow, RuntimeError> {
+        Ok(self.inner.store.find(tenant, key).await?)
+    }
+
+    /// Lists the tenant's threads, the last changed first.
+    pub async fn list(
+        &self,
+        tenant: &TenantId,
+        page: Page,
+    ) -> Result<Vec<ThreadRow>, RuntimeError> {
+        Ok(self.inner.store.list(tenant, page).await?)
+    }
+
+    /// Closes a thread for good (ruling 9).
+    pub async fn close(&self, tenant: &TenantId, key: &str) -> Result<Seq, RuntimeError> {
+        self.ask(tenant, key, Command::Close).await
+    }
+
+    /// Opens a failed thread again.
+    pub async fn reopen(&self, tenant: &TenantId, key: &str) -> Result<Seq, RuntimeError> {
+        self.ask(tenant, key, Command::Reopen).await
+    }
+
+    /// Keeps an item that nothing answers.
+    pub async fn record(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        item: NewItem,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.live_by_key(tenant, key).await?;
+        let mut held = live.hold().await?;
+        held.core()?.memory = None;
+        held.commit([(None, Command::Record { item })], None).await
+    }
+
+    async fn ask(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        command: Command,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        live.hold().await?.commit([(None, command)], None).await
+    }
+
+    /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
+    /// it shares (architecture rule 5). Without `at`, up to its end.
+    pub async fn fork(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        new_key: Option<String>,
+        at: Option<Seq>,
+    ) -> Result<ThreadRow, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let seq = {
+            let mut held = live.hold().await?;
+            let core = held.core()?;
+            match at {
+                Some(at) if at < core.tail => at,
+                Some(_) | None if core.state.active().is_none() => core.tail,
+                Some(_) | None => return Err(RuntimeError::NotAtRest(core.tail)),
+            }
+        };
+        self.check_rest(&live, seq).await?;
+        let fork = Some(Fork {
+            thread_id: live.thread.clone(),
+            seq,
+        });
+        if let Some(new_key) = &new_key
+            && self.inner.store.find(tenant, new_key).await.is_ok()
+        {
+            return Err(StoreError::KeyTaken(new_key.clone()).into());
+        }
+        let new = NewThreadRequest {
+            key: new_key,
+            fork,
+            ..NewThreadRequest::default()
+        };
+        let created = self
+            .inner
+            .store
+            .get_or_create(tenant, self.first(new, None)?)
+            .await?;
+        Ok(self.inner.store.row(&created.thread).await?)
+    }
+
+    async fn check_rest(&self, live: &Live, seq: Seq) -> Result<(), RuntimeError> {
+        let mut state = State::default();
+        let mut seen = Seq::ZERO;
+        while seen < seq {
+            let page = self
+                .inner
+                .store
+                .read(&live.thread, seen, crate::live::PAGE, Filter::Facts)
+                .await?;
+            let Some(last) = page.last() else { break };
+            seen = last.record.seq;
+            for logged in page.iter().take_while(|logged| logged.record.seq <= seq) {
+                state.apply(&logged.record.event);
+            }
+        }
+        if state.active().is_some() {
+            Err(RuntimeError::NotAtRest(seq))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes a conversation from elsewhere into a new thread, in one transaction.
+    pub async fn import(
+        &self,
+        tenant: &TenantId,
+        key: Option<String>,
+        import: Import,
+    ) -> Result<ThreadRow, RuntimeError> {
+        let new = NewThreadRequest {
+            key,
+            title: import.title,
+            metadata: import.metadata,
+            fork: None,
+        };
+        if let Some(key) = &new.key
+            && self.inner.store.find(tenant, key).await.is_ok()
+        {
+            return Err(RuntimeError::NotEmpty);
+        }
+        let mut state = State::default();
+        let mut records = self.first(new, import.created_at)?;
+        for record in &records {
+            state.apply(&record.event);
+        }
+        for (at, command) in import.commands {
+            for event in state.decide(command, at)? {
+                state.apply(&event);
+                records.push(NewRecord {
+                    at,
+                    text: event.encode()?.into(),
+                    event,
+                });
+            }
+        }
+        if let Some(active) = state.active() {
+            return Err(Rejected::Busy(active.execution.id.clone()).into());
+        }
+        let created = self.inner.store.get_or_create(tenant, records).await?;
+        if !created.created {
+            return Err(RuntimeError::NotEmpty);
+        }
+        Ok(self.inner.store.row(&created.thread).await?)
+    }
+
+    /// Deletes a thread and everything of it; refused while it runs or has forks.
+    pub async fn delete(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        {
+            let mut held = live.hold().await?;
+            if let Some(active) = held.core()?.state.active() {
+                return Err(RuntimeError::Busy(active.execution.id.clone()));
+            }
+            self.inner.store.delete(tenant, &live.thread).await?;
+        }
+        self.inner
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&live.thread);
+        self.inner
+            .keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&(tenant.clone(), key.to_owned()));
+        Ok(())
+    }
+
+    /// Follows a thread: every record after `after`, once, in order, then what comes.
+    pub async fn follow(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        after: Seq,
+        until: Until,
+    ) -> Result<Follow, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        // The state tells whether more is coming; it is loaded before the follower looks.
+        drop(live.hold().await?);
+        Ok(follow(live, after, until))
+    }
+
+    /// Reads at most `limit` records after `after`.
+    pub async fn read(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Logged>, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        Ok(self
+            .inner
+            .store
+            .read(&row.thread.id, after, limit, Filter::All)
+            .await?)
+    }
+
+    /// The whole conversation; as large as the thread. With the chunks, it also has what answers
+    /// that were cut off had said.
+    pub async fn transcript(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        filter: Filter,
+    ) -> Result<Transcript, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        Ok(crate::live::read_transcript(self.inner.store.as_ref(), &row.thread.id, filter).await?)
+    }
+
+    /// The state of a thread.
+    pub async fn state(&self, tenant: &TenantId, key: &str) -> Result<(State, Seq), RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let mut held = live.hold().await?;
+        let core = held.core()?;
+        Ok((core.state.clone(), core.tail))
+    }
+}
