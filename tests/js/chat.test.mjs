@@ -31,7 +31,7 @@ const words = (message) => texts(message).join(" ").split(/\s+/).filter(Boolean)
 async function stored(id) {
   const response = await fetch(`${server.base}/api/chat/${id}/messages`);
   assert.equal(response.status, 200);
-  return response.json();
+  return (await response.json()).messages;
 }
 
 /** A client of the same chat that asked nothing itself and is never disturbed. */

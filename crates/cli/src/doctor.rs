@@ -18,7 +18,11 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     };
     let config = match place.config() {
         Ok(config) => {
-            let mode = if config.is_development() { "development mode" } else { "configured" };
+            let mode = if config.is_development() {
+                "development mode"
+            } else {
+                "configured"
+            };
             report(&format!("configuration ({mode})"), None)?;
             config
         }
@@ -30,14 +34,21 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     let directory = place.directory(&config);
     output.line(&format!("{DIM}data in {}{DIM:#}", directory.display()))?;
     if !directory.join("loomline.db").exists() {
-        report("store (none yet; `loomline serve` or `loomline run` makes it)", None)?;
+        report(
+            "store (none yet; `loomline serve` or `loomline run` makes it)",
+            None,
+        )?;
         return Ok(());
     }
     match App::open(config, &directory, OpenMode::ReadOnly) {
         Err(error) => report("store opens", Some(chain(&error)))?,
         Ok(app) => {
             report("store opens", None)?;
-            let findings = app.store().check().await.map_err(runtime::RuntimeError::from)?;
+            let findings = app
+                .store()
+                .check()
+                .await
+                .map_err(runtime::RuntimeError::from)?;
             if findings.is_empty() {
                 report("store is sound: pages, links, sequence numbers", None)?;
             }
@@ -46,7 +57,11 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
             }
         }
     }
-    if n_findings > 0 { Err(CliError::Unhealthy { n_findings }) } else { Ok(()) }
+    if n_findings > 0 {
+        Err(CliError::Unhealthy { n_findings })
+    } else {
+        Ok(())
+    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

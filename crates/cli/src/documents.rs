@@ -18,7 +18,10 @@ pub(crate) async fn export(
     output: &Output,
 ) -> Result<(), CliError> {
     let app = place.open(OpenMode::ReadOnly)?;
-    let document = app.export(&DEV_TENANT.into(), key).await.map_err(|error| missing(error, key))?;
+    let document = app
+        .export(&DEV_TENANT.into(), key)
+        .await
+        .map_err(|error| missing(error, key))?;
     let text = document.encode();
     match file {
         None => output.raw(&format!("{text}\n")),
@@ -48,25 +51,47 @@ pub(crate) async fn import(
     let (row, losses) = app.import(&DEV_TENANT.into(), key, format, &text).await?;
     let key = row.thread.key.unwrap_or_default();
     for loss in &losses {
-        output.say(&format!("{DIM}not carried{DIM:#} {}: {}", loss.pointer, loss.what));
+        output.say(&format!(
+            "{DIM}not carried{DIM:#} {}: {}",
+            loss.pointer, loss.what
+        ));
     }
-    let lost: Vec<_> = losses.iter().map(|loss| json!({"pointer": loss.pointer, "what": loss.what})).collect();
+    let lost: Vec<_> = losses
+        .iter()
+        .map(|loss| json!({"pointer": loss.pointer, "what": loss.what}))
+        .collect();
     output.value(&json!({"key": key, "events": row.tail, "losses": lost}))?;
     output.line(&format!("{BOLD}{key}{BOLD:#}  {} events", row.tail))?;
     Ok(app.shutdown().await?)
 }
 
-pub(crate) fn validate(file: &Path, strict: bool, deny_timestamps: bool, output: &Output) -> Result<(), CliError> {
+pub(crate) fn validate(
+    file: &Path,
+    strict: bool,
+    deny_timestamps: bool,
+    output: &Output,
+) -> Result<(), CliError> {
     let document = decode(file)?;
-    let profile = if strict { Profile::Strict } else { Profile::Lenient };
-    let rules = Rules { deny_timestamps, ..Rules::from(profile) };
+    let profile = if strict {
+        Profile::Strict
+    } else {
+        Profile::Lenient
+    };
+    let rules = Rules {
+        deny_timestamps,
+        ..Rules::from(profile)
+    };
     let violations = thread::validate(&document, rules);
     let mut n_errors = 0;
     for violation in &violations {
         let error = violation.severity == Severity::Error;
         n_errors += usize::from(error);
         let word = if error { "error" } else { "warning" };
-        let pointer = if violation.pointer.is_empty() { "(document)" } else { &violation.pointer };
+        let pointer = if violation.pointer.is_empty() {
+            "(document)"
+        } else {
+            &violation.pointer
+        };
         output.value(&json!({
             "severity": word, "pointer": violation.pointer, "rule": violation.rule.id(), "message": violation.message,
         }))?;
@@ -81,7 +106,10 @@ pub(crate) fn validate(file: &Path, strict: bool, deny_timestamps: bool, output:
         return Err(CliError::Invalid { n_errors });
     }
     let profile = if strict { "strict" } else { "lenient" };
-    output.line(&format!("{GOOD}valid{GOOD:#} under {profile}, {} warnings", violations.len()))
+    output.line(&format!(
+        "{GOOD}valid{GOOD:#} under {profile}, {} warnings",
+        violations.len()
+    ))
 }
 
 pub(crate) fn hash(file: &Path, without_sys: bool, output: &Output) -> Result<(), CliError> {
@@ -91,21 +119,29 @@ pub(crate) fn hash(file: &Path, without_sys: bool, output: &Output) -> Result<()
 }
 
 fn hash_of(document: &Thread, keep_sys: bool) -> Result<String, CliError> {
-    let hash = thread::hash(document, CanonicalOptions { keep_sys }).map_err(CliError::Canonical)?;
+    let hash =
+        thread::hash(document, CanonicalOptions { keep_sys }).map_err(CliError::Canonical)?;
     Ok(hash.to_string())
 }
 
 fn decode(file: &Path) -> Result<Thread, CliError> {
     let text = read(file)?;
-    Thread::decode(&text).map_err(|source| CliError::Decode { file: file.to_owned(), source })
+    Thread::decode(&text).map_err(|source| CliError::Decode {
+        file: file.to_owned(),
+        source,
+    })
 }
 
 fn read(file: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     if file == Path::new("-") {
-        std::io::stdin().lock().read_to_string(&mut text).map_err(CliError::io("read standard input"))?;
+        std::io::stdin()
+            .lock()
+            .read_to_string(&mut text)
+            .map_err(CliError::io("read standard input"))?;
     } else {
-        text = std::fs::read_to_string(file).map_err(CliError::io(format!("read {}", file.display())))?;
+        text = std::fs::read_to_string(file)
+            .map_err(CliError::io(format!("read {}", file.display())))?;
     }
     Ok(text)
 }

@@ -78,7 +78,10 @@ impl CliError {
             if source.kind() == std::io::ErrorKind::BrokenPipe {
                 return Self::BrokenPipe;
             }
-            Self::Io { what: what.into(), source }
+            Self::Io {
+                what: what.into(),
+                source,
+            }
         }
     }
 }

@@ -18,11 +18,25 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    serve::log(arguments.verbose, matches!(arguments.command, Command::Serve { .. }));
+    serve::log(
+        arguments.verbose,
+        matches!(arguments.command, Command::Serve { .. }),
+    );
     let output = Output::new(arguments.json);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
-        Err(error) => return code(&output, &CliError::Io { what: "start".into(), source: error }),
+        Err(error) => {
+            return code(
+                &output,
+                &CliError::Io {
+                    what: "start".into(),
+                    source: error,
+                },
+            );
+        }
     };
     match runtime.block_on(dispatch(arguments, &output)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,16 +45,26 @@ fn main() -> ExitCode {
 }
 
 async fn dispatch(arguments: Arguments, output: &Output) -> Result<(), CliError> {
-    let place = store::Place { data: arguments.data, config: arguments.config };
+    let place = store::Place {
+        data: arguments.data,
+        config: arguments.config,
+    };
     match arguments.command {
         Command::Serve { listen } => serve::serve(&place, listen, output).await,
         Command::Run(options) => run::run(&place, options, output).await,
         Command::Threads(command) => threads::threads(&place, command, output).await,
-        Command::Export { thread, output: file } => documents::export(&place, &thread, file, output).await,
-        Command::Import { from, file, thread } => documents::import(&place, from, &file, thread, output).await,
-        Command::Validate { strict, deny_timestamps, file } => {
-            documents::validate(&file, strict, deny_timestamps, output)
+        Command::Export {
+            thread,
+            output: file,
+        } => documents::export(&place, &thread, file, output).await,
+        Command::Import { from, file, thread } => {
+            documents::import(&place, from, &file, thread, output).await
         }
+        Command::Validate {
+            strict,
+            deny_timestamps,
+            file,
+        } => documents::validate(&file, strict, deny_timestamps, output),
         Command::Hash { without_sys, file } => documents::hash(&file, without_sys, output),
         Command::Doctor => doctor::doctor(&place, output).await,
         Command::Key => serve::key(output),

@@ -28,17 +28,27 @@ impl Output {
     #[expect(clippy::unused_self, reason = "the one way to print")]
     pub(crate) fn raw(&self, text: &str) -> Result<(), CliError> {
         let mut out = anstream::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::io("write the output"))
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(CliError::io("write the output"))
     }
 
     /// Prints a line for people, or nothing when scripts read.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
-        if self.json { Ok(()) } else { self.raw(&format!("{text}\n")) }
+        if self.json {
+            Ok(())
+        } else {
+            self.raw(&format!("{text}\n"))
+        }
     }
 
     /// Prints a value for scripts, or nothing when people read.
     pub(crate) fn value(&self, value: &Value) -> Result<(), CliError> {
-        if self.json { self.raw(&format!("{value}\n")) } else { Ok(()) }
+        if self.json {
+            self.raw(&format!("{value}\n"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Says something that is not the result: to standard error.
@@ -61,9 +71,16 @@ impl Output {
         }
         let mut stream = anstream::stderr().lock();
         let _ = if self.json {
-            writeln!(stream, "{}", json!({"error": error.to_string(), "causes": causes}))
+            writeln!(
+                stream,
+                "{}",
+                json!({"error": error.to_string(), "causes": causes})
+            )
         } else {
-            let chain: String = causes.iter().map(|cause| format!("\n  because {cause}")).collect();
+            let chain: String = causes
+                .iter()
+                .map(|cause| format!("\n  because {cause}"))
+                .collect();
             writeln!(stream, "{BAD}error{BAD:#}: {error}{chain}")
         };
     }

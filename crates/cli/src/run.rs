@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use server::{DEV_TENANT, OpenMode};
 use timeline::{Event, ExecutionId, NewItem, Payload};
 
-pub(crate) async fn run(place: &Place, options: RunOptions, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn run(
+    place: &Place,
+    options: RunOptions,
+    output: &Output,
+) -> Result<(), CliError> {
     let app = place.open(OpenMode::ReadWrite)?;
     app.recover().await?;
     let runtime = app.runtime();
@@ -21,18 +25,32 @@ pub(crate) async fn run(place: &Place, options: RunOptions, output: &Output) -> 
         tenant,
         key: key.clone(),
         item: NewItem::user(runtime.mint(), content),
-        run: Run { agent: options.agent, max_steps: options.max_steps, ..Run::default() },
+        run: Run {
+            agent: options.agent,
+            max_steps: options.max_steps,
+            ..Run::default()
+        },
         policy: Policy::Queue,
         token: None,
     };
     let tenant = request.tenant.clone();
     let accepted = runtime.react(request).await?;
-    let mut screen = Screen { output, execution: accepted.execution_id.clone(), column: false };
-    let mut follow = runtime.follow(&tenant, &key, accepted.after, Until::Rest).await?;
+    let mut screen = Screen {
+        output,
+        execution: accepted.execution_id.clone(),
+        column: false,
+    };
+    let mut follow = runtime
+        .follow(&tenant, &key, accepted.after, Until::Rest)
+        .await?;
     let mut failure = None;
     while let Some(logged) = follow.next().await {
         let logged = logged.map_err(runtime::RuntimeError::from)?;
-        if let Event::ExecutionStatusChanged { execution_id, interruption: Some(why), .. } = &logged.record.event
+        if let Event::ExecutionStatusChanged {
+            execution_id,
+            interruption: Some(why),
+            ..
+        } = &logged.record.event
             && Some(execution_id) == accepted.execution_id.as_ref()
         {
             failure = Some(why.detail.clone().unwrap_or_else(|| why.reason.clone()));
@@ -44,7 +62,9 @@ pub(crate) async fn run(place: &Place, options: RunOptions, output: &Output) -> 
     }
     drop(follow);
     screen.end()?;
-    output.say(&format!("{DIM}thread {key} · go on with --thread {key}{DIM:#}"));
+    output.say(&format!(
+        "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
+    ));
     app.shutdown().await?;
     match failure {
         Some(reason) => Err(CliError::RunFailed { reason }),
@@ -67,14 +87,17 @@ struct Screen<'a> {
 impl Screen<'_> {
     fn show(&mut self, logged: &Logged) -> Result<(), CliError> {
         if self.output.is_json() {
-            return self.output.raw(&format!("{}\n", crate::threads::event_json(logged)));
+            return self
+                .output
+                .raw(&format!("{}\n", crate::threads::event_json(logged)));
         }
         match &logged.record.event {
-            Event::ChunkEmitted { chunk_type, data: Some(data), execution_id, .. }
-                if *execution_id == self.execution =>
-            {
-                self.chunk(chunk_type, &data.value())
-            }
+            Event::ChunkEmitted {
+                chunk_type,
+                data: Some(data),
+                execution_id,
+                ..
+            } if *execution_id == self.execution => self.chunk(chunk_type, &data.value()),
             Event::PartUpdated { part, .. } => self.result(&part.value()),
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
@@ -107,7 +130,9 @@ impl Screen<'_> {
             "tool-input-delta" => self.put(&text("inputTextDelta")),
             "data-step-reset" => {
                 self.end()?;
-                self.output.line(&format!("{DIM}(the answer was interrupted; it begins again){DIM:#}"))
+                self.output.line(&format!(
+                    "{DIM}(the answer was interrupted; it begins again){DIM:#}"
+                ))
             }
             _ => Ok(()),
         }
@@ -117,13 +142,17 @@ impl Screen<'_> {
         self.end()?;
         let name = part.get("type").and_then(Value::as_str).unwrap_or_default();
         let name = name.strip_prefix("tool-").unwrap_or(name);
-        let shown = match (part.get("errorText").and_then(Value::as_str), part.get("output")) {
+        let shown = match (
+            part.get("errorText").and_then(Value::as_str),
+            part.get("output"),
+        ) {
             (Some(error), _) => format!("failed: {error}"),
             (None, Some(Value::String(text))) => text.clone(),
             (None, Some(value)) => value.to_string(),
             (None, None) => return Ok(()),
         };
-        self.output.line(&format!("{TOOL}← {name}{TOOL:#} {}", shortened(&shown)))
+        self.output
+            .line(&format!("{TOOL}← {name}{TOOL:#} {}", shortened(&shown)))
     }
 
     fn put(&mut self, text: &str) -> Result<(), CliError> {
@@ -132,19 +161,29 @@ impl Screen<'_> {
     }
 
     fn end(&mut self) -> Result<(), CliError> {
-        if std::mem::take(&mut self.column) { self.output.line("") } else { Ok(()) }
+        if std::mem::take(&mut self.column) {
+            self.output.line("")
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// What a model says is text, never control over the terminal.
 fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
 }
 
 fn shortened(text: &str) -> String {
     let one_line = clean(text).replace(['\n', '\t'], " ");
     match one_line.char_indices().nth(200) {
-        Some((at, _)) => format!("{}… ({} characters)", &one_line[..at], one_line.chars().count()),
+        Some((at, _)) => format!(
+            "{}… ({} characters)",
+            &one_line[..at],
+            one_line.chars().count()
+        ),
         None => one_line,
     }
 }

@@ -3,8 +3,8 @@
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, GOOD, Output};
 use crate::store::Place;
-use serde_json::json;
 use secrecy::ExposeSecret;
+use serde_json::json;
 use server::{App, OpenMode};
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio_util::sync::CancellationToken;
@@ -19,23 +19,37 @@ pub(crate) fn log(verbose: u8, serving: bool) {
         (1, _) => "debug",
         _ => "trace",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("warn,loomline={level},server={level}")));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG").unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new(format!("warn,loomline={level},server={level}"))
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
 }
 
-pub(crate) async fn serve(place: &Place, listen: Option<SocketAddr>, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn serve(
+    place: &Place,
+    listen: Option<SocketAddr>,
+    output: &Output,
+) -> Result<(), CliError> {
     let config = place.config()?;
     let development = config.is_development();
     let directory = place.directory(&config);
     let address = listen.or(config.server.listen).unwrap_or(DEFAULT);
     let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
-    let listener =
-        tokio::net::TcpListener::bind(address).await.map_err(CliError::io(format!("listen on {address}")))?;
-    let address = listener.local_addr().map_err(CliError::io("read the listener's address"))?;
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(CliError::io(format!("listen on {address}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(CliError::io("read the listener's address"))?;
     let resumed = app.recover().await?;
     if resumed > 0 {
-        output.say(&format!("{GOOD}resumed{GOOD:#} {resumed} unfinished threads"));
+        output.say(&format!(
+            "{GOOD}resumed{GOOD:#} {resumed} unfinished threads"
+        ));
     }
     output.value(&json!({"listening": format!("http://{address}"), "data": directory, "development": development}))?;
     output.line(&format!("listening on http://{address}"))?;
@@ -80,7 +94,9 @@ async fn stopped() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {
-        let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
+        let Ok(mut terminate) =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        else {
             let _ = interrupt.await;
             return;
         };

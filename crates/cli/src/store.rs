@@ -10,7 +10,10 @@ pub(crate) struct Place {
     pub(crate) config: Option<PathBuf>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -18,7 +21,9 @@ fn environment(name: &str) -> Option<String> {
 impl Place {
     /// The configuration, or development mode.
     pub(crate) fn config(&self) -> Result<Config, CliError> {
-        let Some(file) = &self.config else { return Ok(Config::default()) };
+        let Some(file) = &self.config else {
+            return Ok(Config::default());
+        };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(CliError::io(format!("read {name}")))?;
         Config::parse(&text, &environment).map_err(|error| CliError::Config(name, error))
@@ -29,9 +34,14 @@ impl Place {
         if let Some(directory) = self.data.clone().or_else(|| config.server.data.clone()) {
             return directory;
         }
-        let base = environment("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = environment("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
         base.or_else(|| environment("HOME").map(|home| PathBuf::from(home).join(".local/share")))
-            .map_or_else(|| PathBuf::from("loomline-data"), |base| base.join("loomline"))
+            .map_or_else(
+                || PathBuf::from("loomline-data"),
+                |base| base.join("loomline"),
+            )
     }
 
     /// Opens the store.

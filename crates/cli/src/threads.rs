@@ -10,16 +10,35 @@ use server::OpenMode;
 use std::time::Duration;
 use timeline::{Entry, Reaction, Seq};
 
-pub(crate) async fn threads(place: &Place, command: Threads, output: &Output) -> Result<(), CliError> {
+pub(crate) async fn threads(
+    place: &Place,
+    command: Threads,
+    output: &Output,
+) -> Result<(), CliError> {
     match command {
-        Threads::List { prefix, limit, tenant } => list(place, &tenant, prefix, limit, output).await,
+        Threads::List {
+            prefix,
+            limit,
+            tenant,
+        } => list(place, &tenant, prefix, limit, output).await,
         Threads::Show { key, tenant } => show(place, &tenant, &key, output).await,
-        Threads::Tail { key, after, no_follow, tenant } => {
-            tail(place, &tenant, &key, Seq(after), no_follow, output).await
-        }
-        Threads::Fork { key, new_key, at, tenant } => {
+        Threads::Tail {
+            key,
+            after,
+            no_follow,
+            tenant,
+        } => tail(place, &tenant, &key, Seq(after), no_follow, output).await,
+        Threads::Fork {
+            key,
+            new_key,
+            at,
+            tenant,
+        } => {
             let app = place.open(OpenMode::ReadWrite)?;
-            let row = app.runtime().fork(&tenant.as_str().into(), &key, new_key, at.map(Seq)).await;
+            let row = app
+                .runtime()
+                .fork(&tenant.as_str().into(), &key, new_key, at.map(Seq))
+                .await;
             let row = row.map_err(|error| missing(error, &key))?;
             let new = row.thread.key.unwrap_or_default();
             output.value(&json!({"key": new, "forkedFrom": key}))?;
@@ -41,14 +60,28 @@ pub(crate) async fn threads(place: &Place, command: Threads, output: &Output) ->
 pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
     match error.into() {
         CliError::Runtime(RuntimeError::Store(StoreError::NotFound))
-        | CliError::Exchange(server::ExchangeError::Runtime(RuntimeError::Store(StoreError::NotFound))) => CliError::NotFound { key: key.to_owned() },
+        | CliError::Exchange(server::ExchangeError::Runtime(RuntimeError::Store(
+            StoreError::NotFound,
+        ))) => CliError::NotFound {
+            key: key.to_owned(),
+        },
         error => error,
     }
 }
 
-async fn list(place: &Place, tenant: &str, prefix: String, limit: usize, output: &Output) -> Result<(), CliError> {
+async fn list(
+    place: &Place,
+    tenant: &str,
+    prefix: String,
+    limit: usize,
+    output: &Output,
+) -> Result<(), CliError> {
     let app = place.open(OpenMode::ReadOnly)?;
-    let page = Page { after: None, prefix: (!prefix.is_empty()).then_some(prefix), limit };
+    let page = Page {
+        after: None,
+        prefix: (!prefix.is_empty()).then_some(prefix),
+        limit,
+    };
     let rows = app.runtime().list(&tenant.into(), page).await?;
     if rows.is_empty() {
         return output.line("no threads yet; `loomline run \"hello\"` makes one");
@@ -62,19 +95,28 @@ async fn list(place: &Place, tenant: &str, prefix: String, limit: usize, output:
         }))?;
         let events = row.tail;
         let status = row.thread.status;
-        output.line(&format!("{BOLD}{key}{BOLD:#}  {status}  {DIM}{updated:.0}  {events} events{DIM:#}"))?;
+        output.line(&format!(
+            "{BOLD}{key}{BOLD:#}  {status}  {DIM}{updated:.0}  {events} events{DIM:#}"
+        ))?;
     }
     Ok(())
 }
 
 async fn show(place: &Place, tenant: &str, key: &str, output: &Output) -> Result<(), CliError> {
     let app = place.open(OpenMode::ReadOnly)?;
-    let found = app.runtime().transcript(&tenant.into(), key, Filter::Facts).await;
+    let found = app
+        .runtime()
+        .transcript(&tenant.into(), key, Filter::Facts)
+        .await;
     let transcript = found.map_err(|error| missing(error, key))?;
     for entry in &transcript.entries {
         match entry {
             Entry::Item(item) => {
-                let content = item.content.as_ref().map(timeline::Payload::value).unwrap_or_default();
+                let content = item
+                    .content
+                    .as_ref()
+                    .map(timeline::Payload::value)
+                    .unwrap_or_default();
                 output.value(&serde_json::to_value(item).unwrap_or_default())?;
                 output.line(&format!("{BOLD}user{BOLD:#}  {}", text_of(&content)))?;
             }
@@ -85,16 +127,23 @@ async fn show(place: &Place, tenant: &str, key: &str, output: &Output) -> Result
 }
 
 fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
-    let agent = runtime::Run::of(reaction.execution.run.as_ref()).agent.unwrap_or_else(|| "agent".into());
+    let agent = runtime::Run::of(reaction.execution.run.as_ref())
+        .agent
+        .unwrap_or_else(|| "agent".into());
     for part in reaction.steps.iter().flat_map(|step| &step.parts) {
         let value = part.part.value();
         output.value(&json!({"executionId": reaction.execution.id, "part": value}))?;
-        let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let line = match kind.strip_prefix("tool-") {
             Some(tool) => {
                 let input = value.get("input").map(Value::to_string).unwrap_or_default();
                 let result = value.get("output").or_else(|| value.get("errorText"));
-                let result = result.map(Value::to_string).unwrap_or_else(|| "no result yet".into());
+                let result = result
+                    .map(Value::to_string)
+                    .unwrap_or_else(|| "no result yet".into());
                 format!("{TOOL}{tool}{TOOL:#} {input} → {result}")
             }
             None if kind == "reasoning" => format!("{DIM}{}{DIM:#}", text_of(&value)),
@@ -103,7 +152,10 @@ fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
         output.line(&format!("{BOLD}{agent}{BOLD:#}  {line}"))?;
     }
     if let Some(why) = &reaction.execution.interruption {
-        output.line(&format!("{DIM}ended early: {}{DIM:#}", why.detail.as_deref().unwrap_or(&why.reason)))?;
+        output.line(&format!(
+            "{DIM}ended early: {}{DIM:#}",
+            why.detail.as_deref().unwrap_or(&why.reason)
+        ))?;
     }
     Ok(())
 }
@@ -114,12 +166,17 @@ fn text_of(content: &Value) -> String {
         Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join(" "),
         Value::Object(part) => match part.get("text").and_then(Value::as_str) {
             Some(text) => text.to_owned(),
-            None => format!("[{}]", part.get("type").and_then(Value::as_str).unwrap_or("part")),
+            None => format!(
+                "[{}]",
+                part.get("type").and_then(Value::as_str).unwrap_or("part")
+            ),
         },
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     };
-    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+    text.chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .collect()
 }
 
 async fn tail(
@@ -131,9 +188,15 @@ async fn tail(
     output: &Output,
 ) -> Result<(), CliError> {
     let app = place.open(OpenMode::ReadOnly)?;
-    app.runtime().find(&tenant.into(), key).await.map_err(|error| missing(error, key))?;
+    app.runtime()
+        .find(&tenant.into(), key)
+        .await
+        .map_err(|error| missing(error, key))?;
     loop {
-        let page = app.runtime().read(&tenant.into(), key, after, 1_000).await?;
+        let page = app
+            .runtime()
+            .read(&tenant.into(), key, after, 1_000)
+            .await?;
         for logged in &page {
             after = logged.record.seq;
             output.raw(&format!("{}\n", event_json(logged)))?;

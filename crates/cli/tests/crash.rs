@@ -2,7 +2,11 @@
 //!
 //! The seed decides when. A failure prints it; `LOOMLINE_SEED=<n> cargo test --test crash` runs it
 //! again. Threads run with tools that write to a ledger, so that a tool that ran twice shows.
-#![allow(clippy::unwrap_used, reason = "a failed expectation is the test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a failed expectation is the test's failure"
+)]
 
 #[path = "support/server.rs"]
 mod server;
@@ -12,7 +16,7 @@ use server::Server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 use timeline::{Event, Record, Seq, Transcript, verify};
 
@@ -25,6 +29,31 @@ struct Acknowledged {
     executions: BTreeSet<(String, String)>,
     items: BTreeSet<(String, String)>,
     events: BTreeMap<(String, u64), Value>,
+}
+
+/// What the kills met.
+#[derive(Debug, Default)]
+struct Hit {
+    models: usize,
+    tools: usize,
+}
+
+impl Hit {
+    fn add(&mut self, records: &[Record]) {
+        for record in records {
+            match &record.event {
+                Event::ChunkEmitted { chunk_type, .. } if chunk_type == "data-step-reset" => {
+                    self.models += 1
+                }
+                Event::PartUpdated { part, .. }
+                    if part.text().contains("\"outcome\":\"interrupted\"") =>
+                {
+                    self.tools += 1
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 struct Bed {
@@ -45,7 +74,11 @@ impl Bed {
              [tools]\nledger = {ledger:?}\nledger_effect = {effect:?}\n"
         );
         std::fs::write(&config, text).unwrap();
-        Self { data, config, ledger }
+        Self {
+            data,
+            config,
+            ledger,
+        }
     }
 
     fn start(&self) -> Server {
@@ -63,7 +96,13 @@ fn prompt(random: &mut fastrand::Rng, name: &str) -> String {
 }
 
 /// Posts to one thread until the server is gone; notes what it acknowledges.
-fn post_until_gone(base: &str, key: &str, mut random: fastrand::Rng, round: usize, seen: &Mutex<Acknowledged>) {
+fn post_until_gone(
+    base: &str,
+    key: &str,
+    mut random: fastrand::Rng,
+    round: usize,
+    seen: &Mutex<Acknowledged>,
+) {
     for n in 0.. {
         let name = format!("{key}r{round}n{n}");
         let body = json!({"content": prompt(&mut random, &name), "policy": "queue"});
@@ -72,10 +111,15 @@ fn post_until_gone(base: &str, key: &str, mut random: fastrand::Rng, round: usiz
             .header("content-type", "application/json")
             .send(body.to_string());
         let Ok(mut response) = answer else { return };
-        let Ok(text) = response.body_mut().read_to_string() else { return };
+        let Ok(text) = response.body_mut().read_to_string() else {
+            return;
+        };
         let accepted: Value = serde_json::from_str(&text).unwrap();
         let mut seen = seen.lock().unwrap();
-        seen.items.insert((key.to_owned(), accepted["itemId"].as_str().unwrap().to_owned()));
+        seen.items.insert((
+            key.to_owned(),
+            accepted["itemId"].as_str().unwrap().to_owned(),
+        ));
         if let Some(id) = accepted["executionId"].as_str() {
             seen.executions.insert((key.to_owned(), id.to_owned()));
         }
@@ -86,40 +130,61 @@ fn post_until_gone(base: &str, key: &str, mut random: fastrand::Rng, round: usiz
 
 /// Follows one thread until the server is gone; notes every event that was shown.
 fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
-    let after = seen.lock().unwrap().events.range((key.to_owned(), 0)..=(key.to_owned(), u64::MAX)).next_back()
+    let after = seen
+        .lock()
+        .unwrap()
+        .events
+        .range((key.to_owned(), 0)..=(key.to_owned(), u64::MAX))
+        .next_back()
         .map_or(0, |((_, seq), _)| *seq);
     let url = format!("{base}/api/v1/threads/{key}/events?until=forever");
-    let request = server::agent().get(url).header("accept", "text/event-stream").header("last-event-id", after.to_string());
+    let request = server::agent()
+        .get(url)
+        .header("accept", "text/event-stream")
+        .header("last-event-id", after.to_string());
     let Ok(response) = request.call() else { return };
     let mut last = after;
     for line in BufReader::new(response.into_body().into_reader()).lines() {
         let Ok(line) = line else { return };
-        let Some(data) = line.strip_prefix("data: ") else { continue };
+        let Some(data) = line.strip_prefix("data: ") else {
+            continue;
+        };
         // The last line may be cut off by the kill.
-        let Ok(event) = serde_json::from_str::<Value>(data) else { return };
+        let Ok(event) = serde_json::from_str::<Value>(data) else {
+            return;
+        };
         let seq = event["seq"].as_u64().unwrap();
-        assert_eq!(seq, last + 1, "a follower of {key} missed or repeated an event");
+        assert_eq!(
+            seq,
+            last + 1,
+            "a follower of {key} missed or repeated an event"
+        );
         last = seq;
-        seen.lock().unwrap().events.insert((key.to_owned(), seq), event);
+        seen.lock()
+            .unwrap()
+            .events
+            .insert((key.to_owned(), seq), event);
     }
 }
 
 fn kill_at_random_moments(seed: u64, effect: &str) {
     let bed = Bed::new(effect);
     let mut random = fastrand::Rng::with_seed(seed);
-    let seen = Arc::new(Mutex::new(Acknowledged::default()));
+    let seen = Mutex::new(Acknowledged::default());
     let keys: Vec<String> = (0..THREADS).map(|n| format!("t{n}")).collect();
     let mut server = bed.start();
     for key in &keys {
-        server.post("/api/v1/threads", &json!({ "key": key })).unwrap();
+        server
+            .post("/api/v1/threads", &json!({ "key": key }))
+            .unwrap();
     }
     for round in 0..KILLS {
         std::thread::scope(|scope| {
             for key in &keys {
-                let (base, own, seen) = (server.base.clone(), random.fork(), Arc::clone(&seen));
-                scope.spawn(move || post_until_gone(&base, key, own, round, &seen));
-                let (base, seen) = (server.base.clone(), Arc::clone(&seen));
-                scope.spawn(move || follow_until_gone(&base, key, &seen));
+                let (base, own, seen) = (server.base.clone(), random.fork(), &seen);
+                let follow = base.clone();
+                scope.spawn(move || post_until_gone(&base, key, own, round, seen));
+                scope.spawn(move || follow_until_gone(&follow, key, seen));
             }
             std::thread::sleep(Duration::from_millis(random.u64(10..250)));
             server.kill();
@@ -130,10 +195,21 @@ fn kill_at_random_moments(seed: u64, effect: &str) {
         wait_for_all(&server, key);
     }
     let seen = seen.lock().unwrap();
+    let mut hit = Hit::default();
     for key in &keys {
-        check(&server, key, &seen, &bed.ledger, effect);
+        hit.add(&check(&server, key, &seen, &bed.ledger, effect));
     }
-    assert!(!seen.executions.is_empty());
+    println!(
+        "seed {seed}: {} messages, {} events shown, kills hit {hit:?}",
+        seen.items.len(),
+        seen.events.len()
+    );
+    // The kills must have met what they are meant to meet, or the test shows nothing.
+    assert!(hit.models > 0, "no kill met a model that was speaking");
+    assert!(
+        effect != "effect" || hit.tools > 0,
+        "no kill met an effect that had started"
+    );
 }
 
 /// Every trigger is answered and the thread at rest.
@@ -143,11 +219,24 @@ fn wait_for_all(server: &Server, key: &str) {
     assert_ne!(state["status"], "streaming");
 }
 
-fn check(server: &Server, key: &str, seen: &Acknowledged, ledger: &Path, effect: &str) {
+fn check(
+    server: &Server,
+    key: &str,
+    seen: &Acknowledged,
+    ledger: &Path,
+    effect: &str,
+) -> Vec<Record> {
     let log = server.log(key);
-    for ((_, seq), event) in seen.events.range((key.to_owned(), 0)..=(key.to_owned(), u64::MAX)) {
+    for ((_, seq), event) in seen
+        .events
+        .range((key.to_owned(), 0)..=(key.to_owned(), u64::MAX))
+    {
         let index = usize::try_from(*seq).unwrap() - 1;
-        assert_eq!(log.get(index), Some(event), "event {seq} of {key} was shown and is not in the log");
+        assert_eq!(
+            log.get(index),
+            Some(event),
+            "event {seq} of {key} was shown and is not in the log"
+        );
     }
     let records: Vec<Record> = log
         .iter()
@@ -167,34 +256,66 @@ fn check(server: &Server, key: &str, seen: &Acknowledged, ledger: &Path, effect:
             *made.entry(part_key.clone()).or_insert(0) += 1;
         }
     }
-    assert!(made.values().all(|times| *times == 1), "a part of {key} was written twice: {made:?}");
-    let runs = server.get(&format!("/api/v1/threads/{key}/runs?limit=1000")).unwrap();
+    assert!(
+        made.values().all(|times| *times == 1),
+        "a part of {key} was written twice: {made:?}"
+    );
+    let runs = server
+        .get(&format!("/api/v1/threads/{key}/runs?limit=1000"))
+        .unwrap();
     let runs = runs["runs"].as_array().unwrap();
-    assert!(runs.iter().all(|run| run["status"] == "completed"), "an execution of {key} is not complete: {runs:?}");
+    assert!(
+        runs.iter().all(|run| run["status"] == "completed"),
+        "an execution of {key} is not complete: {runs:?}"
+    );
     let ids: BTreeSet<&str> = runs.iter().map(|run| run["id"].as_str().unwrap()).collect();
-    let triggers: BTreeSet<&str> = runs.iter().map(|run| run["triggerItemId"].as_str().unwrap()).collect();
+    let triggers: BTreeSet<&str> = runs
+        .iter()
+        .map(|run| run["triggerItemId"].as_str().unwrap())
+        .collect();
     for (of, id) in &seen.executions {
-        assert!(of != key || ids.contains(id.as_str()), "execution {id} of {key} was acknowledged and is gone");
+        assert!(
+            of != key || ids.contains(id.as_str()),
+            "execution {id} of {key} was acknowledged and is gone"
+        );
     }
     for (of, id) in &seen.items {
-        assert!(of != key || triggers.contains(id.as_str()), "message {id} of {key} was acknowledged and not answered");
+        assert!(
+            of != key || triggers.contains(id.as_str()),
+            "message {id} of {key} was acknowledged and not answered"
+        );
     }
     tools_ran_once(&records, ledger, effect);
-    let document = server.get(&format!("/api/v1/threads/{key}/document")).unwrap();
+    let document = server
+        .get(&format!("/api/v1/threads/{key}/document"))
+        .unwrap();
     let document = thread::Thread::decode(&document.to_string()).unwrap();
     let errors: Vec<_> = thread::validate(&document, thread::Profile::Strict)
         .into_iter()
         .filter(|violation| violation.severity == thread::Severity::Error)
         .collect();
-    assert!(errors.is_empty(), "the document of {key} is not valid: {errors:?}");
+    assert!(
+        errors.is_empty(),
+        "the document of {key} is not valid: {errors:?}"
+    );
+    records
 }
 
 /// A call with a result ran exactly once; a call whose outcome is unknown at most once.
 fn tools_ran_once(records: &[Record], ledger: &Path, effect: &str) {
     let text = std::fs::read_to_string(ledger).unwrap_or_default();
-    let ran = |line: &str| text.lines().filter(|entry| entry.split_whitespace().any(|word| word == line)).count();
+    let mut entries: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in text.lines() {
+        let entry: Value = serde_json::from_str(entry).unwrap();
+        *entries
+            .entry(entry["line"].as_str().unwrap().to_owned())
+            .or_default() += 1;
+    }
+    let ran = |line: &str| entries.get(line).copied().unwrap_or(0);
     for record in records {
-        let Event::PartUpdated { part, .. } = &record.event else { continue };
+        let Event::PartUpdated { part, .. } = &record.event else {
+            continue;
+        };
         let part = part.value();
         if part["type"] != "tool-record" {
             continue;
@@ -213,7 +334,9 @@ fn tools_ran_once(records: &[Record], ledger: &Path, effect: &str) {
 
 fn seed(default: u64) -> u64 {
     #[allow(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let told = std::env::var("LOOMLINE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let told = std::env::var("LOOMLINE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed = told.unwrap_or(default);
     println!("seed {seed}: {KILLS} kills");
     seed

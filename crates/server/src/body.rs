@@ -16,6 +16,9 @@ use thread::{DecodeError, Json, Limits};
 /// How long a body may take to arrive.
 const ARRIVAL: Duration = Duration::from_mins(2);
 
+/// How many values the JSON of a body may have: a short text of many values takes much memory.
+const MAX_VALUES: usize = 2_000_000;
+
 /// The text of a body that is JSON within the limits.
 pub(crate) struct JsonText(pub(crate) String);
 
@@ -95,11 +98,18 @@ async fn read(body: Body, limit: usize) -> Result<String, ApiError> {
         Ok(Ok(collected)) => collected.to_bytes(),
     };
     String::from_utf8(bytes.into()).map_err(|error| {
-        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let valid = error
+            .as_bytes()
+            .get(..error.utf8_error().valid_up_to())
+            .unwrap_or_default();
         let lines = valid.split(|byte| *byte == b'\n');
         let (line, last) = (1..).zip(lines).last().unwrap_or_default();
         let what = "bytes that are no UTF-8".into();
-        ApiError::MalformedJson { what, line, column: last.len() + 1 }
+        ApiError::MalformedJson {
+            what,
+            line,
+            column: last.len() + 1,
+        }
     })
 }
 
@@ -108,7 +118,7 @@ fn check(text: &str, max_depth: usize) -> Result<(), ApiError> {
     let limits = Limits {
         max_depth,
         max_bytes: usize::MAX,
-        ..Limits::default()
+        max_nodes: MAX_VALUES,
     };
     match Json::parse_with(text, &limits) {
         Ok(_) => Ok(()),
@@ -117,6 +127,10 @@ fn check(text: &str, max_depth: usize) -> Result<(), ApiError> {
             pointer,
             ..
         }) => Err(ApiError::TooDeep { pointer, limit }),
+        Err(DecodeError {
+            fault: Fault::TooManyNodes { limit },
+            ..
+        }) => Err(ApiError::TooManyValues { limit }),
         Err(DecodeError {
             fault,
             line,
@@ -257,6 +271,15 @@ mod tests {
             error
                 .pointer
                 .is_some_and(|pointer| pointer.starts_with("/0/0"))
+        );
+    }
+
+    #[test]
+    fn a_short_text_of_very_many_values_is_refused() {
+        let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
+        assert_eq!(
+            check(&many, 128).unwrap_err().failure().code,
+            "too_many_values"
         );
     }
 

@@ -39,6 +39,8 @@ pub(crate) enum ApiError {
     },
     #[error("the body nests deeper than {limit} levels")]
     TooDeep { pointer: String, limit: usize },
+    #[error("the body has more than {limit} values")]
+    TooManyValues { limit: usize },
     #[error("{what}")]
     InvalidField { pointer: String, what: String },
     #[error("the query is malformed: {what}")]
@@ -205,6 +207,8 @@ impl ApiError {
             }
             Self::TooDeep { pointer, limit } => Verdict::new(S::BAD_REQUEST, "too_deep")
                 .at(pointer)
+                .with(json!({ "limit": limit })),
+            Self::TooManyValues { limit } => Verdict::new(S::PAYLOAD_TOO_LARGE, "too_many_values")
                 .with(json!({ "limit": limit })),
             Self::InvalidField { pointer, .. } => {
                 Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at(pointer)

@@ -1,5 +1,6 @@
 //! The tools that agents can be given by name.
 
+mod arithmetic;
 mod compute;
 mod expression;
 mod ledger;

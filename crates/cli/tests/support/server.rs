@@ -16,16 +16,31 @@ impl Server {
     /// Starts the server over a data directory and waits until it listens.
     pub fn start(data: &Path, config: Option<&Path>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
-        command.arg("--data").arg(data).args(["serve", "--listen", "127.0.0.1:0"]);
+        command
+            .arg("--data")
+            .arg(data)
+            .args(["serve", "--listen", "127.0.0.1:0"]);
         if let Some(config) = config {
             command.arg("--config").arg(config);
         }
         // Its log goes beside its data, to be read when a test fails.
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(data.join("server.log")).unwrap();
-        let mut child = command.stdout(Stdio::piped()).stderr(log).stdin(Stdio::null()).spawn().unwrap();
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(data.join("server.log"))
+            .unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let base = loop {
-            let line = lines.next().expect("the server ended before it listened").unwrap();
+            let line = lines
+                .next()
+                .expect("the server ended before it listened")
+                .unwrap();
             if let Some(base) = line.strip_prefix("listening on ") {
                 break base.to_owned();
             }
@@ -45,8 +60,15 @@ impl Server {
     }
 
     pub fn get(&self, path: &str) -> Result<Value, ureq::Error> {
-        let mut response = agent().get(self.url(path)).header("accept", "application/json").call()?;
-        let text = response.body_mut().with_config().limit(1 << 30).read_to_string()?;
+        let mut response = agent()
+            .get(self.url(path))
+            .header("accept", "application/json")
+            .call()?;
+        let text = response
+            .body_mut()
+            .with_config()
+            .limit(1 << 30)
+            .read_to_string()?;
         Ok(serde_json::from_str(&text).unwrap())
     }
 
@@ -66,7 +88,10 @@ impl Server {
             if thread["status"] != "streaming" {
                 return;
             }
-            assert!(Instant::now() < deadline, "thread {key} is still running: {thread}");
+            assert!(
+                Instant::now() < deadline,
+                "thread {key} is still running: {thread}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -75,8 +100,15 @@ impl Server {
     pub fn log(&self, key: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();
         loop {
-            let after = all.last().and_then(|event| event["seq"].as_u64()).unwrap_or(0);
-            let page = self.get(&format!("/api/v1/threads/{key}/events?after={after}&limit=1000")).unwrap();
+            let after = all
+                .last()
+                .and_then(|event| event["seq"].as_u64())
+                .unwrap_or(0);
+            let page = self
+                .get(&format!(
+                    "/api/v1/threads/{key}/events?after={after}&limit=1000"
+                ))
+                .unwrap();
             let events = page["events"].as_array().cloned().unwrap();
             if events.is_empty() {
                 return all;
@@ -94,5 +126,8 @@ impl Drop for Server {
 }
 
 pub fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(60))).build().into()
+    ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_secs(60)))
+        .build()
+        .into()
 }

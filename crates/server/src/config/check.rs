@@ -5,7 +5,6 @@ use super::{AgentConfig, Config, ModelConfig, ServerConfig, TenantConfig, ToolsC
 use crate::auth;
 use crate::tools;
 use http::HeaderValue;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
@@ -87,7 +86,14 @@ impl Checker<'_> {
         }
         if let Some(name) = file.default_agent {
             if !config.agents.contains_key(name.get_ref()) {
-                return Err(self.wrong(&name, unknown("agent", name.get_ref(), config.agents.keys().map(String::as_str))));
+                return Err(self.wrong(
+                    &name,
+                    unknown(
+                        "agent",
+                        name.get_ref(),
+                        config.agents.keys().map(String::as_str),
+                    ),
+                ));
             }
             config.default_agent = name.into_inner();
         } else if !config.agents.contains_key(&config.default_agent) {
@@ -202,7 +208,11 @@ impl Checker<'_> {
         if !config.models.contains_key(agent.model.get_ref()) {
             return Err(self.wrong(
                 &agent.model,
-                unknown("model", agent.model.get_ref(), config.models.keys().map(String::as_str)),
+                unknown(
+                    "model",
+                    agent.model.get_ref(),
+                    config.models.keys().map(String::as_str),
+                ),
             ));
         }
         let known: Vec<&str> = tools::names(&config.tools).collect();
@@ -242,7 +252,10 @@ impl Checker<'_> {
 
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = known.collect();
-    format!("there is no {what} {name:?}, expected one of: {}", names.join(", "))
+    format!(
+        "there is no {what} {name:?}, expected one of: {}",
+        names.join(", ")
+    )
 }
 
 #[cfg(test)]

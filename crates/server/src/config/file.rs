@@ -39,7 +39,10 @@ pub(super) enum Provider {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_field_names, reason = "the fields have the names of the file")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields have the names of the file"
+)]
 pub(super) struct Model {
     pub(super) provider: Provider,
     pub(super) model: Option<String>,

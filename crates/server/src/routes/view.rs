@@ -177,7 +177,7 @@ pub(crate) struct RunView {
     /// `executing`, `completed` or `failed`.
     #[schema(value_type = String)]
     status: ExecutionStatus,
-    /// The agent, if the trigger named one.
+    /// The agent; absent in what was imported.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// What it answers.

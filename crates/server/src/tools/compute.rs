@@ -1,6 +1,7 @@
 //! `compute`: arithmetic.
 
-use super::expression::{Number, evaluate};
+use super::arithmetic::Number;
+use super::expression::evaluate;
 use futures_util::FutureExt;
 use futures_util::future::ready;
 use serde_json::{Value, json};

@@ -1,76 +1,9 @@
-//! Arithmetic: Dijkstra's shunting-yard, without recursion. Integers are exact while they fit.
+//! Expressions, by Dijkstra's shunting-yard: without recursion, in one pass.
 
+use super::arithmetic::{ArithmeticError as Error, FUNCTIONS, Number, Op, apply, call};
+
+/// The longest expression, in bytes.
 const MAX_BYTES: usize = 1_000;
-
-/// A result.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Number {
-    Int(i128),
-    Float(f64),
-}
-
-/// Why an expression has no value.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ExpressionError {
-    #[error("it is longer than {MAX_BYTES} bytes")]
-    TooLong,
-    #[error("division by zero")]
-    DivisionByZero,
-    #[error("the result is not a finite real number")]
-    NotFinite,
-    #[error(
-        "{0:?} is unknown; use numbers, + - * / % ^, parentheses, sqrt abs min max round floor ceil, pi and e"
-    )]
-    Unknown(String),
-    #[error("{function} takes {expected}, not {given} values")]
-    Arity {
-        function: &'static str,
-        expected: &'static str,
-        given: usize,
-    },
-    #[error("a parenthesis is missing or too many")]
-    Unbalanced,
-    #[error("a value is missing {0}")]
-    MissingValue(&'static str),
-    #[error("an operator is missing before {0:?}")]
-    MissingOperator(String),
-}
-
-use ExpressionError as Error;
-
-#[derive(Clone, Copy, PartialEq)]
-enum Op {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    Power,
-    Negate,
-}
-
-impl Op {
-    fn precedence(self) -> u8 {
-        match self {
-            Self::Add | Self::Subtract => 1,
-            Self::Multiply | Self::Divide | Self::Remainder => 2,
-            Self::Negate => 3,
-            Self::Power => 4,
-        }
-    }
-
-    fn infix(sign: u8) -> Option<Self> {
-        Some(match sign {
-            b'+' => Self::Add,
-            b'-' => Self::Subtract,
-            b'*' => Self::Multiply,
-            b'/' => Self::Divide,
-            b'%' => Self::Remainder,
-            b'^' => Self::Power,
-            _ => return None,
-        })
-    }
-}
 
 /// What waits on the stack for its values.
 enum Pending {
@@ -79,12 +12,10 @@ enum Pending {
     Open(Option<&'static str>, usize),
 }
 
-const FUNCTIONS: [&str; 7] = ["sqrt", "abs", "min", "max", "round", "floor", "ceil"];
-
 /// Evaluates an expression.
 pub(super) fn evaluate(text: &str) -> Result<Number, Error> {
     if text.len() > MAX_BYTES {
-        return Err(Error::TooLong);
+        return Err(Error::TooLong { limit: MAX_BYTES });
     }
     let mut machine = Machine::default();
     let mut rest = text.trim_start();
@@ -99,7 +30,7 @@ pub(super) fn evaluate(text: &str) -> Result<Number, Error> {
             b')' => machine.close()?,
             b',' => machine.comma()?,
             sign => {
-                machine.sign(Op::infix(sign).ok_or_else(|| Error::Unknown(word.to_owned()))?)?
+                machine.sign(Op::infix(sign).ok_or_else(|| Error::Unknown(word.to_owned()))?)?;
             }
         }
     }
@@ -262,6 +193,7 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arithmetic::as_float;
     use super::*;
 
     #[test]
@@ -311,7 +243,10 @@ mod tests {
         ] {
             assert!(evaluate(text).is_err(), "{text}");
         }
-        assert_eq!(evaluate(&"(".repeat(1_001)), Err(Error::TooLong));
+        assert_eq!(
+            evaluate(&"(".repeat(1_001)),
+            Err(Error::TooLong { limit: MAX_BYTES })
+        );
         assert!(evaluate(&format!("{}1{}", "(".repeat(499), ")".repeat(499))).is_ok());
     }
 }

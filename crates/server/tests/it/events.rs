@@ -34,11 +34,11 @@ async fn sse_resumes_after_last_event_id() {
 #[tokio::test]
 async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothing_twice() {
     let server = Server::new("").await;
-    let served = Served::new(server.app.clone()).await;
+    let host = Served::new(server.app.clone()).await;
     let client = upp::http_client_builder("test").unwrap().build().unwrap();
     server.begin("t", "slow 5ms say 120 words").await;
     let mut seen: Vec<(u64, serde_json::Value)> = Vec::new();
-    let url = served.url("/api/v1/threads/t/events?until=rest");
+    let url = host.url("/api/v1/threads/t/events?until=rest");
     loop {
         let last = seen.last().map_or(0, |(id, _)| *id);
         let mut response = client
@@ -52,13 +52,11 @@ async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothin
         let mut ended = false;
         // Each connection is dropped after its third piece.
         for _ in 0..3 {
-            match response.chunk().await.unwrap() {
-                Some(piece) => text.push_str(std::str::from_utf8(&piece).unwrap()),
-                None => {
-                    ended = true;
-                    break;
-                }
-            }
+            let Some(piece) = response.chunk().await.unwrap() else {
+                ended = true;
+                break;
+            };
+            text.push_str(std::str::from_utf8(&piece).unwrap());
         }
         let whole = text.rfind("\n\n").map_or("", |end| &text[..end + 2]);
         seen.extend(frames(whole));
@@ -68,7 +66,7 @@ async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothin
     }
     assert_eq!(seen, server.at_rest("t").await);
     assert_eq!(names(&seen).last(), Some(&"thread.finished"));
-    served.stop().await;
+    host.stop().await;
 }
 
 #[tokio::test]
@@ -152,16 +150,16 @@ async fn a_stream_shows_what_comes_while_it_is_open() {
 #[tokio::test]
 async fn a_shutdown_ends_streams_and_the_run_goes_on_at_the_next_start() {
     let first = Server::new("").await;
-    let served = Served::new(first.app.clone()).await;
+    let host = Served::new(first.app.clone()).await;
     first.begin("t", "slow 20ms say 40 words").await;
     let client = upp::http_client_builder("test").unwrap().build().unwrap();
     let mut response = client
-        .get(served.url("/api/v1/threads/t/events"))
+        .get(host.url("/api/v1/threads/t/events"))
         .send()
         .await
         .unwrap();
     response.chunk().await.unwrap().unwrap();
-    served.stop().await;
+    host.stop().await;
     while response.chunk().await.unwrap().is_some() {}
     let Server {
         app,

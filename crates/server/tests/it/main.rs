@@ -1,5 +1,11 @@
 //! The server as its clients see it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "the helpers of tests fail as tests do"
+)]
+
 mod bad_input;
 mod chat;
 mod documents;

@@ -22,13 +22,28 @@ fn the_openapi_document_equals_the_golden_file() {
 #[tokio::test]
 async fn the_document_is_served_and_says_3_1() {
     let server = crate::harness::Server::new("").await;
-    let served = server.get("/openapi.json").await.json();
+    let document = server.get("/openapi.json").await.json();
     assert_eq!(
-        served["openapi"].as_str().map(|version| &version[..3]),
+        document["openapi"].as_str().map(|version| &version[..3]),
         Some("3.1")
     );
     assert_eq!(
-        served["components"]["securitySchemes"]["key"]["scheme"],
+        document["components"]["securitySchemes"]["key"]["scheme"],
         "bearer"
     );
+}
+
+#[test]
+fn every_operation_has_an_id_of_its_own() {
+    let document: serde_json::Value =
+        serde_json::from_str(&loomline_server::openapi().unwrap()).unwrap();
+    let paths = document["paths"].as_object().unwrap().values();
+    let routes = paths.flat_map(|path| path.as_object().unwrap().values());
+    let mut ids: Vec<&str> = routes
+        .map(|route| route["operationId"].as_str().unwrap())
+        .collect();
+    let n_routes = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), n_routes);
 }

@@ -136,8 +136,8 @@ async fn an_answer_has_the_request_s_id_and_is_not_to_be_guessed_at() {
 #[tokio::test]
 async fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
     let server = Server::new("").await;
-    let served = Served::new(server.app.clone()).await;
-    let mut socket = tokio::net::TcpStream::connect(served.addr).await.unwrap();
+    let host = Served::new(server.app.clone()).await;
+    let mut socket = tokio::net::TcpStream::connect(host.addr).await.unwrap();
     let head = "POST /api/v1/threads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 104857600\r\n\r\n";
     socket.write_all(head.as_bytes()).await.unwrap();
     let mut text = String::new();
@@ -146,7 +146,7 @@ async fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
         text.starts_with("HTTP/1.1 413") && text.contains("body_too_large"),
         "{text}"
     );
-    served.stop().await;
+    host.stop().await;
 }
 
 #[tokio::test]
