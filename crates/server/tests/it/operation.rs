@@ -199,3 +199,25 @@ async fn a_store_that_is_served_can_be_looked_at_but_not_written() {
         Err(OpenError::NoStore { .. })
     ));
 }
+
+#[tokio::test]
+async fn the_ledger_s_tool_is_there_only_where_it_is_configured() {
+    let agent =
+        "[models.m]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"m\"\ntools = [\"record\"]\n";
+    let refused = Config::parse(agent, &|_| None).unwrap_err();
+    assert_eq!((refused.line, refused.column), (5, 10));
+    let directory = tempfile::tempdir().unwrap();
+    let ledger = directory.path().join("ledger");
+    let config = format!("{agent}[tools]\nledger = {ledger:?}\nledger_effect = \"effect\"\n");
+    let server = Server::new(&config).await;
+    server.say("t", "use record line=paid").await;
+    let written = std::fs::read_to_string(ledger).unwrap();
+    let lines: Vec<&str> = written.lines().collect();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].ends_with("\"line\":\"paid\"}"), "{written}");
+    let events = server.at_rest("t").await;
+    let started = events
+        .iter()
+        .any(|(_, event)| event["chunkType"] == "data-tool-started");
+    assert!(started, "an effect is announced before it happens");
+}
