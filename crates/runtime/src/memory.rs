@@ -360,6 +360,14 @@ impl Store for MemoryStore {
         Box::pin(async move { self.with(|kept| kept.append(append)) })
     }
 
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.tokens.get(token).cloned())) })
+    }
+
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,

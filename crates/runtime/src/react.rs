@@ -147,6 +147,12 @@ impl Runtime {
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
         let live = self.live_by_key(&request.tenant, &request.key).await?;
         let mut held = live.hold().await?;
+        // A repetition is answered before anything else is asked: its first run may still be going.
+        if let Some(token) = &request.token
+            && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
+        {
+            return repeated(&answer);
+        }
         let core = held.core()?;
         let after = core.tail;
         let run = Payload::write(&request.run)?;
@@ -214,10 +220,7 @@ impl Runtime {
                 self.ensure_runner(&live, &mut held)?;
                 Ok(accepted)
             }
-            Err(RuntimeError::Store(StoreError::Repeated { answer })) => Ok(Accepted {
-                repeated: true,
-                ..serde_json::from_str(&answer)?
-            }),
+            Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
             Err(error) => Err(error),
         }
     }
@@ -297,4 +300,11 @@ impl Runtime {
                 .and_then(|active| active.execution.run.as_ref()),
         )
     }
+}
+
+fn repeated(answer: &str) -> Result<Accepted, RuntimeError> {
+    Ok(Accepted {
+        repeated: true,
+        ..serde_json::from_str(answer)?
+    })
 }

@@ -270,6 +270,13 @@ pub trait Store: Send + Sync {
     /// Answers with the new end of the log, once that is durable.
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>>;
 
+    /// What was answered to this token on this thread, if it was used.
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
     /// Reads at most `limit` records after `after`, in order.
     fn read<'a>(
         &'a self,

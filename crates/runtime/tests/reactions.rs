@@ -318,6 +318,16 @@ async fn repeating_a_token_gives_the_first_answer_and_runs_once() {
 }
 
 #[tokio::test]
+async fn a_token_repeated_while_its_first_run_goes_on_gets_the_first_answer_under_any_policy() {
+    let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
+    let mut first = say(&runtime, "slow 20ms one two three", Policy::Reject);
+    first.token = Some("t1".into());
+    let one = runtime.react(first.clone()).await.unwrap();
+    let two = runtime.react(first).await.unwrap();
+    assert_eq!((two.repeated, two.execution_id), (true, one.execution_id));
+}
+
+#[tokio::test]
 async fn a_panicking_reactor_fails_its_execution_and_nothing_else() {
     struct Panics;
     impl Reactor for Panics {

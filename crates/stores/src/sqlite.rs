@@ -150,6 +150,18 @@ impl Store for SqliteStore {
         Box::pin(self.readers.run(move |conn| rows::row(conn, &thread)))
     }
 
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let (thread, token) = (thread.clone(), token.to_owned());
+        Box::pin(
+            self.readers
+                .run(move |conn| append::answer(conn, &thread, &token)),
+        )
+    }
+
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,

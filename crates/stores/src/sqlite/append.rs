@@ -193,14 +193,23 @@ fn owned(conn: &Connection, tenant: &TenantId, thread: &ThreadId) -> Result<i64,
 }
 
 fn unused(conn: &Connection, thread: &ThreadId, token: &Token) -> Result<(), StoreError> {
-    let sql = "SELECT answer FROM thread_tokens
-               WHERE thread_no = (SELECT no FROM thread_threads WHERE id = ?1) AND token = ?2";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([thread.as_str(), &token.token], |row| row.get(0));
-    match found.optional().map_err(statement)? {
+    match answer(conn, thread, &token.token)? {
         Some(answer) => Err(StoreError::Repeated { answer }),
         None => Ok(()),
     }
+}
+
+/// What was answered to a token, if it was used.
+pub(super) fn answer(
+    conn: &Connection,
+    thread: &ThreadId,
+    token: &str,
+) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT answer FROM thread_tokens
+               WHERE thread_no = (SELECT no FROM thread_threads WHERE id = ?1) AND token = ?2";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([thread.as_str(), token], |row| row.get(0));
+    found.optional().map_err(statement)
 }
 
 // Why no row was updated.
