@@ -1,7 +1,7 @@
 //! `doctor`: is the store sound, and is the set-up what it seems?
 
 use crate::error::CliError;
-use crate::output::{BAD, DIM, GOOD, Output};
+use crate::output::{BAD, DIM, GOOD, Output, clean};
 use crate::store::Place;
 use serde_json::json;
 use server::{App, OpenMode};
@@ -13,7 +13,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         output.value(&json!({"check": name, "ok": finding.is_none(), "finding": finding}))?;
         output.line(&match finding {
             None => format!("{GOOD}ok{GOOD:#}  {name}"),
-            Some(finding) => format!("{BAD}bad{BAD:#} {name}: {finding}"),
+            Some(finding) => format!("{BAD}bad{BAD:#} {name}: {}", clean(&finding)),
         })
     };
     let config = match place.config() {

@@ -2,7 +2,7 @@
 
 use crate::args::From;
 use crate::error::CliError;
-use crate::output::{BAD, BOLD, DIM, GOOD, Output};
+use crate::output::{BAD, BOLD, DIM, GOOD, Output, clean};
 use crate::store::Place;
 use crate::threads::missing;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(crate) async fn export(
         .map_err(|error| missing(error, key))?;
     let text = document.encode();
     match file {
-        None => output.raw(&format!("{text}\n")),
+        None => output.document(&text),
         Some(file) => {
             let name = file.display().to_string();
             std::fs::write(&file, text).map_err(CliError::io(format!("write {name}")))?;
@@ -53,7 +53,8 @@ pub(crate) async fn import(
     for loss in &losses {
         output.say(&format!(
             "{DIM}not carried{DIM:#} {}: {}",
-            loss.pointer, loss.what
+            clean(&loss.pointer),
+            clean(&loss.what)
         ));
     }
     let lost: Vec<_> = losses
@@ -90,7 +91,7 @@ pub(crate) fn validate(
         let pointer = if violation.pointer.is_empty() {
             "(document)"
         } else {
-            &violation.pointer
+            &clean(&violation.pointer)
         };
         output.value(&json!({
             "severity": word, "pointer": violation.pointer, "rule": violation.rule.id(), "message": violation.message,
@@ -98,7 +99,7 @@ pub(crate) fn validate(
         let style = if error { BAD } else { DIM };
         output.line(&format!(
             "{style}{word}{style:#} {BOLD}{pointer}{BOLD:#} {} {DIM}[{}]{DIM:#}",
-            violation.message,
+            clean(&violation.message),
             violation.rule.id()
         ))?;
     }

@@ -3,7 +3,9 @@
 use crate::error::CliError;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
 
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -24,13 +26,30 @@ impl Output {
         self.json
     }
 
-    /// Prints as it is.
+    /// Prints text for people; the styles in it are left out where nobody sees them.
     #[expect(clippy::unused_self, reason = "the one way to print")]
     pub(crate) fn raw(&self, text: &str) -> Result<(), CliError> {
-        let mut out = anstream::stdout().lock();
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(CliError::io("write the output"))
+        put(anstream::stdout().lock(), text)
+    }
+
+    /// Prints a document: to a file or a program every character of it, to a terminal without
+    /// control over it.
+    #[expect(clippy::unused_self, reason = "the one way to print")]
+    pub(crate) fn document(&self, text: &str) -> Result<(), CliError> {
+        let stdout = std::io::stdout();
+        if stdout.is_terminal() {
+            put(stdout.lock(), &format!("{}\n", escaped(text)))
+        } else {
+            put(stdout.lock(), &format!("{text}\n"))
+        }
+    }
+
+    /// Prints JSON on a line of its own.
+    #[expect(clippy::unused_self, reason = "the one way to print")]
+    pub(crate) fn json(&self, text: &str) -> Result<(), CliError> {
+        // JSON that came from outside is kept as it came, line breaks between its tokens included.
+        let line = escaped(text).replace(['\n', '\r'], " ");
+        put(std::io::stdout().lock(), &format!("{line}\n"))
     }
 
     /// Prints a line for people, or nothing when scripts read.
@@ -45,7 +64,7 @@ impl Output {
     /// Prints a value for scripts, or nothing when people read.
     pub(crate) fn value(&self, value: &Value) -> Result<(), CliError> {
         if self.json {
-            self.raw(&format!("{value}\n"))
+            self.json(&value.to_string())
         } else {
             Ok(())
         }
@@ -71,17 +90,65 @@ impl Output {
         }
         let mut stream = anstream::stderr().lock();
         let _ = if self.json {
-            writeln!(
-                stream,
-                "{}",
-                json!({"error": error.to_string(), "causes": causes})
-            )
+            let error = json!({"error": error.to_string(), "causes": causes}).to_string();
+            writeln!(stream, "{}", escaped(&error))
         } else {
             let chain: String = causes
                 .iter()
-                .map(|cause| format!("\n  because {cause}"))
+                .map(|cause| format!("\n  because {}", clean(cause)))
                 .collect();
+            let error = clean(&error.to_string());
             writeln!(stream, "{BAD}error{BAD:#}: {error}{chain}")
         };
+    }
+}
+
+fn put(mut out: impl Write, text: &str) -> Result<(), CliError> {
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(CliError::io("write the output"))
+}
+
+/// What a model, a file or a client says is text, never control over the terminal.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+/// The same JSON without the control characters that JSON may hold unescaped: DEL and C1.
+fn escaped(json: &str) -> Cow<'_, str> {
+    let raw = |c: char| c.is_control() && !c.is_ascii_whitespace();
+    if !json.contains(raw) {
+        return json.into();
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if raw(c) {
+            // Writing to a string can't fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_the_same_without_raw_control_characters() {
+        let text = "{\"a\": \"x\u{7f}\u{9b}2Jé\\u001b\"}";
+        let escaped = escaped(text);
+        assert_eq!(escaped, "{\"a\": \"x\\u007f\\u009b2Jé\\u001b\"}");
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        assert_eq!(value(&escaped), value(text));
+    }
+
+    #[test]
+    fn control_characters_are_not_text() {
+        assert_eq!(clean("a\u{1b}[2J\u{9b}\u{7f}\r\n\tb"), "a[2J\n\tb");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::RunOptions;
 use crate::error::CliError;
-use crate::output::{DIM, Output, TOOL};
+use crate::output::{DIM, Output, TOOL, clean};
 use crate::store::Place;
 use futures_util::StreamExt;
 use runtime::{Logged, Policy, React, Run, Until};
@@ -89,7 +89,7 @@ impl Screen<'_> {
         if self.output.is_json() {
             return self
                 .output
-                .raw(&format!("{}\n", crate::threads::event_json(logged)));
+                .json(&crate::threads::event_json(logged));
         }
         match &logged.record.event {
             Event::ChunkEmitted {
@@ -141,7 +141,7 @@ impl Screen<'_> {
     fn result(&mut self, part: &Value) -> Result<(), CliError> {
         self.end()?;
         let name = part.get("type").and_then(Value::as_str).unwrap_or_default();
-        let name = name.strip_prefix("tool-").unwrap_or(name);
+        let name = clean(name.strip_prefix("tool-").unwrap_or(name));
         let shown = match (
             part.get("errorText").and_then(Value::as_str),
             part.get("output"),
@@ -167,13 +167,6 @@ impl Screen<'_> {
             Ok(())
         }
     }
-}
-
-/// What a model says is text, never control over the terminal.
-fn clean(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
 }
 
 fn shortened(text: &str) -> String {

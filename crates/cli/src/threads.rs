@@ -2,7 +2,7 @@
 
 use crate::args::Threads;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, TOOL};
+use crate::output::{BOLD, DIM, Output, TOOL, clean};
 use crate::store::Place;
 use runtime::{Filter, Logged, Page, RuntimeError, StoreError};
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ async fn list(
         }))?;
         let events = row.tail;
         let status = row.thread.status;
+        let key = clean(&key);
         output.line(&format!(
             "{BOLD}{key}{BOLD:#}  {status}  {DIM}{updated:.0}  {events} events{DIM:#}"
         ))?;
@@ -129,7 +130,7 @@ async fn show(place: &Place, tenant: &str, key: &str, output: &Output) -> Result
 fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
     let agent = runtime::Run::of(reaction.execution.run.as_ref())
         .agent
-        .unwrap_or_else(|| "agent".into());
+        .map_or_else(|| "agent".into(), |agent| clean(&agent));
     for part in reaction.steps.iter().flat_map(|step| &step.parts) {
         let value = part.part.value();
         output.value(&json!({"executionId": reaction.execution.id, "part": value}))?;
@@ -144,6 +145,7 @@ fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
                 let result = result
                     .map(Value::to_string)
                     .unwrap_or_else(|| "no result yet".into());
+                let (tool, input, result) = (clean(tool), clean(&input), clean(&result));
                 format!("{TOOL}{tool}{TOOL:#} {input} → {result}")
             }
             None if kind == "reasoning" => format!("{DIM}{}{DIM:#}", text_of(&value)),
@@ -154,13 +156,13 @@ fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
     if let Some(why) = &reaction.execution.interruption {
         output.line(&format!(
             "{DIM}ended early: {}{DIM:#}",
-            why.detail.as_deref().unwrap_or(&why.reason)
+            clean(why.detail.as_deref().unwrap_or(&why.reason))
         ))?;
     }
     Ok(())
 }
 
-/// The text in a content or a part; control characters are not the model's to send.
+/// The text in a content or a part.
 fn text_of(content: &Value) -> String {
     let text = match content {
         Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join(" "),
@@ -174,9 +176,7 @@ fn text_of(content: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     };
-    text.chars()
-        .filter(|c| !c.is_control() || *c == '\n')
-        .collect()
+    clean(&text)
 }
 
 async fn tail(
@@ -199,7 +199,7 @@ async fn tail(
             .await?;
         for logged in &page {
             after = logged.record.seq;
-            output.raw(&format!("{}\n", event_json(logged)))?;
+            output.json(&event_json(logged))?;
         }
         if page.is_empty() {
             if no_follow {

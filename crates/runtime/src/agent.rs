@@ -378,13 +378,21 @@ impl<'a> AgentJournal<'a> {
             match waiting {
                 Some((part, idx)) => {
                     *part = model::with_result(part, execution).map_err(|_| agents::Stopped)?;
-                    Some((idx, part.clone()))
+                    let part = part.clone();
+                    let open = |part: &Payload| {
+                        ToolPart::read(part).is_some_and(|tool| !tool.is_answered())
+                    };
+                    Some((idx, part, !parts.iter().any(open)))
                 }
                 None => None,
             }
         };
         match written {
-            Some((idx, part)) => self.writer.put_part(idx, part).await.map_err(stopped),
+            Some((idx, part, true)) => {
+                self.writer.put_last_part(idx, part);
+                Ok(())
+            }
+            Some((idx, part, false)) => self.writer.put_part(idx, part).await.map_err(stopped),
             None => Ok(()),
         }
     }

@@ -182,7 +182,7 @@ impl Runtime {
         };
         match result {
             Ok(reacted) => {
-                self.complete(live, execution, &turn.step, &run, reacted)
+                self.complete(live, &writer, &turn.step, &run, reacted)
                     .await
             }
             Err(ReactorError::Stopped) => {
@@ -255,30 +255,22 @@ impl Runtime {
     async fn complete(
         &self,
         live: &Arc<Live>,
-        execution: &ExecutionId,
+        writer: &StepWriter,
         step: &Step,
         run: &Run,
         reacted: Reacted,
     ) -> Result<Next, RuntimeError> {
         let mut held = live.hold().await?;
-        if !is_active(&mut held, execution)? {
+        if !is_active(&mut held, &step.execution_id)? {
             return Ok(Next::Over);
         }
         let core = held.core()?;
         let n_steps = step.iteration.saturating_add(1);
         let exhausted = run.max_steps.is_some_and(|max| n_steps >= max);
-        let acted = core
-            .state
-            .active()
-            .and_then(|active| active.step.as_ref())
-            .is_some_and(|step| {
-                step.parts
-                    .iter()
-                    .any(|part| part.text().contains("\"toolCallId\""))
-            });
+        let acted = reacted.outcome.tool_calls.is_some();
         let next = (reacted.wants_more && !exhausted).then(|| self.inner.ids.mint().into());
         let more = next.is_some();
-        let mut commands = Vec::new();
+        let mut commands = writer.take();
         if acted {
             commands.push(substate(false));
         }

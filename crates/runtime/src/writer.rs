@@ -3,7 +3,7 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::store::Filter;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use timeline::{Chunk, Command, ExecutionId, Payload, StepId, Transcript, chunk_type};
 use tokio::time::Instant;
@@ -55,14 +55,16 @@ enum Piece {
         id: String,
         text: String,
     },
-    Whole(Chunk),
+    Chunk(Chunk),
+    Command(Command),
 }
 
+/// What is to be written, in order.
 #[derive(Default)]
 struct Buffer {
     pieces: Vec<Piece>,
     bytes: usize,
-    /// The end of the window that the first piece in the buffer opened.
+    /// When it is written at the latest, unless the step ends first.
     due: Option<Instant>,
     last: Option<Instant>,
 }
@@ -84,17 +86,28 @@ impl Buffer {
         }
     }
 
-    fn take(&mut self) -> Vec<Chunk> {
+    fn take(&mut self) -> Vec<Command> {
         self.bytes = 0;
         self.due = None;
         self.last = Some(Instant::now());
-        std::mem::take(&mut self.pieces)
-            .into_iter()
-            .map(|piece| match piece {
+        let mut commands: Vec<Command> = Vec::new();
+        for piece in std::mem::take(&mut self.pieces) {
+            let chunk = match piece {
                 Piece::Delta { kind, id, text } => kind.chunk(&id, &text),
-                Piece::Whole(chunk) => chunk,
-            })
-            .collect()
+                Piece::Chunk(chunk) => chunk,
+                Piece::Command(command) => {
+                    commands.push(command);
+                    continue;
+                }
+            };
+            match commands.last_mut() {
+                Some(Command::Emit { chunks }) => chunks.push(chunk),
+                _ => commands.push(Command::Emit {
+                    chunks: vec![chunk],
+                }),
+            }
+        }
+        commands
     }
 }
 
@@ -118,8 +131,8 @@ impl StepWriter {
         }
     }
 
-    /// Shows more of a block. The first piece is written at once; what follows within 30 ms or
-    /// 4 KB is written together. Returns once it is durable or buffered.
+    /// Shows more of a block. The first piece is written as soon as the model pauses; what follows
+    /// within 30 ms or 4 KB is written together. Returns once it is durable or buffered.
     pub async fn delta(&self, kind: Delta, id: &str, text: &str) -> Result<(), Stopped> {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }
@@ -132,46 +145,35 @@ impl StepWriter {
         };
         self.put(|buffer| {
             buffer.bytes += chunk.data.as_ref().map_or(0, |data| data.text().len());
-            buffer.pieces.push(Piece::Whole(chunk));
+            buffer.pieces.push(Piece::Chunk(chunk));
         })
         .await
     }
 
     async fn put(&self, push: impl FnOnce(&mut Buffer)) -> Result<(), Stopped> {
-        let ready = {
-            let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = {
+            let mut buffer = self.buffer();
             push(&mut buffer);
-            let now = Instant::now();
-            let fresh = buffer
-                .last
-                .is_none_or(|last| now.duration_since(last) >= WINDOW);
-            let ready = fresh || buffer.bytes >= WINDOW_BYTES;
-            if !ready && buffer.due.is_none() {
-                buffer.due = buffer.last.map(|last| last + WINDOW);
-                self.due.notify_one();
-            }
-            ready
+            let due = buffer.last.map_or_else(Instant::now, |last| last + WINDOW);
+            self.set_due(&mut buffer, due);
+            buffer.bytes >= WINDOW_BYTES
         };
-        if ready { self.flush().await } else { Ok(()) }
+        if full { self.flush().await } else { Ok(()) }
     }
 
-    /// Writes what is buffered.
+    /// Writes what is buffered; durable when this returns.
     pub async fn flush(&self) -> Result<(), Stopped> {
-        let chunks = self.take();
-        if chunks.is_empty() {
+        let commands = self.take();
+        if commands.is_empty() {
             return Ok(());
         }
-        self.commit([Command::Emit { chunks }]).await
+        self.commit(commands).await
     }
 
-    /// Waits until the buffer's window is over. Whoever drives the step polls this beside it.
+    /// Waits until what is buffered is due. Whoever drives the step polls this beside it.
     pub(crate) async fn window(&self) {
         loop {
-            let due = self
-                .buffer
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .due;
+            let due = self.buffer().due;
             match due {
                 Some(due) => {
                     tokio::time::sleep_until(due).await;
@@ -182,45 +184,59 @@ impl StepWriter {
         }
     }
 
-    /// The model has answered: its parts and what it says of itself, durable when this returns.
-    /// `last` are the chunks that end the open blocks.
+    /// The model has answered: its parts and what it says of itself. `last` are the chunks that end
+    /// the open blocks. With tool calls it is durable when this returns, before any tool starts
+    /// (architecture rule 4); without, it is written with the end of the step.
     pub async fn respond(
         &self,
         last: Vec<Chunk>,
         parts: Vec<Payload>,
         response: Payload,
     ) -> Result<(), Stopped> {
-        let mut chunks = self.take();
-        chunks.extend(last);
         let acts = parts
             .iter()
             .any(|part| part.text().contains("\"toolCallId\""));
-        let respond = Command::Respond { parts, response };
-        let substate = acts.then(|| substate(true));
-        self.commit(
-            [emit(chunks), Some(respond), substate]
-                .into_iter()
-                .flatten(),
-        )
-        .await
+        {
+            let mut buffer = self.buffer();
+            buffer.pieces.extend(last.into_iter().map(Piece::Chunk));
+            buffer
+                .pieces
+                .push(Piece::Command(Command::Respond { parts, response }));
+            if acts {
+                buffer.pieces.push(Piece::Command(substate(true)));
+            }
+            self.set_due(&mut buffer, Instant::now());
+        }
+        if acts { self.flush().await } else { Ok(()) }
     }
 
-    /// An effect tool starts; if a crash follows, its outcome is unknown.
+    /// An effect tool starts; if a crash follows, its outcome is unknown. Durable when this returns.
     pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), Stopped> {
         let data = Some(serde_json::json!({ "toolCallId": tool_call_id }).into());
         let chunk = Chunk {
             chunk_type: chunk_type::TOOL_STARTED.to_owned(),
             data,
         };
-        self.commit([Command::Emit {
-            chunks: vec![chunk],
-        }])
-        .await
+        self.buffer().pieces.push(Piece::Chunk(chunk));
+        self.flush().await
     }
 
     /// Writes a part again: a tool call got its result. Durable when this returns.
     pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
-        self.commit([Command::PutPart { idx, part }]).await
+        self.buffer()
+            .pieces
+            .push(Piece::Command(Command::PutPart { idx, part }));
+        self.flush().await
+    }
+
+    /// Writes the last result the step waits for: with the end of the step if that comes at once,
+    /// else as soon as the step pauses. It is durable before the next step begins.
+    pub fn put_last_part(&self, idx: u32, part: Payload) {
+        let mut buffer = self.buffer();
+        buffer
+            .pieces
+            .push(Piece::Command(Command::PutPart { idx, part }));
+        self.set_due(&mut buffer, Instant::now());
     }
 
     /// The parts of the step as they stand.
@@ -239,18 +255,27 @@ impl StepWriter {
             .unwrap_or_default())
     }
 
+    /// What is buffered, to be written with the end of the step.
+    pub(crate) fn take(&self) -> Vec<Command> {
+        self.buffer().take()
+    }
+
+    fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_due(&self, buffer: &mut Buffer, due: Instant) {
+        if buffer.due.is_none_or(|before| due < before) {
+            buffer.due = Some(due);
+            self.due.notify_one();
+        }
+    }
+
     pub(crate) async fn transcript(&self) -> Result<Transcript, Stopped> {
         self.live.transcript(Filter::Facts).await.map_err(|error| {
             tracing::error!(%error, thread = %self.live.thread, "the log could not be read");
             Stopped
         })
-    }
-
-    fn take(&self) -> Vec<Chunk> {
-        self.buffer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
     }
 
     async fn commit(&self, commands: impl IntoIterator<Item = Command>) -> Result<(), Stopped> {
@@ -300,10 +325,6 @@ pub(crate) fn substate(actions: bool) -> Command {
     }
 }
 
-fn emit(chunks: Vec<Chunk>) -> Option<Command> {
-    (!chunks.is_empty()).then_some(Command::Emit { chunks })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,6 +337,11 @@ mod tests {
         }
         let expected =
             [("a", "Hello"), ("b", "x"), ("a", "!")].map(|(id, text)| Delta::Text.chunk(id, text));
-        assert_eq!(buffer.take(), expected);
+        assert_eq!(
+            buffer.take(),
+            [Command::Emit {
+                chunks: expected.into()
+            }]
+        );
     }
 }
