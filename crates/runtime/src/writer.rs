@@ -175,10 +175,9 @@ impl StepWriter {
         loop {
             let due = self.buffer().due;
             match due {
-                Some(due) => {
-                    tokio::time::sleep_until(due).await;
-                    return;
-                }
+                // A timer that is due already would still take its millisecond.
+                Some(due) if due <= Instant::now() => return,
+                Some(due) => return tokio::time::sleep_until(due).await,
                 None => self.due.notified().await,
             }
         }
