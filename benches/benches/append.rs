@@ -2,7 +2,12 @@
 //!
 //! Each row is one durable append of one event of about 1 KB by one of the writers, each on its
 //! own thread of the log. `cargo bench -p loomline-benches --bench append`
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_types, reason = "a bench")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_types,
+    reason = "a bench"
+)]
 
 use loomline_benches::{percentile, runtime_over, sqlite};
 use runtime::{Append, NewRecord, NewThreadRequest, Store};
@@ -41,7 +46,11 @@ fn raw(directory: &std::path::Path, per_sync: usize) {
         file.sync_data().unwrap();
         samples.push(begun.elapsed());
     }
-    report(&format!("raw write + fdatasync, {per_sync} rows each"), &mut samples, per_sync);
+    report(
+        &format!("raw write + fdatasync, {per_sync} rows each"),
+        &mut samples,
+        per_sync,
+    );
 }
 
 fn report(name: &str, samples: &mut [Duration], rows: usize) {
@@ -55,7 +64,10 @@ async fn writers(store: Arc<dyn Store>, n: usize) {
     let mut tasks = Vec::new();
     let end = Instant::now() + Duration::from_secs(SECONDS);
     for w in 0..n {
-        let new = NewThreadRequest { key: Some(format!("w{n}-{w}")), ..NewThreadRequest::default() };
+        let new = NewThreadRequest {
+            key: Some(format!("w{n}-{w}")),
+            ..NewThreadRequest::default()
+        };
         let (row, _) = runtime.get_or_create(&"bench".into(), new).await.unwrap();
         tasks.push(writer(Arc::clone(&store), row.thread.id, end));
     }
@@ -64,7 +76,11 @@ async fn writers(store: Arc<dyn Store>, n: usize) {
         set.spawn(task);
     }
     let mut samples: Vec<Duration> = set.join_all().await.into_iter().flatten().collect();
-    report(&format!("SQLite, group commit, {n} writers"), &mut samples, 1);
+    report(
+        &format!("SQLite, group commit, {n} writers"),
+        &mut samples,
+        1,
+    );
 }
 
 async fn writer(store: Arc<dyn Store>, thread: ThreadId, end: Instant) -> Vec<Duration> {
@@ -74,8 +90,18 @@ async fn writer(store: Arc<dyn Store>, thread: ThreadId, end: Instant) -> Vec<Du
     let mut samples = Vec::new();
     while Instant::now() < end {
         let at = jiff::Timestamp::UNIX_EPOCH;
-        let records = vec![NewRecord { at, event: event.clone(), text: Arc::clone(&text) }];
-        let append = Append { thread: thread.clone(), epoch: claim.epoch, tail, records, token: None };
+        let records = vec![NewRecord {
+            at,
+            event: event.clone(),
+            text: Arc::clone(&text),
+        }];
+        let append = Append {
+            thread: thread.clone(),
+            epoch: claim.epoch,
+            tail,
+            records,
+            token: None,
+        };
         let begun = Instant::now();
         tail = store.append(append).await.unwrap();
         samples.push(begun.elapsed());
@@ -88,7 +114,10 @@ fn main() {
     for per_sync in [1, 16, 256] {
         raw(directory.path(), per_sync);
     }
-    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let store = {
         let _guard = tokio.enter();
         sqlite(directory.path())

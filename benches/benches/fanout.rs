@@ -24,7 +24,10 @@ async fn follower(address: std::net::SocketAddr) -> (usize, Instant) {
             return (n_events, Instant::now());
         }
         tail.extend_from_slice(&buffer[..n]);
-        n_events += tail.windows(6).filter(|window| window == b"\ndata:").count();
+        n_events += tail
+            .windows(6)
+            .filter(|window| window == b"\ndata:")
+            .count();
         let keep = tail.len().min(5);
         tail.drain(..tail.len() - keep);
     }
@@ -54,9 +57,15 @@ async fn fan_out(n_followers: usize) {
     let first = ends.iter().map(|(_, end)| *end).min().unwrap();
     let n_events: usize = ends.iter().map(|(n, _)| n).sum();
     let elapsed = begun.elapsed();
-    let mut late: Vec<Duration> = ends.iter().map(|(_, end)| end.duration_since(first)).collect();
+    let mut late: Vec<Duration> = ends
+        .iter()
+        .map(|(_, end)| end.duration_since(first))
+        .collect();
     let each = n_events / n_followers;
-    assert!(ends.iter().all(|(n, _)| *n == each), "every follower sees every event");
+    assert!(
+        ends.iter().all(|(n, _)| *n == each),
+        "every follower sees every event"
+    );
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = n_events as f64 / elapsed.as_secs_f64();
     println!(
@@ -70,7 +79,10 @@ async fn fan_out(n_followers: usize) {
 }
 
 fn main() {
-    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     for n_followers in [1, 100, 1_000] {
         tokio.block_on(fan_out(n_followers));
     }

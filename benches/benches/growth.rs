@@ -14,16 +14,25 @@ const PROBES: usize = 200;
 
 async fn turn(runtime: &Runtime, key: &str) -> Duration {
     let begun = Instant::now();
-    let accepted = runtime.react(saying(runtime, key, "say 20 words")).await.unwrap();
+    let accepted = runtime
+        .react(saying(runtime, key, "say 20 words"))
+        .await
+        .unwrap();
     let until = Until::Execution(accepted.execution_id.unwrap());
-    let follow = runtime.follow(&"bench".into(), key, accepted.after, until).await.unwrap();
+    let follow = runtime
+        .follow(&"bench".into(), key, accepted.after, until)
+        .await
+        .unwrap();
     follow.for_each(|_| async {}).await;
     begun.elapsed()
 }
 
 async fn measure(runtime: &Runtime) {
     let mut n_turns = 0;
-    println!("{:>8}  {:>12} {:>12}   {:>14} {:>14}  {:>12}", "turns", "p50 µs", "p99 µs", "fresh p50 µs", "ratio", "bytes/turn");
+    println!(
+        "{:>8}  {:>12} {:>12}   {:>14} {:>14}  {:>12}",
+        "turns", "p50 µs", "p99 µs", "fresh p50 µs", "ratio", "bytes/turn"
+    );
     for (round, target) in [10, 100, 1_000, 10_000].into_iter().enumerate() {
         while n_turns < target {
             turn(runtime, "long").await;
@@ -42,13 +51,19 @@ async fn measure(runtime: &Runtime) {
         let (p50, p99) = (percentile(&mut long, 0.5), percentile(&mut long, 0.99));
         let base = percentile(&mut fresh, 0.5);
         let each = bytes / u64::try_from(n_turns).unwrap();
-        println!("{n_turns:>8}  {p50:>12.0} {p99:>12.0}   {base:>14.0} {:>14.2}  {each:>12}", p50 / base);
+        println!(
+            "{n_turns:>8}  {p50:>12.0} {p99:>12.0}   {base:>14.0} {:>14.2}  {each:>12}",
+            p50 / base
+        );
     }
 }
 
 fn main() {
     let directory = tempfile::tempdir_in(".").unwrap();
-    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let runtime = {
         let _guard = tokio.enter();
         runtime_over(sqlite(directory.path()))

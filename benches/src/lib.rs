@@ -1,5 +1,8 @@
 //! What the benches share: an agent of three tool rounds, a runtime over a store, percentiles.
-#![allow(clippy::unwrap_used, reason = "a bench that can't set itself up has nothing to measure")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a bench that can't set itself up has nothing to measure"
+)]
 
 use agents::{Agent, AgentOptions};
 use futures_util::FutureExt;
@@ -22,12 +25,14 @@ pub const THREE_ROUNDS: &str = "lookup a then lookup b then lookup c";
 ///
 /// If the agent can't be made, which is a defect of the bench.
 pub fn agent() -> Agent {
-    let parameters = json!({"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]});
+    let parameters =
+        json!({"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]});
     let text = "0123456789abcdef".repeat(64);
-    let run = move |arguments: Value, _: ToolContext| -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        let text = text.clone();
-        async move { Ok(json!({"key": arguments["key"], "text": text})) }.boxed()
-    };
+    let run =
+        move |arguments: Value, _: ToolContext| -> BoxFuture<'static, Result<Value, ToolFailure>> {
+            let text = text.clone();
+            async move { Ok(json!({"key": arguments["key"], "text": text})) }.boxed()
+        };
     let tool = Tool::new("lookup", "Looks a key up.", parameters, run).with_effect(Effect::Pure);
     let mut options = AgentOptions::new("bench", Arc::new(Scripted::new()));
     options.tools = vec![tool];
@@ -36,7 +41,11 @@ pub fn agent() -> Agent {
 
 /// A runtime of that agent over a store.
 pub fn runtime_over(store: Arc<dyn Store>) -> Runtime {
-    Runtime::new(store, Arc::new(Arc::new(AgentReactor::new(agent()))), RuntimeOptions::default())
+    Runtime::new(
+        store,
+        Arc::new(Arc::new(AgentReactor::new(agent()))),
+        RuntimeOptions::default(),
+    )
 }
 
 /// A new SQLite store in a directory.

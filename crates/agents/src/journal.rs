@@ -29,6 +29,11 @@ pub trait Journal: Send + Sync {
     /// The model has answered; must be durable before a tool starts.
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>>;
 
-    /// A call has ended, by its tool or without one; must be durable before the next model call.
-    fn returned<'a>(&'a self, execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>>;
+    /// The call at this position of the response has ended, by its tool or without one; must be
+    /// durable before the next model call. Ids may repeat in one response, positions don't.
+    fn returned<'a>(
+        &'a self,
+        position: usize,
+        execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>>;
 }

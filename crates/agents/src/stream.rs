@@ -125,7 +125,11 @@ impl Journal for Watched {
         ready(Ok(())).boxed()
     }
 
-    fn returned<'a>(&'a self, _execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>> {
+    fn returned<'a>(
+        &'a self,
+        _position: usize,
+        _execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
         ready(Ok(())).boxed()
     }
 }

@@ -9,19 +9,31 @@ use std::path::PathBuf;
 #[command(name = "loomline", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     /// Where the threads are kept [default: the user's data directory].
-    #[arg(long, global = true, env = "LOOMLINE_DATA", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        env = "LOOMLINE_DATA",
+        value_name = "DIR"
+    )]
     pub(crate) data: Option<PathBuf>,
 
     /// The configuration file; without one, development mode with an offline model.
-    #[arg(long, global = true, env = "LOOMLINE_CONFIG", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        env = "LOOMLINE_CONFIG",
+        value_name = "FILE"
+    )]
     pub(crate) config: Option<PathBuf>,
 
     /// Print JSON, for scripts.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
 
     /// Say more; twice, everything.
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, help_heading = "Everywhere", action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
     #[command(subcommand)]

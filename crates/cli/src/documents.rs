@@ -108,8 +108,11 @@ pub(crate) fn validate(
     }
     let profile = if strict { "strict" } else { "lenient" };
     output.line(&format!(
-        "{GOOD}valid{GOOD:#} under {profile}, {} warnings",
-        violations.len()
+        "{GOOD}valid{GOOD:#} under {profile}, {}",
+        match violations.len() {
+            1 => "1 warning".to_owned(),
+            n => format!("{n} warnings"),
+        }
     ))
 }
 

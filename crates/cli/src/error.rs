@@ -22,6 +22,12 @@ pub(crate) enum CliError {
     /// The store can't be opened.
     #[error("can't open the store")]
     Open(#[source] server::OpenError),
+    /// There is no store to look at.
+    #[error("there are no threads in {directory} yet; `loomline run \"hello\"` makes one")]
+    NoStore {
+        /// The data directory.
+        directory: PathBuf,
+    },
     /// The runtime refused.
     #[error(transparent)]
     Runtime(#[from] runtime::RuntimeError),
@@ -43,7 +49,7 @@ pub(crate) enum CliError {
     #[error("the document has no canonical form")]
     Canonical(#[source] thread::canonical::CanonicalError),
     /// A document is not valid.
-    #[error("{n_errors} errors")]
+    #[error("{n_errors} error{}", if *n_errors == 1 { "" } else { "s" })]
     Invalid {
         /// How many.
         n_errors: usize,
@@ -64,7 +70,7 @@ pub(crate) enum CliError {
         reason: String,
     },
     /// The doctor found something.
-    #[error("{n_findings} findings")]
+    #[error("{n_findings} finding{}", if *n_findings == 1 { "" } else { "s" })]
     Unhealthy {
         /// How many.
         n_findings: usize,

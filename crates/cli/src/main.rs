@@ -82,7 +82,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
     ExitCode::from(match error {
         CliError::BrokenPipe => 0,
         CliError::Invalid { .. } => 3,
-        CliError::NotFound { .. } => 4,
+        CliError::NotFound { .. } | CliError::NoStore { .. } => 4,
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)

@@ -88,18 +88,18 @@ impl Output {
             causes.push(inner.to_string());
             cause = inner.source();
         }
+        let error = error.to_string();
         let mut stream = anstream::stderr().lock();
-        let _ = if self.json {
-            let error = json!({"error": error.to_string(), "causes": causes}).to_string();
-            writeln!(stream, "{}", escaped(&error))
-        } else {
-            let chain: String = causes
-                .iter()
-                .map(|cause| format!("\n  because {}", clean(cause)))
-                .collect();
-            let error = clean(&error.to_string());
-            writeln!(stream, "{BAD}error{BAD:#}: {error}{chain}")
-        };
+        // Nothing can be done when standard error is gone.
+        if self.json {
+            let error = json!({"error": error, "causes": causes}).to_string();
+            let _ = writeln!(stream, "{}", escaped(&error));
+            return;
+        }
+        let _ = writeln!(stream, "{BAD}error{BAD:#}: {}", clean(&error));
+        for cause in causes {
+            let _ = writeln!(stream, "  because {}", clean(&cause));
+        }
     }
 }
 

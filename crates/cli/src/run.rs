@@ -8,7 +8,8 @@ use futures_util::StreamExt;
 use runtime::{Logged, Policy, React, Run, Until};
 use serde_json::{Value, json};
 use server::{DEV_TENANT, OpenMode};
-use timeline::{Event, ExecutionId, NewItem, Payload};
+use std::ops::ControlFlow;
+use timeline::{Event, ExecutionId, ItemId, NewItem, Payload};
 
 pub(crate) async fn run(
     place: &Place,
@@ -35,28 +36,22 @@ pub(crate) async fn run(
     };
     let tenant = request.tenant.clone();
     let accepted = runtime.react(request).await?;
+    if accepted.queued {
+        output.say(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
+    }
     let mut screen = Screen {
         output,
-        execution: accepted.execution_id.clone(),
+        item: accepted.item_id,
+        execution: None,
+        failure: None,
         column: false,
     };
     let mut follow = runtime
         .follow(&tenant, &key, accepted.after, Until::Rest)
         .await?;
-    let mut failure = None;
     while let Some(logged) = follow.next().await {
         let logged = logged.map_err(runtime::RuntimeError::from)?;
-        if let Event::ExecutionStatusChanged {
-            execution_id,
-            interruption: Some(why),
-            ..
-        } = &logged.record.event
-            && Some(execution_id) == accepted.execution_id.as_ref()
-        {
-            failure = Some(why.detail.clone().unwrap_or_else(|| why.reason.clone()));
-        }
-        screen.show(&logged)?;
-        if is_end(&logged.record.event, accepted.execution_id.as_ref()) {
+        if screen.show(&logged)?.is_break() {
             break;
         }
     }
@@ -66,39 +61,51 @@ pub(crate) async fn run(
         "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
     ));
     app.shutdown().await?;
-    match failure {
+    match screen.failure {
         Some(reason) => Err(CliError::RunFailed { reason }),
         None => Ok(()),
     }
 }
 
-fn is_end(event: &Event, execution: Option<&ExecutionId>) -> bool {
-    matches!(event, Event::ThreadFinished { execution_id, .. } if Some(execution_id) == execution)
-}
-
-/// Shows a run as it comes.
+/// Shows the run that answers an item, as it comes.
 struct Screen<'a> {
     output: &'a Output,
+    item: ItemId,
+    /// The run, once it has begun: the item may have to wait.
     execution: Option<ExecutionId>,
+    failure: Option<String>,
     /// Whether the cursor stands in the middle of a line.
     column: bool,
 }
 
 impl Screen<'_> {
-    fn show(&mut self, logged: &Logged) -> Result<(), CliError> {
+    /// Shows an event, and says whether it is the run's last.
+    fn show(&mut self, logged: &Logged) -> Result<ControlFlow<()>, CliError> {
         if self.output.is_json() {
-            return self
-                .output
-                .json(&crate::threads::event_json(logged));
+            self.output.json(&crate::threads::event_json(logged))?;
         }
         match &logged.record.event {
+            Event::ExecutionCreated { execution } if execution.trigger_item_id == self.item => {
+                self.execution = Some(execution.id.clone());
+            }
             Event::ChunkEmitted {
                 chunk_type,
                 data: Some(data),
-                execution_id,
                 ..
-            } if *execution_id == self.execution => self.chunk(chunk_type, &data.value()),
-            Event::PartUpdated { part, .. } => self.result(&part.value()),
+            } if self.is_seen() => self.chunk(chunk_type, &data.value())?,
+            Event::PartUpdated { part, .. } if self.is_seen() => self.result(&part.value())?,
+            Event::ExecutionStatusChanged {
+                execution_id,
+                interruption: Some(why),
+                ..
+            } if self.execution.as_ref() == Some(execution_id) => {
+                self.failure = Some(why.detail.clone().unwrap_or_else(|| why.reason.clone()));
+            }
+            Event::ThreadFinished { execution_id, .. }
+                if self.execution.as_ref() == Some(execution_id) =>
+            {
+                return Ok(ControlFlow::Break(()));
+            }
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
             | Event::ContextStatusChanged { .. }
@@ -112,9 +119,16 @@ impl Screen<'_> {
             | Event::StepCreated { .. }
             | Event::StepStatusChanged { .. }
             | Event::PartCreated { .. }
+            | Event::PartUpdated { .. }
             | Event::ChunkEmitted { .. }
-            | Event::ThreadFinished { .. } => Ok(()),
+            | Event::ThreadFinished { .. } => {}
         }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether the run has begun, and people watch.
+    fn is_seen(&self) -> bool {
+        self.execution.is_some() && !self.output.is_json()
     }
 
     fn chunk(&mut self, kind: &str, data: &Value) -> Result<(), CliError> {

@@ -1,7 +1,7 @@
 //! Where the threads are kept, and opening it.
 
 use crate::error::CliError;
-use server::{App, Config, OpenMode};
+use server::{App, Config, OpenError, OpenMode};
 use std::path::PathBuf;
 
 /// Where the data and the configuration are.
@@ -48,6 +48,12 @@ impl Place {
     pub(crate) fn open(&self, mode: OpenMode) -> Result<App, CliError> {
         let config = self.config()?;
         let directory = self.directory(&config);
-        App::open(config, &directory, mode).map_err(CliError::Open)
+        App::open(config, &directory, mode).map_err(|error| {
+            if matches!(error, OpenError::NoStore { .. }) {
+                CliError::NoStore { directory }
+            } else {
+                CliError::Open(error)
+            }
+        })
     }
 }

@@ -58,15 +58,17 @@ pub(crate) async fn threads(
 
 /// Says which key, where the store only says that there is none.
 pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
-    match error.into() {
-        CliError::Runtime(RuntimeError::Store(StoreError::NotFound))
-        | CliError::Exchange(server::ExchangeError::Runtime(RuntimeError::Store(
-            StoreError::NotFound,
-        ))) => CliError::NotFound {
+    let error = error.into();
+    if let CliError::Runtime(RuntimeError::Store(StoreError::NotFound))
+    | CliError::Exchange(server::ExchangeError::Runtime(RuntimeError::Store(
+        StoreError::NotFound,
+    ))) = error
+    {
+        return CliError::NotFound {
             key: key.to_owned(),
-        },
-        error => error,
+        };
     }
+    error
 }
 
 async fn list(
@@ -142,9 +144,7 @@ fn show_reaction(reaction: &Reaction, output: &Output) -> Result<(), CliError> {
             Some(tool) => {
                 let input = value.get("input").map(Value::to_string).unwrap_or_default();
                 let result = value.get("output").or_else(|| value.get("errorText"));
-                let result = result
-                    .map(Value::to_string)
-                    .unwrap_or_else(|| "no result yet".into());
+                let result = result.map_or_else(|| "no result yet".into(), Value::to_string);
                 let (tool, input, result) = (clean(tool), clean(&input), clean(&result));
                 format!("{TOOL}{tool}{TOOL:#} {input} → {result}")
             }

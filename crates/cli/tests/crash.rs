@@ -4,6 +4,8 @@
 //! again. Threads run with tools that write to a ledger, so that a tool that ran twice shows.
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::similar_names,
     clippy::wildcard_enum_match_arm,
     reason = "a failed expectation is the test's failure"
 )]
@@ -43,12 +45,12 @@ impl Hit {
         for record in records {
             match &record.event {
                 Event::ChunkEmitted { chunk_type, .. } if chunk_type == "data-step-reset" => {
-                    self.models += 1
+                    self.models += 1;
                 }
                 Event::PartUpdated { part, .. }
                     if part.text().contains("\"outcome\":\"interrupted\"") =>
                 {
-                    self.tools += 1
+                    self.tools += 1;
                 }
                 _ => {}
             }
@@ -71,7 +73,8 @@ impl Bed {
             "default_agent = \"worker\"\n\
              [models.offline]\nprovider = \"scripted\"\ndelay_ms = 2\n\
              [agents.worker]\nmodel = \"offline\"\ntools = [\"record\", \"compute\"]\n\
-             [tools]\nledger = {ledger:?}\nledger_effect = {effect:?}\n"
+             [tools]\nledger = \"{}\"\nledger_effect = {effect:?}\n",
+            ledger.display()
         );
         std::fs::write(&config, text).unwrap();
         Self {

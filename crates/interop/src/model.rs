@@ -300,8 +300,7 @@ pub fn history(transcript: &Transcript, running: Option<&StepId>) -> Vec<Message
     let mut messages = Vec::new();
     for entry in &transcript.entries {
         match entry {
-            Entry::Item(item)
-                if item.item_type != ItemType::Message || transcript.waits(&item.id) => {}
+            Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {}
             Entry::Item(item) => match item.role {
                 Some(Role::Assistant) => {
                     let parts: Vec<Payload> = item

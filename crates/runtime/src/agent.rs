@@ -1,5 +1,6 @@
 //! An agent as a reactor: each step of the log is one step of the agent's strategy.
 
+use crate::error::told;
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Resumed, StepRun};
 use crate::writer::{Delta, StepWriter};
 use agents::{Agent, AgentError, AgentState, AgentStreamEvent, Journal, Next, StepContext};
@@ -109,20 +110,14 @@ impl AgentReactor {
                 answered.push(result);
                 continue;
             }
-            let started = resumed.started.contains(&tool.tool_call_id);
-            if started && self.effect(tool.tool_name()) == Effect::Effect {
+            // Only effects are marked when they start, whatever the tool is declared as by now.
+            if resumed.started.contains(&tool.tool_call_id) {
                 let part = model::with_unknown_outcome(part).map_err(|error| unwritable(&error))?;
                 answered.extend(ToolPart::read(&part).as_ref().and_then(model::result_of));
                 writer.put_part(idx, part).await?;
             }
         }
         Ok(answered)
-    }
-
-    fn effect(&self, tool: &str) -> Effect {
-        self.agent
-            .tool(tool)
-            .map_or(Effect::Pure, |tool| tool.effect)
     }
 
     fn reacted(
@@ -202,18 +197,6 @@ fn failed(error: &AgentError) -> ReactorError {
     }
 }
 
-/// An error with everything that caused it, on one line.
-fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
-}
-
 fn unwritable(error: &serde_json::Error) -> ReactorError {
     ReactorError::Failed {
         reason: "error".into(),
@@ -227,6 +210,8 @@ struct AgentJournal<'a> {
     writer: &'a StepWriter,
     iteration: u32,
     parts: Mutex<Vec<Payload>>,
+    /// The positions of the calls without a result.
+    open_calls: Mutex<BTreeSet<u32>>,
     open: Mutex<BTreeSet<(Block, u32)>>,
 }
 
@@ -244,6 +229,7 @@ impl<'a> AgentJournal<'a> {
             writer,
             iteration,
             parts: Mutex::default(),
+            open_calls: Mutex::default(),
             open: Mutex::default(),
         }
     }
@@ -256,6 +242,15 @@ impl<'a> AgentJournal<'a> {
     }
 
     fn set_parts(&self, parts: Vec<Payload>) {
+        let open = parts
+            .iter()
+            .zip(0u32..)
+            .filter(|(part, _)| ToolPart::read(part).is_some_and(|tool| !tool.is_answered()))
+            .map(|(_, idx)| idx);
+        *self
+            .open_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = open.collect();
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts;
     }
 
@@ -367,34 +362,47 @@ impl<'a> AgentJournal<'a> {
             .map_err(stopped)
     }
 
-    async fn ended(&self, execution: &ToolExecution) -> Result<(), agents::Stopped> {
+    /// The result of the call at a position: its part is the one at that place among the calls.
+    async fn ended(
+        &self,
+        position: usize,
+        execution: &ToolExecution,
+    ) -> Result<(), agents::Stopped> {
         let written = {
             let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting = parts.iter_mut().zip(0u32..).find(|(part, _)| {
-                ToolPart::read(part).is_some_and(|tool| {
-                    tool.tool_call_id == execution.tool_call_id.as_str() && !tool.is_answered()
-                })
-            });
-            match waiting {
+            let mut calls = parts
+                .iter_mut()
+                .zip(0u32..)
+                .filter(|(part, _)| ToolPart::read(part).is_some());
+            match calls.nth(position) {
                 Some((part, idx)) => {
                     *part = model::with_result(part, execution).map_err(|_| agents::Stopped)?;
-                    let part = part.clone();
-                    let open = |part: &Payload| {
-                        ToolPart::read(part).is_some_and(|tool| !tool.is_answered())
-                    };
-                    Some((idx, part, !parts.iter().any(open)))
+                    Some((idx, part.clone()))
                 }
                 None => None,
             }
         };
-        match written {
-            Some((idx, part, true)) => {
-                self.writer.put_last_part(idx, part);
-                Ok(())
-            }
-            Some((idx, part, false)) => self.writer.put_part(idx, part).await.map_err(stopped),
-            None => Ok(()),
+        let Some((idx, part)) = written else {
+            return Ok(());
+        };
+        let left = {
+            let mut open = self
+                .open_calls
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            open.remove(&idx);
+            open.len()
+        };
+        let effect = self
+            .agent
+            .tool(&execution.tool_name)
+            .is_some_and(|tool| tool.effect == Effect::Effect);
+        // What an effect came to is written at once: lost, it could not be found out again.
+        if left == 0 && !effect {
+            self.writer.put_last_part(idx, part);
+            return Ok(());
         }
+        self.writer.put_part(idx, part).await.map_err(stopped)
     }
 }
 
@@ -421,8 +429,9 @@ impl Journal for AgentJournal<'_> {
 
     fn returned<'a>(
         &'a self,
+        position: usize,
         execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), agents::Stopped>> {
-        Box::pin(self.ended(execution))
+        Box::pin(self.ended(position, execution))
     }
 }

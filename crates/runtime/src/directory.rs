@@ -68,7 +68,8 @@ impl Runtime {
             .live
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if live.len() >= self.inner.options.threads_in_memory {
+        if !live.contains_key(&row.thread.id) && live.len() >= self.inner.options.threads_in_memory
+        {
             // Only what nobody else holds may go: two in one process would fence each other off.
             live.retain(|_, live| Arc::strong_count(live) > 1 || !live.is_idle());
             let mut keys = self
@@ -88,6 +89,7 @@ impl Runtime {
             let tail = Tail {
                 seq: row.tail,
                 streaming,
+                gone: false,
             };
             Arc::new(Live::new(
                 Arc::clone(&self.inner.store),
@@ -99,5 +101,21 @@ impl Runtime {
             ))
         });
         Arc::clone(found)
+    }
+
+    /// Forgets a thread that the store no longer has.
+    pub(crate) fn forget(&self, live: &Live) {
+        live.gone();
+        self.inner
+            .live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&live.thread);
+        let key = (live.tenant.clone(), live.key.clone());
+        self.inner
+            .keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&key);
     }
 }

@@ -36,7 +36,43 @@ pub enum RuntimeError {
     /// Something could not be written as JSON.
     #[error("a value has no JSON form")]
     Json(#[from] serde_json::Error),
+    /// The work on the request broke off; the server's log says where.
+    #[error("the request could not be finished; ask again")]
+    BrokenOff,
     /// The runtime is shutting down.
     #[error("the server is shutting down")]
     ShuttingDown,
+}
+
+impl RuntimeError {
+    /// Whether the same may succeed later without anyone changing anything.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Store(error) => {
+                matches!(error, StoreError::Failed(_) | StoreError::Conflict { .. })
+            }
+            Self::Rejected(_)
+            | Self::Busy(_)
+            | Self::QueueFull { .. }
+            | Self::NotRunning(_)
+            | Self::UnknownAgent(_)
+            | Self::NotAtRest(_)
+            | Self::NotEmpty
+            | Self::Json(_)
+            | Self::BrokenOff
+            | Self::ShuttingDown => false,
+        }
+    }
+}
+
+/// An error with everything that caused it, on one line.
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
 }

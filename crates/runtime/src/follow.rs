@@ -30,6 +30,9 @@ pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {
         let mut seen = after;
         loop {
             let end = *tail.borrow_and_update();
+            if end.gone {
+                Err(StoreError::NotFound)?;
+            }
             while seen < end.seq {
                 let records = live.after(seen).await?;
                 if records.is_empty() {

@@ -6,13 +6,18 @@ use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, 
 use jiff::Timestamp;
 use std::any::Any;
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
-use timeline::{Command, ExecutionId, Record, Seq, State, ThreadId, ThreadStatus, Transcript};
+use timeline::{
+    Command, Event, ExecutionId, Record, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
+};
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Records kept in memory for those who follow; older ones are read from the store.
 const RECENT: usize = 512;
+/// At most so many bytes of them.
+const RECENT_BYTES: usize = 1 << 20;
 /// Records read from the store at once.
 pub(crate) const PAGE: usize = 1_000;
 
@@ -21,6 +26,15 @@ pub(crate) const PAGE: usize = 1_000;
 pub(crate) struct Tail {
     pub(crate) seq: Seq,
     pub(crate) streaming: bool,
+    /// The thread is deleted.
+    pub(crate) gone: bool,
+}
+
+/// What a reactor wants to be given at the next step, and what makes it void.
+pub(crate) struct Memory {
+    pub(crate) agent: Option<String>,
+    pub(crate) generation: u64,
+    pub(crate) value: Box<dyn Any + Send + Sync>,
 }
 
 /// What the owner of a thread's lock can see and change.
@@ -29,11 +43,19 @@ pub(crate) struct Core {
     pub(crate) tail: Seq,
     epoch: Epoch,
     last_at: Timestamp,
-    /// What the reactor wants to be given at the next step. Void once anyone else changes history.
-    pub(crate) memory: Option<Box<dyn Any + Send + Sync>>,
-    pub(crate) runner: Option<(ExecutionId, CancellationToken)>,
+    /// Counts what changed the history other than the running step: what was remembered before is void.
+    pub(crate) generation: u64,
+    pub(crate) memory: Option<Memory>,
+    /// The step that was made in this process and has not been tried yet: nothing of it was shown.
+    pub(crate) fresh: Option<StepId>,
     /// An append was begun and its answer has not been seen: what is in the log is not known.
     in_doubt: bool,
+}
+
+#[derive(Default)]
+struct Recent {
+    records: VecDeque<Arc<Logged>>,
+    bytes: usize,
 }
 
 pub(crate) struct Live {
@@ -44,7 +66,11 @@ pub(crate) struct Live {
     clock: Arc<dyn Clock>,
     core: Mutex<Option<Core>>,
     tail: watch::Sender<Tail>,
-    recent: RwLock<VecDeque<Arc<Logged>>>,
+    recent: RwLock<Recent>,
+    /// Whether a task of this process works on the thread. Changed only by who holds the lock.
+    pub(crate) worked: AtomicBool,
+    /// Cancelled to stop the execution that is being worked on.
+    signal: std::sync::Mutex<Option<(ExecutionId, CancellationToken)>>,
 }
 
 /// The lock of a thread, with its state loaded.
@@ -70,7 +96,9 @@ impl Live {
             clock,
             core: Mutex::new(None),
             tail: watch::Sender::new(tail),
-            recent: RwLock::new(VecDeque::new()),
+            recent: RwLock::default(),
+            worked: AtomicBool::new(false),
+            signal: std::sync::Mutex::default(),
         }
     }
 
@@ -78,28 +106,58 @@ impl Live {
     pub(crate) async fn hold(&self) -> Result<Held<'_>, RuntimeError> {
         let mut slot = self.core.lock().await;
         if slot.as_ref().is_none_or(|core| core.in_doubt) {
-            let runner = slot.take().and_then(|core| core.runner);
+            *slot = None;
             let claim = self.store.claim(&self.thread).await?;
             let state = claim.head.state;
+            *self.recent.write().unwrap_or_else(PoisonError::into_inner) = Recent::default();
+            let streaming = state.active().is_some();
             self.tail.send_replace(Tail {
                 seq: claim.head.tail,
-                streaming: state.active().is_some(),
+                streaming,
+                gone: false,
             });
-            self.recent
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clear();
             *slot = Some(Core {
-                last_at: Timestamp::MIN,
+                last_at: claim.head.last_at,
                 tail: claim.head.tail,
                 epoch: claim.epoch,
                 state,
+                generation: 0,
                 memory: None,
-                runner,
+                fresh: None,
                 in_doubt: false,
             });
         }
         Ok(Held { live: self, slot })
+    }
+
+    /// The signal of an execution: one for all attempts of this process at it.
+    pub(crate) fn signal(
+        &self,
+        execution: &ExecutionId,
+        parent: &CancellationToken,
+    ) -> CancellationToken {
+        let mut slot = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some((of, signal)) if of == execution => signal.clone(),
+            Some(_) | None => {
+                let signal = parent.child_token();
+                *slot = Some((execution.clone(), signal.clone()));
+                signal
+            }
+        }
+    }
+
+    /// Stops the work on an execution; what it writes from here on is refused by the state.
+    pub(crate) fn stop(&self, execution: &ExecutionId) {
+        let mut slot = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, signal)) = slot.take_if(|(of, _)| of == execution) {
+            signal.cancel();
+        }
+    }
+
+    /// Tells everyone who follows that the thread is deleted.
+    pub(crate) fn gone(&self) {
+        self.tail.send_modify(|tail| tail.gone = true);
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<Tail> {
@@ -125,22 +183,33 @@ impl Live {
 
     fn remembered(&self, after: Seq) -> Option<Vec<Arc<Logged>>> {
         let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
-        let first = recent.front()?.record.seq;
+        let first = recent.records.front()?.record.seq;
         let skip = after.next().0.checked_sub(first.0)?;
-        Some(
-            recent
-                .iter()
-                .skip(usize::try_from(skip).ok()?)
-                .cloned()
-                .collect(),
-        )
+        let found: Vec<_> = recent
+            .records
+            .iter()
+            .skip(usize::try_from(skip).ok()?)
+            .cloned()
+            .collect();
+        (!found.is_empty()).then_some(found)
     }
 
     fn publish(&self, records: Vec<Arc<Logged>>, tail: Tail) {
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
-        recent.extend(records);
-        let excess = recent.len().saturating_sub(RECENT);
-        recent.drain(..excess);
+        for record in records {
+            recent.bytes += record.text.len();
+            recent.records.push_back(record);
+        }
+        while recent.records.len() > RECENT || recent.bytes > RECENT_BYTES {
+            let Some(oldest) = recent.records.pop_front() else {
+                break;
+            };
+            recent.bytes -= oldest.text.len();
+        }
+        if !tail.streaming && self.tail.receiver_count() == 0 {
+            // Nobody watches and nothing comes: who looks later reads the store.
+            *recent = Recent::default();
+        }
         drop(recent);
         self.tail.send_replace(tail);
     }
@@ -225,6 +294,24 @@ impl Held<'_> {
             records: records.clone(),
             token,
         };
+        let step = records.iter().rev().find_map(|new| match &new.event {
+            Event::StepCreated { step } => Some(step.id.clone()),
+            Event::ContextCreated { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. }
+            | Event::ThreadCreated { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadStatusChanged { .. }
+            | Event::ExecutionCreated { .. }
+            | Event::ExecutionStatusChanged { .. }
+            | Event::ItemCreated { .. }
+            | Event::ItemStatusChanged { .. }
+            | Event::StepStatusChanged { .. }
+            | Event::PartCreated { .. }
+            | Event::PartUpdated { .. }
+            | Event::ChunkEmitted { .. }
+            | Event::ThreadFinished { .. } => None,
+        });
         core.in_doubt = true;
         let answer = live.store.append(append).await;
         core.in_doubt = false;
@@ -234,6 +321,9 @@ impl Held<'_> {
                 core.tail = tail;
                 core.last_at = now;
                 core.state = state;
+                if step.is_some() {
+                    core.fresh = step;
+                }
                 let streaming = core
                     .state
                     .thread()
@@ -243,6 +333,7 @@ impl Held<'_> {
                     Tail {
                         seq: tail,
                         streaming,
+                        gone: false,
                     },
                 );
                 Ok(tail)
@@ -253,9 +344,6 @@ impl Held<'_> {
                     error,
                     StoreError::Conflict { .. } | StoreError::Fenced { .. } | StoreError::Failed(_)
                 ) {
-                    if let Some((_, signal)) = core.runner.take() {
-                        signal.cancel();
-                    }
                     *self.slot = None;
                 }
                 Err(error.into())

@@ -261,17 +261,23 @@ impl Kept {
         Ok(())
     }
 
+    fn head(&self, thread: &ThreadId) -> Result<Head, StoreError> {
+        let log = self.log(thread)?;
+        Ok(Head {
+            tenant: log.tenant.clone(),
+            tail: log.tail(),
+            last_at: log.changed_at,
+            state: log.state.clone(),
+        })
+    }
+
     fn claim(&mut self, thread: &ThreadId) -> Result<Claim, StoreError> {
         let log = self.threads.get_mut(thread).ok_or(StoreError::NotFound)?;
         log.epoch = Epoch(log.epoch.0 + 1);
-        let head = Head {
-            tenant: log.tenant.clone(),
-            tail: log.tail(),
-            state: log.state.clone(),
-        };
+        let epoch = log.epoch;
         Ok(Claim {
-            epoch: log.epoch,
-            head,
+            epoch,
+            head: self.head(thread)?,
         })
     }
 
@@ -350,6 +356,10 @@ impl Store for MemoryStore {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move { self.with(|kept| kept.delete(tenant, thread)) })
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.head(thread)) })
     }
 
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {

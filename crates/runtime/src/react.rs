@@ -1,15 +1,16 @@
 //! The runtime: threads by key, triggers, and what happens to those that find a thread busy.
 
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
-use crate::error::RuntimeError;
+use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
-use crate::request::{Accepted, Cancelled, Policy, React, Run};
+use crate::request::{Accepted, Cancelled, Policy, React};
 use crate::store::{Store, StoreError, TenantId, Token};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timeline::{Command, Ending, ExecutionId, Interruption, Payload, State, ThreadId, Trigger};
+use timeline::{Command, Ending, ExecutionId, Interruption, Payload, ThreadId, Trigger};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,7 +29,7 @@ impl Default for RuntimeOptions {
     fn default() -> Self {
         Self {
             queue_limit: 100,
-            threads_in_memory: 10_000,
+            threads_in_memory: 1_000,
             run_timeout: None,
         }
     }
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) options: RuntimeOptions,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) running: AtomicUsize,
     pub(crate) live: Mutex<BTreeMap<ThreadId, Arc<Live>>>,
     pub(crate) keys: Mutex<BTreeMap<(TenantId, String), ThreadId>>,
 }
@@ -85,6 +87,7 @@ impl Runtime {
                 options,
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),
+                running: AtomicUsize::new(0),
                 live: Mutex::default(),
                 keys: Mutex::default(),
             }),
@@ -101,21 +104,48 @@ impl Runtime {
         self.inner.ids.mint()
     }
 
-    /// How many executions run in this process.
+    /// How many threads are being worked on in this process.
     pub fn running(&self) -> usize {
-        self.inner.tasks.len()
+        self.inner.running.load(Ordering::Relaxed)
     }
 
     /// Goes on with every execution and trigger that a crash or a stop left unfinished. Answers
-    /// with how many threads that are.
+    /// with how many threads that are. A thread that can't be loaded is logged and left: it does
+    /// not keep the others from going on.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
         let threads = self.inner.store.unfinished().await?;
+        let mut resumed = 0;
         for thread in &threads {
-            let live = self.live_by_id(thread).await?;
-            let mut held = live.hold().await?;
-            self.resume(&live, &mut held).await?;
+            match self.recover_one(thread).await {
+                Ok(()) => resumed += 1,
+                Err(error) => {
+                    tracing::error!(error = told(&error), %thread, "a thread could not be resumed");
+                }
+            }
         }
-        Ok(threads.len())
+        Ok(resumed)
+    }
+
+    async fn recover_one(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
+        let live = self.live_by_id(thread).await?;
+        let mut held = live.hold().await?;
+        self.ensure_worker(&live, &mut held)
+    }
+
+    /// Runs a request to its end even if whoever asked has gone: what it has begun to write must
+    /// not be left half done.
+    pub(crate) async fn owned<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    ) -> Result<T, RuntimeError> {
+        self.inner
+            .tasks
+            .spawn(request)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "a request broke off");
+                Err(RuntimeError::BrokenOff)
+            })
     }
 
     /// Stops all work as a crash would, but tidily: executions stay unfinished and go on at the
@@ -130,9 +160,36 @@ impl Runtime {
 
     /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
     /// returns. The execution runs on whether or not anyone waits for it.
-    pub async fn react(&self, mut request: React) -> Result<Accepted, RuntimeError> {
+    pub async fn react(&self, request: React) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move {
+            let (tenant, key) = (request.tenant.clone(), request.key.clone());
+            match runtime.accept(request.clone()).await {
+                // It was deleted a moment ago: the key is free for a new thread.
+                Err(RuntimeError::Store(StoreError::NotFound)) => {
+                    if let Ok(live) = runtime.existing(&tenant, &key).await {
+                        runtime.forget(&live);
+                    }
+                    runtime.accept(request).await
+                }
+                answer => answer,
+            }
+        })
+        .await
+    }
+
+    async fn accept(&self, mut request: React) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
+        }
+        let live = self.live_by_key(&request.tenant, &request.key).await?;
+        let mut held = live.hold().await?;
+        // A repetition is answered before anything else is asked: its first run may still be going.
+        if let Some(token) = &request.token
+            && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
+        {
+            self.ensure_worker(&live, &mut held)?;
+            return repeated(&answer);
         }
         if self
             .inner
@@ -145,14 +202,6 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
-        let live = self.live_by_key(&request.tenant, &request.key).await?;
-        let mut held = live.hold().await?;
-        // A repetition is answered before anything else is asked: its first run may still be going.
-        if let Some(token) = &request.token
-            && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
-        {
-            return repeated(&answer);
-        }
         let core = held.core()?;
         let after = core.tail;
         let run = Payload::write(&request.run)?;
@@ -164,6 +213,9 @@ impl Runtime {
         let busy = active.is_some() || core.state.waiting().len() > 0;
         let mut commands = Vec::new();
         let mut execution_id = None;
+        let stopped = active
+            .clone()
+            .filter(|_| request.policy == Policy::Interrupt);
         match (active, request.policy) {
             (Some(active), Policy::Reject) => return Err(RuntimeError::Busy(active)),
             (_, Policy::Queue) if busy => {
@@ -185,7 +237,7 @@ impl Runtime {
                     commands.push(Command::End {
                         ending: Ending::Stopped(why),
                     });
-                    core.memory = None;
+                    core.generation += 1;
                 }
                 let start = self.start(Trigger::New(request.item), Some(run));
                 if let Command::Start {
@@ -217,7 +269,10 @@ impl Runtime {
             .await
         {
             Ok(_) => {
-                self.ensure_runner(&live, &mut held)?;
+                if let Some(execution) = &stopped {
+                    live.stop(execution);
+                }
+                self.ensure_worker(&live, &mut held)?;
                 Ok(accepted)
             }
             Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
@@ -247,28 +302,34 @@ impl Runtime {
         reason: &str,
     ) -> Result<Cancelled, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        let mut held = live.hold().await?;
-        let active = held
-            .core()?
-            .state
-            .active()
-            .map(|active| active.execution.id.clone());
-        if let Some(wanted) = execution
-            && active.as_ref() != Some(wanted)
-        {
-            return Err(RuntimeError::NotRunning(wanted.clone()));
-        }
-        if let Some(id) = &active {
-            let why = Interruption {
-                reason: reason.to_owned(),
-                detail: None,
-            };
-            self.end(&live, &mut held, id, Ending::Stopped(why)).await?;
-        }
-        Ok(Cancelled {
-            execution_id: active,
-            seq: held.core()?.tail,
+        let (runtime, wanted, reason) = (self.clone(), execution.cloned(), reason.to_owned());
+        self.owned(async move {
+            let mut held = live.hold().await?;
+            let active = held
+                .core()?
+                .state
+                .active()
+                .map(|active| active.execution.id.clone());
+            if let Some(wanted) = wanted
+                && active.as_ref() != Some(&wanted)
+            {
+                return Err(RuntimeError::NotRunning(wanted));
+            }
+            if let Some(id) = &active {
+                let why = Interruption {
+                    reason,
+                    detail: None,
+                };
+                runtime
+                    .end(&live, &mut held, id, Ending::Stopped(why))
+                    .await?;
+            }
+            Ok(Cancelled {
+                execution_id: active,
+                seq: held.core()?.tail,
+            })
         })
+        .await
     }
 
     /// Ends an execution and begins what waits, in one transaction.
@@ -283,22 +344,10 @@ impl Runtime {
         if held.core()?.state.waiting().len() > 0 && !self.inner.shutdown.is_cancelled() {
             commands.push((None, self.start(Trigger::Waiting, None)));
         }
-        held.core()?.memory = None;
+        held.core()?.generation += 1;
         held.commit(commands, None).await?;
-        let core = held.core()?;
-        if let Some((_, signal)) = core.runner.take_if(|(of, _)| of == execution) {
-            signal.cancel();
-        }
-        self.ensure_runner(live, held)
-    }
-
-    /// The parameters a running execution was begun with.
-    pub(crate) fn run_of(state: &State) -> Run {
-        Run::of(
-            state
-                .active()
-                .and_then(|active| active.execution.run.as_ref()),
-        )
+        live.stop(execution);
+        self.ensure_worker(live, held)
     }
 }
 

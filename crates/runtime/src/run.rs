@@ -1,277 +1,362 @@
-//! One execution: step after step, until it is over (EK §7).
+//! The work on a thread: execution after execution, step after step, until it is at rest (EK §7).
 
-use crate::error::RuntimeError;
-use crate::live::{Held, Live};
+use crate::error::{RuntimeError, told};
+use crate::live::{Held, Live, Memory};
 use crate::react::Runtime;
 use crate::reactor::{Reacted, ReactorError, Resumed, StepRun};
 use crate::request::Run;
-use crate::writer::{StepWriter, Stopped, substate};
+use crate::store::StoreError;
+use crate::writer::{StepWriter, substate};
 use futures_util::FutureExt;
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use timeline::{Command, Ending, Execution, ExecutionId, Interruption, Item, Step, Trigger};
 use tokio_util::sync::CancellationToken;
 
-/// How long a step waits before it tries again to go on after its store failed.
-const REVIVE_AFTER: Duration = Duration::from_millis(500);
+/// How long the work waits after the store failed under it, for the first time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// And at most, when it goes on failing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What the next step needs of the thread's state.
+/// What a step needs of the thread's state.
 struct Turn {
     execution: Execution,
     trigger: Item,
     step: Step,
+    run: Run,
     resumed: Option<Resumed>,
-    memory: Option<Box<dyn std::any::Any + Send + Sync>>,
+    memory: Option<Box<dyn Any + Send + Sync>>,
+    generation: u64,
+    signal: CancellationToken,
 }
 
-/// What follows a step.
-enum Next {
-    Step,
-    Over,
+/// A thread is free for another worker when this one is gone, however it went.
+struct Worked {
+    live: Arc<Live>,
+    /// Whether the thread is still marked as this worker's; it says so itself when it is at rest.
+    mine: bool,
+}
+
+impl Drop for Worked {
+    fn drop(&mut self) {
+        if self.mine {
+            self.live.worked.store(false, Ordering::Release);
+        }
+    }
 }
 
 impl Runtime {
-    /// Goes on with what the state says is unfinished: the running execution, else what waits.
-    pub(crate) async fn resume(
+    /// Sees to it that a thread with something to do has exactly one task of this process that
+    /// works on it. Whoever writes calls this before it gives the lock back.
+    pub(crate) fn ensure_worker(
         &self,
         live: &Arc<Live>,
         held: &mut Held<'_>,
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
-        let command = match state.active() {
-            None if state.waiting().len() > 0 => Some(self.start(Trigger::Waiting, None)),
-            // The attempt that died may have shown half an answer: it is void (ruling 10).
-            Some(active)
-                if active
-                    .step
-                    .as_ref()
-                    .is_some_and(|step| step.response.is_none()) =>
-            {
-                Some(Command::ResetStep)
-            }
-            Some(_) | None => None,
-        };
-        if let Some(command) = command {
-            held.commit([(None, command)], None).await?;
-        }
-        self.ensure_runner(live, held)
-    }
-
-    /// Sees to it that the active execution has exactly one task in this process.
-    pub(crate) fn ensure_runner(
-        &self,
-        live: &Arc<Live>,
-        held: &mut Held<'_>,
-    ) -> Result<(), RuntimeError> {
-        let core = held.core()?;
-        let Some(active) = core.state.active() else {
-            return Ok(());
-        };
-        let id = active.execution.id.clone();
-        if core.runner.as_ref().is_some_and(|(of, _)| *of == id)
-            || self.inner.shutdown.is_cancelled()
-        {
+        let idle = state.active().is_none() && state.waiting().len() == 0;
+        if idle || self.inner.shutdown.is_cancelled() || live.worked.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let signal = self.inner.shutdown.child_token();
-        if let Some((_, old)) = core.runner.replace((id.clone(), signal.clone())) {
-            old.cancel();
-        }
-        let (runtime, live) = (self.clone(), Arc::clone(live));
-        self.inner
-            .tasks
-            .spawn(async move { runtime.execute(live, id, signal).await });
-        Ok(())
-    }
-
-    async fn execute(self, live: Arc<Live>, execution: ExecutionId, signal: CancellationToken) {
-        let timeout = {
-            let Ok(mut held) = live.hold().await else {
-                return;
-            };
-            let Ok(core) = held.core() else { return };
-            Self::run_of(&core.state)
-                .timeout_ms
-                .map(Duration::from_millis)
-                .or(self.inner.options.run_timeout)
-        };
-        let steps = async {
-            while let Next::Step = self.one_step(&live, &execution, &signal).await? {}
-            Ok::<(), RuntimeError>(())
-        };
-        let result = match timeout {
-            None => steps.await,
-            Some(limit) => match tokio::time::timeout(limit, steps).await {
-                Ok(result) => result,
-                Err(_) => {
-                    self.stop(
-                        &live,
-                        &execution,
-                        "timeout",
-                        format!("no end after {limit:?}"),
-                    )
-                    .await
-                }
+        let (runtime, worked) = (
+            self.clone(),
+            Worked {
+                live: Arc::clone(live),
+                mine: true,
             },
-        };
-        if let Err(error) = result {
-            tracing::error!(%error, thread = %live.thread, %execution, "an execution could not go on; it resumes at the next start");
-        }
-    }
-
-    async fn stop(
-        &self,
-        live: &Arc<Live>,
-        execution: &ExecutionId,
-        reason: &str,
-        detail: String,
-    ) -> Result<(), RuntimeError> {
-        let mut held = live.hold().await?;
-        if !is_active(&mut held, execution)? {
-            return Ok(());
-        }
-        let why = Interruption {
-            reason: reason.to_owned(),
-            detail: Some(detail),
-        };
-        self.end(live, &mut held, execution, Ending::Stopped(why))
-            .await
-    }
-
-    async fn one_step(
-        &self,
-        live: &Arc<Live>,
-        execution: &ExecutionId,
-        signal: &CancellationToken,
-    ) -> Result<Next, RuntimeError> {
-        let Some(turn) = self.turn(live, execution).await? else {
-            return Ok(Next::Over);
-        };
-        let run = Run::of(turn.execution.run.as_ref());
-        let writer = StepWriter::new(Arc::clone(live), execution.clone(), turn.step.id.clone());
-        let result = match self.inner.reactors.find(run.agent.as_deref()) {
-            Some(reactor) => {
-                let step = StepRun {
-                    tenant: &live.tenant,
-                    thread: &live.thread,
-                    key: &live.key,
-                    execution: &turn.execution,
-                    trigger: &turn.trigger,
-                    step: &turn.step,
-                    run: &run,
-                    resumed: turn.resumed,
-                    memory: turn.memory,
-                    writer: &writer,
-                    signal: signal.clone(),
-                };
-                driven(
-                    AssertUnwindSafe(reactor.react(step)).catch_unwind(),
-                    &writer,
-                    signal,
-                )
-                .await
-            }
-            None => Err(ReactorError::Failed {
-                reason: "error".into(),
-                detail: format!(
-                    "there is no agent named {:?}",
-                    run.agent.as_deref().unwrap_or_default()
-                ),
-            }),
-        };
-        match result {
-            Ok(reacted) => {
-                self.complete(live, &writer, &turn.step, &run, reacted)
-                    .await
-            }
-            Err(ReactorError::Stopped) => {
-                self.revive(live, execution, signal).await?;
-                Ok(Next::Over)
-            }
-            Err(ReactorError::Failed { reason, detail }) => {
-                // What the model had said before it failed is shown and kept.
-                let flushed: Result<(), Stopped> = writer.flush().await;
-                if flushed.is_ok() {
-                    self.fail(live, execution, reason, detail).await?;
-                }
-                Ok(Next::Over)
-            }
-        }
-    }
-
-    /// A step that stopped although it is still wanted, because the store failed under it, goes on
-    /// as after a crash.
-    async fn revive(
-        &self,
-        live: &Arc<Live>,
-        execution: &ExecutionId,
-        signal: &CancellationToken,
-    ) -> Result<(), RuntimeError> {
-        if signal.is_cancelled() {
-            return Ok(());
-        }
-        tokio::time::sleep(REVIVE_AFTER).await;
-        let mut held = live.hold().await?;
-        if is_active(&mut held, execution)? && !self.inner.shutdown.is_cancelled() {
-            held.core()?.runner = None;
-            self.resume(live, &mut held).await?;
-        }
+        );
+        self.inner.running.fetch_add(1, Ordering::Relaxed);
+        self.inner.tasks.spawn(async move {
+            // Named whole, so that the whole of it lives here and is dropped here.
+            let mut worked = worked;
+            let rests = runtime.work(&worked.live).await;
+            worked.mine = !rests;
+            runtime.inner.running.fetch_sub(1, Ordering::Relaxed);
+            drop(worked);
+        });
         Ok(())
     }
 
-    async fn turn(
-        &self,
-        live: &Arc<Live>,
-        execution: &ExecutionId,
-    ) -> Result<Option<Turn>, RuntimeError> {
+    /// Works until the thread is at rest or the process stops; a store that fails is asked again.
+    /// Answers whether it found the thread at rest, and free for another worker.
+    async fn work(&self, live: &Arc<Live>) -> bool {
+        let mut pause = FIRST_PAUSE;
+        while !self.inner.shutdown.is_cancelled() {
+            let done = match self.turn(live).await {
+                Ok(None) => return true,
+                Ok(Some(turn)) => self.step(live, turn).await,
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(()) => pause = FIRST_PAUSE,
+                // Deleted, closed, or another process's by now: nothing is left to do here.
+                Err(RuntimeError::Store(
+                    StoreError::NotFound | StoreError::Closed | StoreError::Fenced { .. },
+                )) => return false,
+                Err(error) => pause = self.paused(live, &error, pause).await,
+            }
+        }
+        false
+    }
+
+    async fn paused(&self, live: &Live, error: &RuntimeError, pause: Duration) -> Duration {
+        tracing::error!(error = told(error), thread = %live.thread, ?pause, "the work on a thread failed and goes on after a pause");
+        let sleep = tokio::time::sleep(pause);
+        let _ = self.inner.shutdown.run_until_cancelled(sleep).await;
+        (pause * 2).min(LONGEST_PAUSE)
+    }
+
+    /// What is to be done next; nothing, if the thread is at rest. An attempt that died may have
+    /// shown half an answer: it is void before the next one speaks (ruling 10).
+    async fn turn(&self, live: &Arc<Live>) -> Result<Option<Turn>, RuntimeError> {
         let mut held = live.hold().await?;
+        if held.core()?.state.active().is_none() && held.core()?.state.waiting().len() > 0 {
+            held.commit([(None, self.start(Trigger::Waiting, None))], None)
+                .await?;
+        }
         let core = held.core()?;
-        let memory = core.memory.take();
-        let Some(active) = core
-            .state
-            .active()
-            .filter(|active| active.execution.id == *execution)
-        else {
+        let Some(step) = core.state.active().map(|active| active.step.as_ref()) else {
+            // Under the lock: whoever begins something from here on finds no worker and makes one.
+            live.worked.store(false, Ordering::Release);
             return Ok(None);
         };
-        let (Some(step), Some(trigger)) = (&active.step, &active.trigger) else {
-            return Ok(None);
-        };
-        let resumed = step.response.clone().map(|response| Resumed {
-            parts: step.parts.clone(),
-            response,
-            started: step.started.clone(),
+        let void = step.is_some_and(|step| {
+            step.response.is_none() && core.fresh.as_ref() != Some(&step.step.id)
         });
+        if void {
+            held.commit([(None, Command::ResetStep)], None).await?;
+        }
+        let core = held.core()?;
+        core.fresh = None;
+        let generation = core.generation;
+        let memory = core.memory.take();
+        let Some(active) = core.state.active() else {
+            return Ok(None);
+        };
+        let run = Run::of(active.execution.run.as_ref());
+        let (Some(step), Some(trigger)) = (&active.step, &active.trigger) else {
+            let detail = "the log has no step or no trigger for this execution".to_owned();
+            let why = Interruption {
+                reason: "error".into(),
+                detail: Some(detail),
+            };
+            let id = active.execution.id.clone();
+            self.end(live, &mut held, &id, Ending::Failed(why)).await?;
+            drop(held);
+            return Box::pin(self.turn(live)).await;
+        };
+        let memory =
+            memory.filter(|memory| memory.generation == generation && memory.agent == run.agent);
         Ok(Some(Turn {
             execution: active.execution.clone(),
             trigger: trigger.clone(),
             step: step.step.clone(),
-            resumed,
-            memory,
+            resumed: step.response.clone().map(|response| Resumed {
+                parts: step.parts.clone(),
+                response,
+                started: step.started.clone(),
+            }),
+            memory: memory.map(|memory| memory.value),
+            generation,
+            signal: live.signal(&active.execution.id, &self.inner.shutdown),
+            run,
         }))
+    }
+
+    /// One step, from wherever it stands to its end or the execution's. An error means that it is
+    /// not known how it stands; the log knows.
+    async fn step(&self, live: &Arc<Live>, mut turn: Turn) -> Result<(), RuntimeError> {
+        let execution = turn.execution.id.clone();
+        let Some(left) = self.time_left(&turn) else {
+            return self.time_is_up(live, &execution).await;
+        };
+        let writer = StepWriter::new(Arc::clone(live), execution.clone(), turn.step.id.clone());
+        let signal = turn.signal.clone();
+        let reacted = {
+            let react = self.reacted(live, &mut turn, &writer);
+            let driven = driven(AssertUnwindSafe(react).catch_unwind(), &writer, &signal);
+            match tokio::time::timeout(left, driven).await {
+                Ok(reacted) => reacted,
+                Err(_) => return self.time_is_up(live, &execution).await,
+            }
+        };
+        match reacted {
+            Ok(reacted) => match self.complete(live, &writer, &turn, reacted).await {
+                Err(error) if !error.is_transient() => self.refused(live, &execution, error).await,
+                done => done,
+            },
+            Err(ReactorError::Stopped) => match writer.fault() {
+                None if signal.is_cancelled() => Ok(()),
+                None => self.still_wanted(live, &execution).await,
+                Some(error) if error.is_transient() => Err(error),
+                Some(error) => self.refused(live, &execution, error).await,
+            },
+            Err(ReactorError::Failed { reason, detail }) => {
+                // What the model had said before it failed is shown and kept, if it can be.
+                if writer.flush().await.is_err()
+                    && let Some(error) = writer.fault()
+                    && error.is_transient()
+                {
+                    return Err(error);
+                }
+                self.ended(
+                    live,
+                    &execution,
+                    Ending::Failed(Interruption {
+                        reason,
+                        detail: Some(detail),
+                    }),
+                )
+                .await
+            }
+        }
+    }
+
+    async fn reacted(
+        &self,
+        live: &Live,
+        turn: &mut Turn,
+        writer: &StepWriter,
+    ) -> Result<Reacted, ReactorError> {
+        let name = turn.run.agent.as_deref();
+        let reactor = self
+            .inner
+            .reactors
+            .find(name)
+            .ok_or_else(|| ReactorError::Failed {
+                reason: "error".into(),
+                detail: format!("there is no agent named {:?}", name.unwrap_or_default()),
+            })?;
+        let step = StepRun {
+            tenant: &live.tenant,
+            thread: &live.thread,
+            key: &live.key,
+            resumed: turn.resumed.take(),
+            memory: turn.memory.take(),
+            execution: &turn.execution,
+            trigger: &turn.trigger,
+            step: &turn.step,
+            run: &turn.run,
+            writer,
+            signal: turn.signal.clone(),
+        };
+        reactor.react(step).await
+    }
+
+    /// How long the execution may still take; nothing, if its time is up. Counted from its
+    /// beginning, restarts included.
+    fn time_left(&self, turn: &Turn) -> Option<Duration> {
+        let limit = turn
+            .run
+            .timeout_ms
+            .map(Duration::from_millis)
+            .or(self.inner.options.run_timeout);
+        let Some(limit) = limit else {
+            return Some(Duration::MAX);
+        };
+        let taken = self
+            .inner
+            .clock
+            .now()
+            .duration_since(turn.execution.created_at);
+        let left = limit.saturating_sub(Duration::try_from(taken).unwrap_or_default());
+        (!left.is_zero()).then_some(left)
+    }
+
+    async fn time_is_up(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+    ) -> Result<(), RuntimeError> {
+        let detail = Some("the execution took longer than it may".to_owned());
+        let why = Interruption {
+            reason: "timeout".into(),
+            detail,
+        };
+        self.ended(live, execution, Ending::Stopped(why)).await
+    }
+
+    /// The state or the store refuses what the step wrote, and would again: the execution fails.
+    async fn refused(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+        error: RuntimeError,
+    ) -> Result<(), RuntimeError> {
+        if matches!(error, RuntimeError::Store(StoreError::Fenced { .. })) {
+            return Err(error);
+        }
+        let detail = Some(format!("the answer can't be kept: {}", told(&error)));
+        self.ended(
+            live,
+            execution,
+            Ending::Failed(Interruption {
+                reason: "error".into(),
+                detail,
+            }),
+        )
+        .await
+    }
+
+    /// A reactor that stopped although nobody asked it to would stop again: the execution fails.
+    async fn still_wanted(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+    ) -> Result<(), RuntimeError> {
+        let detail = Some("the agent stopped by itself".to_owned());
+        self.ended(
+            live,
+            execution,
+            Ending::Failed(Interruption {
+                reason: "error".into(),
+                detail,
+            }),
+        )
+        .await
+    }
+
+    /// Ends the execution if it is still the one that runs.
+    async fn ended(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+        ending: Ending,
+    ) -> Result<(), RuntimeError> {
+        let mut held = live.hold().await?;
+        if held
+            .core()?
+            .state
+            .active()
+            .is_none_or(|active| active.execution.id != *execution)
+        {
+            return Ok(());
+        }
+        self.end(live, &mut held, execution, ending).await
     }
 
     async fn complete(
         &self,
         live: &Arc<Live>,
         writer: &StepWriter,
-        step: &Step,
-        run: &Run,
+        turn: &Turn,
         reacted: Reacted,
-    ) -> Result<Next, RuntimeError> {
+    ) -> Result<(), RuntimeError> {
         let mut held = live.hold().await?;
-        if !is_active(&mut held, &step.execution_id)? {
-            return Ok(Next::Over);
-        }
         let core = held.core()?;
-        let n_steps = step.iteration.saturating_add(1);
-        let exhausted = run.max_steps.is_some_and(|max| n_steps >= max);
-        let acted = reacted.outcome.tool_calls.is_some();
+        let mine = core.state.active().and_then(|active| active.step.as_ref());
+        if mine.is_none_or(|step| step.step.id != turn.step.id) {
+            return Ok(());
+        }
+        let n_steps = turn.step.iteration.saturating_add(1);
+        let exhausted = turn.run.max_steps.is_some_and(|max| n_steps >= max);
         let next = (reacted.wants_more && !exhausted).then(|| self.inner.ids.mint().into());
         let more = next.is_some();
         let mut commands = writer.take();
-        if acted {
+        if reacted.outcome.tool_calls.is_some() {
             commands.push(substate(false));
         }
         commands.push(Command::CompleteStep {
@@ -282,7 +367,7 @@ impl Runtime {
             let ending = if reacted.wants_more {
                 let detail = format!(
                     "the limit of {} steps is reached",
-                    run.max_steps.unwrap_or_default()
+                    turn.run.max_steps.unwrap_or_default()
                 );
                 Ending::Stopped(Interruption {
                     reason: "max_steps".into(),
@@ -299,61 +384,49 @@ impl Runtime {
         held.commit(commands.into_iter().map(|command| (None, command)), None)
             .await?;
         let core = held.core()?;
-        core.memory = reacted.memory;
-        if more {
-            return Ok(Next::Step);
+        // What came to the history from elsewhere while the step ran is not in what it remembers.
+        if core.generation == turn.generation {
+            let (agent, generation) = (turn.run.agent.clone(), turn.generation);
+            core.memory = reacted.memory.map(|value| Memory {
+                agent,
+                generation,
+                value,
+            });
         }
-        core.runner = None;
-        self.ensure_runner(live, &mut held)?;
-        Ok(Next::Over)
-    }
-
-    async fn fail(
-        &self,
-        live: &Arc<Live>,
-        execution: &ExecutionId,
-        reason: String,
-        detail: String,
-    ) -> Result<(), RuntimeError> {
-        let mut held = live.hold().await?;
-        if !is_active(&mut held, execution)? {
-            return Ok(());
-        }
-        let why = Interruption {
-            reason,
-            detail: Some(detail),
-        };
-        self.end(live, &mut held, execution, Ending::Failed(why))
-            .await
+        Ok(())
     }
 }
 
-fn is_active(held: &mut Held<'_>, execution: &ExecutionId) -> Result<bool, RuntimeError> {
-    Ok(held
-        .core()?
-        .state
-        .active()
-        .is_some_and(|active| active.execution.id == *execution))
-}
-
-/// Drives the reactor, and beside it the window in which its chunks are gathered.
+/// Drives the reactor, and beside it the window in which its chunks are gathered. Neither waits
+/// for the other: tools that end together each wait for the thread's lock in turn.
 async fn driven(
     react: impl Future<Output = std::thread::Result<Result<Reacted, ReactorError>>>,
     writer: &StepWriter,
     signal: &CancellationToken,
 ) -> Result<Reacted, ReactorError> {
-    let mut react = std::pin::pin!(react);
-    loop {
-        tokio::select! {
-            biased;
-            () = signal.cancelled() => return Err(ReactorError::Stopped),
-            result = &mut react => {
-                return result.unwrap_or_else(|_| {
-                    let detail = "the agent panicked; the server's log says where".to_owned();
-                    Err(ReactorError::Failed { reason: "error".into(), detail })
-                });
+    let flusher = async {
+        loop {
+            writer.window().await;
+            if writer.flush().await.is_err() {
+                return;
             }
-            () = writer.window() => writer.flush().await?,
         }
+    };
+    let (mut react, mut flusher) = (std::pin::pin!(react), std::pin::pin!(flusher));
+    let reacted = tokio::select! {
+        biased;
+        () = signal.cancelled() => return Err(ReactorError::Stopped),
+        result = &mut react => result.unwrap_or_else(|_| {
+            let detail = "the agent panicked; the server's log says where".to_owned();
+            Err(ReactorError::Failed { reason: "error".into(), detail })
+        }),
+        () = &mut flusher => return Err(ReactorError::Stopped),
+    };
+    // What is being written is written to its end before the step's end is.
+    tokio::select! {
+        biased;
+        () = writer.settled() => {}
+        () = &mut flusher => return Err(ReactorError::Stopped),
     }
+    reacted
 }

@@ -83,6 +83,8 @@ pub struct Head {
     pub tenant: TenantId,
     /// The last event.
     pub tail: Seq,
+    /// The latest instant in the log.
+    pub last_at: Timestamp,
     /// The fold of the log.
     pub state: State,
 }
@@ -262,6 +264,9 @@ pub trait Store: Send + Sync {
         tenant: &'a TenantId,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Where a thread's log stands, without a claim: for readers. Costs what a claim costs.
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>>;
 
     /// Becomes the only writer of a thread. Costs what the running step holds, not the thread.
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>>;

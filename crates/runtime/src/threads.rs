@@ -6,8 +6,10 @@ use crate::live::Live;
 use crate::react::Runtime;
 use crate::request::{Import, NewThreadRequest};
 use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
-use std::sync::PoisonError;
-use timeline::{Command, Fork, NewItem, NewThread, Rejected, Seq, State, Transcript};
+use std::sync::Arc;
+use timeline::{
+    Command, Fork, NewItem, NewThread, Rejected, Seq, State, ThreadId, ThreadStatus, Transcript,
+};
 
 impl Runtime {
     /// Makes a thread, or finds the one with that key.
@@ -95,9 +97,7 @@ impl Runtime {
         item: NewItem,
     ) -> Result<Seq, RuntimeError> {
         let live = self.live_by_key(tenant, key).await?;
-        let mut held = live.hold().await?;
-        held.core()?.memory = None;
-        held.commit([(None, Command::Record { item })], None).await
+        self.written(live, Command::Record { item }).await
     }
 
     async fn ask(
@@ -107,7 +107,19 @@ impl Runtime {
         command: Command,
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        live.hold().await?.commit([(None, command)], None).await
+        self.written(live, command).await
+    }
+
+    async fn written(&self, live: Arc<Live>, command: Command) -> Result<Seq, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move {
+            let mut held = live.hold().await?;
+            let seq = held.commit([(None, command)], None).await?;
+            held.core()?.generation += 1;
+            runtime.ensure_worker(&live, &mut held)?;
+            Ok(seq)
+        })
+        .await
     }
 
     /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
@@ -119,19 +131,18 @@ impl Runtime {
         new_key: Option<String>,
         at: Option<Seq>,
     ) -> Result<ThreadRow, RuntimeError> {
-        let live = self.existing(tenant, key).await?;
-        let seq = {
-            let mut held = live.hold().await?;
-            let core = held.core()?;
-            match at {
-                Some(at) if at < core.tail => at,
-                Some(_) | None if core.state.active().is_none() => core.tail,
-                Some(_) | None => return Err(RuntimeError::NotAtRest(core.tail)),
+        let row = self.inner.store.find(tenant, key).await?;
+        let rests = row.thread.status != ThreadStatus::Streaming;
+        let seq = match at {
+            Some(at) if at < row.tail => {
+                self.check_rest(&row.thread.id, at).await?;
+                at
             }
+            Some(_) | None if rests => row.tail,
+            Some(_) | None => return Err(RuntimeError::NotAtRest(row.tail)),
         };
-        self.check_rest(&live, seq).await?;
         let fork = Some(Fork {
-            thread_id: live.thread.clone(),
+            thread_id: row.thread.id,
             seq,
         });
         if let Some(new_key) = &new_key
@@ -139,6 +150,7 @@ impl Runtime {
         {
             return Err(StoreError::KeyTaken(new_key.clone()).into());
         }
+        let wanted = new_key.clone().unwrap_or_default();
         let new = NewThreadRequest {
             key: new_key,
             fork,
@@ -149,17 +161,20 @@ impl Runtime {
             .store
             .get_or_create(tenant, self.first(new, None)?)
             .await?;
+        if !created.created {
+            return Err(StoreError::KeyTaken(wanted).into());
+        }
         Ok(self.inner.store.row(&created.thread).await?)
     }
 
-    async fn check_rest(&self, live: &Live, seq: Seq) -> Result<(), RuntimeError> {
+    async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
         let mut state = State::default();
         let mut seen = Seq::ZERO;
         while seen < seq {
             let page = self
                 .inner
                 .store
-                .read(&live.thread, seen, crate::live::PAGE, Filter::Facts)
+                .read(thread, seen, crate::live::PAGE, Filter::Facts)
                 .await?;
             let Some(last) = page.last() else { break };
             seen = last.record.seq;
@@ -220,24 +235,17 @@ impl Runtime {
     /// Deletes a thread and everything of it; refused while it runs or has forks.
     pub async fn delete(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        {
+        let (runtime, tenant) = (self.clone(), tenant.clone());
+        self.owned(async move {
             let mut held = live.hold().await?;
             if let Some(active) = held.core()?.state.active() {
                 return Err(RuntimeError::Busy(active.execution.id.clone()));
             }
-            self.inner.store.delete(tenant, &live.thread).await?;
-        }
-        self.inner
-            .live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&live.thread);
-        self.inner
-            .keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&(tenant.clone(), key.to_owned()));
-        Ok(())
+            runtime.inner.store.delete(&tenant, &live.thread).await?;
+            runtime.forget(&live);
+            Ok(())
+        })
+        .await
     }
 
     /// Follows a thread: every record after `after`, once, in order, then what comes.
@@ -249,8 +257,6 @@ impl Runtime {
         until: Until,
     ) -> Result<Follow, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        // The state tells whether more is coming; it is loaded before the follower looks.
-        drop(live.hold().await?);
         Ok(follow(live, after, until))
     }
 
@@ -284,9 +290,8 @@ impl Runtime {
 
     /// The state of a thread.
     pub async fn state(&self, tenant: &TenantId, key: &str) -> Result<(State, Seq), RuntimeError> {
-        let live = self.existing(tenant, key).await?;
-        let mut held = live.hold().await?;
-        let core = held.core()?;
-        Ok((core.state.clone(), core.tail))
+        let row = self.inner.store.find(tenant, key).await?;
+        let head = self.inner.store.head(&row.thread.id).await?;
+        Ok((head.state, head.tail))
     }
 }

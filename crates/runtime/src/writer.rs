@@ -118,6 +118,9 @@ pub struct StepWriter {
     step: StepId,
     buffer: Mutex<Buffer>,
     due: tokio::sync::Notify,
+    // Held while something is written, so that what is taken first is written first.
+    order: tokio::sync::Mutex<()>,
+    fault: Mutex<Option<RuntimeError>>,
 }
 
 impl StepWriter {
@@ -128,6 +131,8 @@ impl StepWriter {
             step,
             buffer: Mutex::default(),
             due: tokio::sync::Notify::new(),
+            order: tokio::sync::Mutex::default(),
+            fault: Mutex::default(),
         }
     }
 
@@ -137,8 +142,12 @@ impl StepWriter {
         self.put(|buffer| buffer.push_delta(kind, id, text)).await
     }
 
-    /// Shows something else, in its place between the deltas.
+    /// Shows something else, in its place between the deltas. The runtime's own markers are refused
+    /// (EK §11), and nothing is written.
     pub async fn emit(&self, kind: &str, data: Payload) -> Result<(), Stopped> {
+        if chunk_type::MARKERS.contains(&kind) {
+            return Err(Stopped);
+        }
         let chunk = Chunk {
             chunk_type: kind.to_owned(),
             data: Some(data),
@@ -163,11 +172,21 @@ impl StepWriter {
 
     /// Writes what is buffered; durable when this returns.
     pub async fn flush(&self) -> Result<(), Stopped> {
-        let commands = self.take();
-        if commands.is_empty() {
-            return Ok(());
-        }
-        self.commit(commands).await
+        let _order = self.order.lock().await;
+        self.write().await
+    }
+
+    /// Waits until nothing is being written.
+    pub(crate) async fn settled(&self) {
+        drop(self.order.lock().await);
+    }
+
+    /// Why writing failed, if it did and the step was still this writer's.
+    pub(crate) fn fault(&self) -> Option<RuntimeError> {
+        self.fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Waits until what is buffered is due. Whoever drives the step polls this beside it.
@@ -211,12 +230,10 @@ impl StepWriter {
 
     /// An effect tool starts; if a crash follows, its outcome is unknown. Durable when this returns.
     pub async fn tool_started(&self, tool_call_id: &str) -> Result<(), Stopped> {
-        let data = Some(serde_json::json!({ "toolCallId": tool_call_id }).into());
-        let chunk = Chunk {
-            chunk_type: chunk_type::TOOL_STARTED.to_owned(),
-            data,
+        let start = Command::StartTool {
+            tool_call_id: tool_call_id.to_owned(),
         };
-        self.buffer().pieces.push(Piece::Chunk(chunk));
+        self.buffer().pieces.push(Piece::Command(start));
         self.flush().await
     }
 
@@ -277,7 +294,7 @@ impl StepWriter {
         })
     }
 
-    async fn commit(&self, commands: impl IntoIterator<Item = Command>) -> Result<(), Stopped> {
+    async fn write(&self) -> Result<(), Stopped> {
         let result = async {
             let mut held = self.live.hold().await?;
             let core = held.core()?;
@@ -289,19 +306,20 @@ impl StepWriter {
                         .is_some_and(|step| step.step.id == self.step)
             });
             if !mine {
-                return Ok(None);
+                return Ok(false);
             }
+            // Taken only once it can be written: who is dropped while it waits loses nothing.
+            let commands = self.take();
             held.commit(commands.into_iter().map(|command| (None, command)), None)
-                .await
-                .map(Some)
+                .await?;
+            Ok(true)
         }
         .await;
         match result {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(Stopped),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Stopped),
             Err(error) => {
-                let error: RuntimeError = error;
-                tracing::error!(%error, thread = %self.live.thread, step = %self.step, "a step could not be written");
+                *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Err(Stopped)
             }
         }

@@ -265,6 +265,7 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::Json(_) => {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
+        RuntimeError::BrokenOff => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
         RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
     }
 }
@@ -290,6 +291,7 @@ fn of_rejected(error: &Rejected) -> Verdict {
         | Rejected::StepRunning(_)
         | Rejected::AlreadyResponded(_)
         | Rejected::PartGap { .. }
+        | Rejected::Reserved(_)
         | Rejected::NothingWaits => Verdict::new(S::CONFLICT, "illegal_state"),
     }
 }

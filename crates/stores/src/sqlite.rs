@@ -23,7 +23,8 @@ use error::failed;
 use futures_util::future::BoxFuture;
 use readers::Readers;
 use runtime::{
-    Append, Claim, Created, Filter, Logged, NewRecord, Page, Store, StoreError, TenantId, ThreadRow,
+    Append, Claim, Created, Filter, Head, Logged, NewRecord, Page, Store, StoreError, TenantId,
+    ThreadRow,
 };
 use std::path::{Path, PathBuf};
 use timeline::{Seq, ThreadId};
@@ -187,6 +188,11 @@ impl Store for SqliteStore {
         })
     }
 
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(self.readers.run(move |conn| restore::head(conn, &thread)))
+    }
+
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
         Box::pin(async move {
             let id = thread.clone();
@@ -195,12 +201,10 @@ impl Store for SqliteStore {
                 .run(0, move |conn| append::claim(conn, &id))
                 .await?;
             // Since that commit nobody else can append, so the head is read beside the writer.
-            let id = thread.clone();
-            let head = self
-                .readers
-                .run(move |conn| restore::head(conn, &id))
-                .await?;
-            Ok(Claim { epoch, head })
+            Ok(Claim {
+                epoch,
+                head: self.head(thread).await?,
+            })
         })
     }
 

@@ -129,10 +129,15 @@ pub enum Command {
         /// An outer workflow's id.
         workflow_run_id: Option<String>,
     },
-    /// Show something while a step runs.
+    /// Show something while a step runs; not one of the runtime's own markers.
     Emit {
         /// What.
         chunks: Vec<Chunk>,
+    },
+    /// An effect tool of the running step starts; if nothing follows, its outcome is unknown.
+    StartTool {
+        /// The call.
+        tool_call_id: String,
     },
     /// The model of the running step has answered: its parts, tool calls among them, and what it
     /// used (EK §7, 5–6). Nothing of a tool has happened yet.

@@ -58,6 +58,9 @@ pub enum Rejected {
     /// No trigger waits.
     #[error("no trigger is waiting on this thread")]
     NothingWaits,
+    /// A chunk that only the runtime writes (EK §11).
+    #[error("chunks of type {0:?} are the runtime's own")]
+    Reserved(String),
     /// A message without a role, or a role on what is no message.
     #[error("an item of type message has a role, and only such an item")]
     Role,
@@ -101,10 +104,24 @@ impl State {
             ),
             Command::Emit { chunks } => {
                 let (active, step) = self.step()?;
+                let own = |chunk: &&Chunk| chunk_type::MARKERS.contains(&chunk.chunk_type.as_str());
+                if let Some(chunk) = chunks.iter().find(own) {
+                    return Err(Rejected::Reserved(chunk.chunk_type.clone()));
+                }
                 Ok(chunks
                     .into_iter()
                     .map(|chunk| emitted(active, Some(step), chunk))
                     .collect())
+            }
+            Command::StartTool { tool_call_id } => {
+                let (active, step) = self.step()?;
+                let data = serde_json::json!({ "toolCallId": tool_call_id }).into();
+                Ok(vec![marker(
+                    active,
+                    step,
+                    chunk_type::TOOL_STARTED,
+                    Some(data),
+                )])
             }
             Command::Respond { parts, response } => self.respond(parts, response),
             Command::PutPart { idx, part } => self.put_part(idx, part),

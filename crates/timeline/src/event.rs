@@ -27,6 +27,8 @@ pub mod chunk_type {
     pub const STEP_RESET: &str = "data-step-reset";
     /// Ours: an effect tool starts; if nothing follows, its outcome is unknown.
     pub const TOOL_STARTED: &str = "data-tool-started";
+    /// The chunks that state depends on: only the runtime writes them, each by its own command.
+    pub const MARKERS: [&str; 3] = [STEP_RESPONSE, STEP_RESET, TOOL_STARTED];
 }
 
 /// How an execution ended.

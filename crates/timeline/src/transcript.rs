@@ -76,9 +76,16 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// A transcript that goes on from a parent's (a fork).
+    /// A transcript that goes on from a parent's (a fork). What waited there waits there: it is no
+    /// part of the fork.
     #[must_use]
     pub fn continued(mut self) -> Self {
+        if !self.waiting.is_empty() {
+            self.entries
+                .retain(|entry| !matches!(entry, Entry::Item(item) if item.run.is_some()));
+            self.waiting.clear();
+            self.executions.clear();
+        }
         self.seq = Seq::ZERO;
         self
     }

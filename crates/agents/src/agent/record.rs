@@ -116,9 +116,13 @@ impl Journal for Recorder<'_> {
         .boxed()
     }
 
-    fn returned<'a>(&'a self, execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>> {
+    fn returned<'a>(
+        &'a self,
+        position: usize,
+        execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
         async move {
-            self.journal.returned(execution).await?;
+            self.journal.returned(position, execution).await?;
             self.record().executions.push(execution.clone());
             Ok(())
         }

@@ -126,7 +126,7 @@ impl Phase<'_> {
         let strategy = &self.context.agent.options().tool_strategy;
         let arguments = self.arguments(at, call);
         let execution = upp::execute(call, tool, arguments, strategy, context).await?;
-        journal.returned(&execution).await?;
+        journal.returned(at, &execution).await?;
         let end = StreamEvent::ToolExecutionEnd {
             index,
             tool_call_id: execution.tool_call_id.clone(),

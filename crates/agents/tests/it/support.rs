@@ -293,7 +293,11 @@ impl Journal for Keeper {
         self.note("responded".to_owned())
     }
 
-    fn returned<'a>(&'a self, execution: &'a ToolExecution) -> BoxFuture<'a, Result<(), Stopped>> {
+    fn returned<'a>(
+        &'a self,
+        _position: usize,
+        execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
         self.note(format!("returned {}", execution.tool_call_id))
     }
 }

@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running `loomline serve`.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub base: String,
+    pub(crate) base: String,
 }
 
 impl Server {
     /// Starts the server over a data directory and waits until it listens.
-    pub fn start(data: &Path, config: Option<&Path>) -> Self {
+    pub(crate) fn start(data: &Path, config: Option<&Path>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
         command
             .arg("--data")
@@ -50,16 +50,24 @@ impl Server {
     }
 
     /// Ends the process with SIGKILL.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub fn url(&self, path: &str) -> String {
+    /// Ends the process as an operator does: with SIGTERM, and waits.
+    #[allow(dead_code, reason = "each test takes what it needs")]
+    pub(crate) fn stop(&mut self) {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    pub fn get(&self, path: &str) -> Result<Value, ureq::Error> {
+    pub(crate) fn get(&self, path: &str) -> Result<Value, ureq::Error> {
         let mut response = agent()
             .get(self.url(path))
             .header("accept", "application/json")
@@ -72,7 +80,7 @@ impl Server {
         Ok(serde_json::from_str(&text).unwrap())
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Result<Value, ureq::Error> {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ureq::Error> {
         let mut response = agent()
             .post(self.url(path))
             .header("content-type", "application/json")
@@ -81,8 +89,8 @@ impl Server {
     }
 
     /// Waits until no execution of the thread runs.
-    pub fn rest(&self, key: &str) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+    pub(crate) fn rest(&self, key: &str) {
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let thread = self.get(&format!("/api/v1/threads/{key}")).unwrap();
             if thread["status"] != "streaming" {
@@ -97,7 +105,7 @@ impl Server {
     }
 
     /// The whole log of a thread.
-    pub fn log(&self, key: &str) -> Vec<Value> {
+    pub(crate) fn log(&self, key: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();
         loop {
             let after = all
@@ -125,9 +133,9 @@ impl Drop for Server {
     }
 }
 
-pub fn agent() -> ureq::Agent {
+pub(crate) fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
-        .timeout_global(Some(Duration::from_secs(60)))
+        .timeout_global(Some(Duration::from_mins(1)))
         .build()
         .into()
 }

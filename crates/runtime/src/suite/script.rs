@@ -6,7 +6,7 @@ use serde_json::json;
 use std::sync::Arc;
 use timeline::{
     Chunk, Command, Ending, Event, Fork, Interruption, NewItem, NewThread, Seq, State, StepOutcome,
-    ThreadId, Trigger, chunk_type,
+    ThreadId, Trigger,
 };
 
 /// The writer of one thread, as the runtime would be it.
@@ -181,12 +181,8 @@ pub(super) fn respond() -> Command {
 }
 
 pub(super) fn tool_started() -> Command {
-    let started = Chunk {
-        chunk_type: chunk_type::TOOL_STARTED.to_owned(),
-        data: Some(json!({"toolCallId": "c1"}).into()),
-    };
-    Command::Emit {
-        chunks: vec![started],
+    Command::StartTool {
+        tool_call_id: "c1".into(),
     }
 }
 

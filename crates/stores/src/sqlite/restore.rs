@@ -4,7 +4,7 @@
 use super::error::statement;
 use super::kind::SHOWN;
 use super::rows::{decoded, status};
-use super::value::count;
+use super::value::{count, instant};
 use runtime::{Head, StoreError};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use timeline::{
@@ -14,22 +14,24 @@ use timeline::{
 /// Where the thread's log stands.
 pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreError> {
     let tx = conn.unchecked_transaction().map_err(statement)?;
-    let sql = "SELECT no, tenant, head_seq, status FROM thread_threads WHERE id = ?1";
+    let sql = "SELECT no, tenant, head_seq, status, updated_at FROM thread_threads WHERE id = ?1";
     let found = one(&tx, sql, [thread.as_str()], |row| {
         Ok((
             row.get(0)?,
             row.get::<_, String>(1)?,
             row.get(2)?,
             row.get::<_, String>(3)?,
+            row.get::<_, i64>(4)?,
         ))
     })?;
-    let (no, tenant, tail, stands) = found.ok_or(StoreError::NotFound)?;
+    let (no, tenant, tail, stands, last_at) = found.ok_or(StoreError::NotFound)?;
     let log = Log { conn: &tx, no };
     let (mut thread, context) = log.made()?;
     thread.status = status(ThreadStatus::ALL, &stands)?;
     Ok(Head {
         tenant: tenant.as_str().into(),
         tail: Seq(count(tail)),
+        last_at: instant(last_at)?,
         state: log.state(thread, context)?,
     })
 }
