@@ -103,6 +103,29 @@ impl Output {
     }
 }
 
+/// Waits until the reader of the output has gone: a follower with nothing to write learns it in no
+/// other way. Waits for ever where the output is no pipe.
+#[cfg(unix)]
+#[expect(
+    deprecated,
+    reason = "what replaces it is unsafe, for handles that change; standard output does not"
+)]
+pub(crate) async fn reader_left() {
+    use tokio::io::{Interest, unix::AsyncFd};
+    if let Ok(out) = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR)
+        && out.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Waits for ever: only a write tells that the reader has gone.
+#[cfg(not(unix))]
+pub(crate) async fn reader_left() {
+    std::future::pending::<()>().await;
+}
+
 fn put(mut out: impl Write, text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())

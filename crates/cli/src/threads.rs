@@ -2,7 +2,7 @@
 
 use crate::args::Threads;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, TOOL, clean};
+use crate::output::{BOLD, DIM, Output, TOOL, clean, reader_left};
 use crate::store::Place;
 use runtime::{Filter, Logged, Page, RuntimeError, StoreError};
 use serde_json::{Value, json};
@@ -192,6 +192,8 @@ async fn tail(
         .find(&tenant.into(), key)
         .await
         .map_err(|error| missing(error, key))?;
+    let left = reader_left();
+    tokio::pin!(left);
     loop {
         let page = app
             .runtime()
@@ -206,7 +208,10 @@ async fn tail(
                 return Ok(());
             }
             // Another process may serve this store; its log is read, and it can't wake this one.
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                () = &mut left => return Err(CliError::BrokenPipe),
+            }
         }
     }
 }

@@ -182,6 +182,18 @@ fn what_a_server_writes_is_shown_as_it_comes() {
 }
 
 #[test]
+fn a_tail_with_nothing_to_tell_ends_when_its_reader_leaves() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    let mut tail = home.spawn(&["threads", "tail", "k"]);
+    for _ in 0..home.log("k").len() {
+        tail.line();
+    }
+    let ran = tail.close();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+#[test]
 fn reading_works_beside_a_server_and_writing_is_refused() {
     let home = Home::new();
     said(&home, &[("k", "x")]);

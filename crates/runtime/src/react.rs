@@ -182,7 +182,16 @@ impl Runtime {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let live = self.live_by_key(&request.tenant, &request.key).await?;
+        // A message to an agent that is not there makes no thread; a repeated one is answered.
+        let agent = request.run.agent.as_deref();
+        let live = if self.inner.reactors.find(agent).is_some() {
+            self.live_by_key(&request.tenant, &request.key).await?
+        } else {
+            let unknown = RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
+            self.existing(&request.tenant, &request.key)
+                .await
+                .map_err(|_| unknown)?
+        };
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
         if let Some(token) = &request.token

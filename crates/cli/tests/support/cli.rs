@@ -166,11 +166,9 @@ impl Running {
     /// Closes the output's other end and waits.
     pub(crate) fn close(mut self) -> Ran {
         self.out = None;
-        let mut err = String::new();
-        let stderr = self.child.stderr.as_mut().unwrap();
-        stderr.read_to_string(&mut err).unwrap();
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        let out = String::new();
+        let err = reading(self.child.stderr.take().unwrap());
+        let code = ended(&mut self.child).unwrap_or_else(|| panic!("the command does not end"));
+        let (out, err) = (String::new(), err.join().unwrap());
         Ran { code, out, err }
     }
 }
@@ -183,27 +181,26 @@ impl Drop for Running {
     }
 }
 
-/// Waits for the end of a command, but not for ever.
 fn ran(mut child: Child) -> Ran {
     let out = reading(child.stdout.take().unwrap());
     let err = reading(child.stderr.take().unwrap());
+    let code = ended(&mut child);
+    let (out, err) = (out.join().unwrap(), err.join().unwrap());
+    let code = code.unwrap_or_else(|| panic!("the command does not end; it said {out:?}"));
+    Ran { code, out, err }
+}
+
+/// Waits for the end of a command, but not for ever: then it is killed.
+fn ended(child: &mut Child) -> Option<i32> {
     let deadline = Instant::now() + Duration::from_mins(1);
-    let status = loop {
+    while Instant::now() < deadline {
         if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            let out = out.join().unwrap();
-            panic!("the command does not end; it said {out:?}");
+            return Some(status.code().unwrap_or(-1));
         }
         std::thread::sleep(Duration::from_millis(2));
-    };
-    Ran {
-        code: status.code().unwrap_or(-1),
-        out: out.join().unwrap(),
-        err: err.join().unwrap(),
     }
+    child.kill().unwrap();
+    None
 }
 
 fn reading(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
