@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
-use timeline::{Chunk, Command, Event, ExecutionId, NewItem, NewThread, Seq, Trigger};
+use timeline::{Command, Event, ExecutionId, NewItem, NewThread, Seq, Trigger};
 use tokio::task::JoinSet;
 
 fn place() -> (TempDir, PathBuf) {
@@ -443,15 +443,16 @@ async fn odd_data_in_a_trace_does_not_fail_an_append() {
     for data in responses {
         let data = timeline::Payload::from_text(data.to_owned()).ok();
         for chunk_type in ["data-step-response", "data-tool-started", "data-step-reset"] {
-            let chunk = Chunk {
+            // Commands write no such thing; a log from elsewhere may hold it.
+            let odd = Event::ChunkEmitted {
                 chunk_type: chunk_type.into(),
+                context_id: "c".into(),
+                execution_id: Some("e".into()),
+                step_id: Some("s".into()),
                 data: data.clone(),
             };
-            author
-                .tell(Command::Emit {
-                    chunks: vec![chunk],
-                })
-                .await;
+            let append = author.append_with(vec![odd]);
+            author.append(append).await.unwrap();
         }
     }
     let stray = Event::ChunkEmitted {
