@@ -713,33 +713,6 @@ async fn time_never_goes_back_in_a_log_though_the_clock_does() {
     assert!(records.is_sorted_by_key(|record| record.at));
 }
 
-#[tokio::test]
-async fn the_history_of_twice_the_messages_takes_twice_the_time() {
-    fn took(n: usize) -> Duration {
-        let mut transcript = Transcript::default();
-        for seq in 0..n {
-            let item = json!({
-                "id": format!("0199b0aa-0000-7000-8000-{seq:012}"), "type": "message", "role": "user",
-                "createdAt": "2026-01-01T00:00:00Z", "status": "stored", "content": [],
-            });
-            let text = json!({"type": "item.created", "item": item}).to_string();
-            transcript.apply(&Record {
-                seq: Seq(seq as u64 + 1),
-                at: Timestamp::UNIX_EPOCH,
-                event: Event::decode(&text).unwrap(),
-            });
-        }
-        let begun = Instant::now();
-        assert_eq!(interop::model::history(&transcript, None).len(), n);
-        begun.elapsed()
-    }
-    let (once, twice) = (took(4_000), took(16_000));
-    assert!(
-        twice < once * 8,
-        "4,000 messages {once:?}, 16,000 messages {twice:?}"
-    );
-}
-
 // ---------------------------------------------------------------------------------------------
 // Deleting and forking.
 
