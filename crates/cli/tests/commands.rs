@@ -225,7 +225,7 @@ fn what_a_model_says_is_never_control_over_the_terminal() {
         &["run", "go", "--thread", "k", "--json"],
         &["threads", "show", "k"],
         &["threads", "show", "k", "--json"],
-        &["threads", "tail", "k"],
+        &["threads", "tail", "k", "--no-follow"],
         &["doctor"],
     ];
     for command in commands {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timeline::{
-    Entry, Event, ExecutionStatus, NewItem, Payload, Record, Seq, StepOutcome, ThreadId, Transcript,
+    Entry, Event, ExecutionStatus, NewItem, Payload, Record, Seq, StepOutcome, ThreadId,
 };
 use tokio::sync::Semaphore;
 use upp::{
