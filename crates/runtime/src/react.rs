@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timeline::{Command, Ending, ExecutionId, Interruption, Payload, ThreadId, Trigger};
+use timeline::{
+    Command, Ending, ExecutionId, Interruption, NewItem, Payload, State, ThreadId, Trigger,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -215,49 +217,15 @@ impl Runtime {
         let after = core.tail;
         let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
-        let active = core
-            .state
-            .active()
-            .map(|active| active.execution.id.clone());
-        let busy = active.is_some() || core.state.waiting().len() > 0;
-        let mut commands = Vec::new();
-        let mut execution_id = None;
-        let stopped = active
-            .clone()
-            .filter(|_| request.policy == Policy::Interrupt);
-        match (active, request.policy) {
-            (Some(active), Policy::Reject) => return Err(RuntimeError::Busy(active)),
-            (_, Policy::Queue) if busy => {
-                let limit = self.inner.options.queue_limit;
-                if core.state.waiting().len() >= limit {
-                    return Err(RuntimeError::QueueFull { limit });
-                }
-                commands.push(Command::Enqueue {
-                    item: request.item,
-                    run,
-                });
-            }
-            (active, Policy::Queue | Policy::Reject | Policy::Interrupt) => {
-                if active.is_some() {
-                    let why = Interruption {
-                        reason: "user_cancelled".into(),
-                        detail: Some("a newer message came".into()),
-                    };
-                    commands.push(Command::End {
-                        ending: Ending::Stopped(why),
-                    });
-                    core.generation += 1;
-                }
-                let start = self.start(Trigger::New(request.item), Some(run));
-                if let Command::Start {
-                    execution_id: id, ..
-                } = &start
-                {
-                    execution_id = Some(id.clone());
-                }
-                commands.push(start);
-            }
+        let dealt = self.dealt(&core.state, request.item, run, request.policy)?;
+        if dealt.stops.is_some() {
+            core.generation += 1;
         }
+        let Dealt {
+            commands,
+            begins: execution_id,
+            stops,
+        } = dealt;
         let accepted = Accepted {
             thread_id: live.thread.clone(),
             item_id,
@@ -278,7 +246,7 @@ impl Runtime {
             .await
         {
             Ok(_) => {
-                if let Some(execution) = &stopped {
+                if let Some(execution) = &stops {
                     live.stop(execution);
                 }
                 self.ensure_worker(&live, &mut held)?;
@@ -286,6 +254,49 @@ impl Runtime {
             }
             Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
             Err(error) => Err(error),
+        }
+    }
+
+    /// What becomes of a trigger on a thread that stands so (EK-16).
+    fn dealt(
+        &self,
+        state: &State,
+        item: NewItem,
+        run: Payload,
+        policy: Policy,
+    ) -> Result<Dealt, RuntimeError> {
+        let active = state.active().map(|active| active.execution.id.clone());
+        let n_waiting = state.waiting().len();
+        match (active, policy) {
+            (Some(active), Policy::Reject) => Err(RuntimeError::Busy(active)),
+            (active, Policy::Queue) if active.is_some() || n_waiting > 0 => {
+                let limit = self.inner.options.queue_limit;
+                if n_waiting >= limit {
+                    return Err(RuntimeError::QueueFull { limit });
+                }
+                Ok(Dealt {
+                    commands: vec![Command::Enqueue { item, run }],
+                    begins: None,
+                    stops: None,
+                })
+            }
+            (active, Policy::Queue | Policy::Reject | Policy::Interrupt) => {
+                let detail = Some("a newer message came".to_owned());
+                let why = Interruption {
+                    reason: "user_cancelled".into(),
+                    detail,
+                };
+                let end = active.is_some().then_some(Command::End {
+                    ending: Ending::Stopped(why),
+                });
+                let start = self.start(Trigger::New(item), Some(run));
+                let begins = begun(&start);
+                Ok(Dealt {
+                    commands: end.into_iter().chain([start]).collect(),
+                    begins,
+                    stops: active,
+                })
+            }
         }
     }
 
@@ -358,6 +369,20 @@ impl Runtime {
         live.stop(execution);
         self.ensure_worker(live, held)
     }
+}
+
+/// What is to be written for a trigger, and what that begins and stops.
+struct Dealt {
+    commands: Vec<Command>,
+    begins: Option<ExecutionId>,
+    stops: Option<ExecutionId>,
+}
+
+fn begun(command: &Command) -> Option<ExecutionId> {
+    if let Command::Start { execution_id, .. } = command {
+        return Some(execution_id.clone());
+    }
+    None
 }
 
 fn repeated(answer: &str) -> Result<Accepted, RuntimeError> {
