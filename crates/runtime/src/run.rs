@@ -289,7 +289,10 @@ impl Runtime {
         if matches!(error, RuntimeError::Store(StoreError::Fenced { .. })) {
             return Err(error);
         }
-        let detail = Some(format!("the answer can't be kept: {}", told(&error)));
+        let detail = Some(format!(
+            "the thread can't be read or written: {}",
+            told(&error)
+        ));
         self.ended(
             live,
             execution,

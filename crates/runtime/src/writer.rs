@@ -289,7 +289,7 @@ impl StepWriter {
 
     pub(crate) async fn transcript(&self) -> Result<Transcript, Stopped> {
         self.live.transcript(Filter::Facts).await.map_err(|error| {
-            tracing::error!(%error, thread = %self.live.thread, "the log could not be read");
+            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
             Stopped
         })
     }
