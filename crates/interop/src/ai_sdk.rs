@@ -6,11 +6,17 @@
 //! reads what the client posts: the server owns the history, so only what the user just said is
 //! taken.
 
+mod archive;
 mod messages;
 mod reduce;
 mod request;
 mod stream;
 
+pub(crate) use archive::model_runs;
+pub use archive::{
+    AiSdkError, append_messages, append_stream, read_messages, read_stream, write_messages,
+    write_stream,
+};
 pub use messages::to_ui_messages;
 pub use reduce::{ReduceError, reduce};
 pub use request::{ChatRequest, ChatRequestError, ChatTrigger, UserMessage, from_chat_request};

@@ -8,10 +8,14 @@
 //! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments.
 
 pub mod ai_sdk;
+pub mod archive;
+mod canonical;
+pub mod convert;
 pub mod document;
 mod loss;
 pub mod model;
 pub mod parts;
 pub mod pydantic_ai;
+pub mod runs;
 
 pub use loss::{Converted, Loss};

@@ -27,4 +27,12 @@ impl<T> Converted<T> {
             losses: Vec::new(),
         }
     }
+
+    /// The same losses with another value.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Converted<U> {
+        Converted {
+            value: change(self.value),
+            losses: self.losses,
+        }
+    }
 }

@@ -5,8 +5,12 @@
 //! prompts and instructions are configuration and never enter a document (TP-8): they are reported
 //! as losses, as is what an interrupted run said beyond its complete cycles.
 
+mod history;
 mod message;
 mod runs;
+
+pub(crate) use history::model_runs;
+pub use history::{append, read, write};
 
 use crate::document::{agent_id, settle, total};
 use crate::{Converted, Loss};

@@ -7,15 +7,18 @@ mod error;
 mod number;
 mod object;
 mod parse;
+mod scan;
 mod serde_value;
 mod write;
 
 pub(crate) use write::write_object;
 
+pub use crate::path::{Step, pointer};
 pub use error::{DecodeError, Fault};
 pub use number::Number;
 pub use object::{Iter as ObjectIter, Object};
 pub use parse::Limits;
+pub use scan::{Scanner, Shape, Within};
 pub use serde_value::UnrepresentableNumber;
 
 /// A JSON value.

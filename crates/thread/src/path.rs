@@ -1,8 +1,8 @@
 //! Where in a document something is, rendered as a JSON Pointer (RFC 6901) on demand.
 
 /// One step down from a value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
     /// Into the member of an object.
     Key(&'a str),
     /// Into the element of an array.
@@ -47,7 +47,7 @@ impl<'a> Path<'a> {
 }
 
 /// Writes steps from the root as a JSON Pointer.
-pub(crate) fn pointer<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> String {
+pub fn pointer<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> String {
     let mut text = String::new();
     for step in steps {
         text.push('/');

@@ -251,12 +251,14 @@ enum Closed {
     Next(Peek),
 }
 
-const NO_VALUE: Fault = Fault::Syntax {
+/// What stands there is no value.
+pub(super) const NO_VALUE: Fault = Fault::Syntax {
     what: "something is no JSON value",
     expected: "a value",
 };
 
-fn fault(kind: &JsonErrorType) -> Fault {
+/// What a fault of the tokens is in our words.
+pub(super) fn fault(kind: &JsonErrorType) -> Fault {
     let (what, expected) = match kind {
         JsonErrorType::DuplicateKey(key) => return Fault::DuplicateKey { key: key.clone() },
         JsonErrorType::LoneLeadingSurrogateInHexEscape

@@ -1,0 +1,64 @@
+//! Where the formats meet: each run of an archive as model messages.
+//!
+//! ThreadProtocol took its vocabulary over from Pydantic AI, so that is what every format is read
+//! into and written from: `ModelMessage` objects (`kind: request | response`, `parts`, …) with
+//! ThreadProtocol's system messages (`message_type: "system"`) in their place between them. A new
+//! format then needs two converters, not two for every other.
+
+use crate::Converted;
+use crate::archive::{Archive, Format, Run};
+use crate::{ai_sdk, canonical, pydantic_ai};
+use thread::Json;
+
+/// One run as model messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelRun {
+    /// The id of the agent that ran, if one did.
+    pub agent_id: Option<String>,
+    /// What was said, in order.
+    pub messages: Vec<ModelMessage>,
+    /// Why the run ended early, if it did.
+    pub interruption: Option<Interruption>,
+}
+
+/// A model message or a system message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelMessage {
+    /// The message.
+    pub json: Json,
+    /// Where it stood in the archive: a JSON pointer.
+    pub pointer: String,
+}
+
+/// Why a run ended early (0.0.4 `InterruptionReason`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interruption {
+    /// `user_cancelled`, `timeout`, `network_failure`, `safety_halt`, `error` or another.
+    pub reason: String,
+    /// When, in RFC 3339, if it is known.
+    pub at: Option<String>,
+}
+
+/// Every run of an archive as model messages; a run of turns becomes one for each agent's turn.
+pub fn model_runs(archive: &Archive) -> Converted<Vec<ModelRun>> {
+    let mut runs = Vec::with_capacity(archive.runs.len());
+    let mut losses = Vec::new();
+    for (place, run) in archive.runs.iter().enumerate() {
+        let read = model_runs_of(run, &format!("/runs/{place}"));
+        runs.extend(read.value);
+        losses.extend(read.losses);
+    }
+    Converted {
+        value: runs,
+        losses,
+    }
+}
+
+/// One run of an archive, which stands at `pointer`.
+pub(crate) fn model_runs_of(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
+    match run.format {
+        Format::PydanticAi => pydantic_ai::model_runs(run, pointer),
+        Format::AiSdkUi | Format::AiSdkStream => ai_sdk::model_runs(run, pointer),
+        Format::Thread => canonical::model_runs(run, pointer),
+    }
+}
