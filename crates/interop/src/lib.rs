@@ -13,6 +13,7 @@ mod canonical;
 pub mod convert;
 pub mod document;
 mod loss;
+#[cfg(feature = "model")]
 pub mod model;
 pub mod parts;
 pub mod pydantic_ai;
