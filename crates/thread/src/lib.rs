@@ -32,6 +32,14 @@ pub mod canonical;
 
 pub mod cycles;
 
+pub mod render;
+
+pub mod partial;
+
+pub mod content;
+
+pub mod search;
+
 mod path;
 
 pub use crate::canonical::{CanonicalOptions, canonical, hash};

@@ -1,0 +1,114 @@
+//! A turn that is still streaming, beside the document (TP-17).
+//!
+//! A document holds complete cycles only, so what streams has a representation of its own: the
+//! whole messages so far, the response being written part by part, what it used, and the number of
+//! the last event taken in, from which a follower goes on. As JSON it is an object with
+//! `turn_type` `partial`, kept beside the document and never in it: there, that turn type is
+//! unknown, which validation for writing refuses.
+//!
+//! | member | what it is |
+//! |---|---|
+//! | `turn_type` | `partial` |
+//! | `agent_id`, `started_at` | as in the turn it becomes |
+//! | `last_event` | the number of the last event taken in; absent before the first |
+//! | `messages` | the whole messages so far, as in the turn |
+//! | `response` | the response being written: its members, and `parts` with a `state` each |
+//!
+//! A part has the members it will have, and `state`: `streaming` or `done`. A call that streams has
+//! `args_text`, what came of its arguments, in place of `args`.
+
+mod delta;
+mod json;
+mod settle;
+
+pub use delta::{Delta, DeltaRefused, StreamedKind};
+pub use json::PartialError;
+pub use settle::Ending;
+
+use crate::json::{Json, Object};
+
+/// A turn that is streaming.
+///
+/// ```
+/// use loomline_thread::partial::{Delta, Ending, PartialTurn, StreamedKind};
+///
+/// let mut turn = PartialTurn::new("a", "2026-01-05T08:00:00Z");
+/// turn.push(1, Delta::response("2026-01-05T08:00:01Z"))?;
+/// turn.push(2, Delta::start(0, StreamedKind::Text))?;
+/// turn.push(3, Delta::append(0, "It is "))?;
+/// turn.push(4, Delta::append(0, "late."))?;
+/// turn.push(5, Delta::end(0))?;
+/// turn.push(6, Delta::start(1, StreamedKind::Text))?;
+///
+/// let reason = "user_cancelled".to_owned();
+/// let at = "2026-01-05T08:00:02Z".to_owned();
+/// let settled = turn.settle(Ending::Interrupted { reason, at });
+/// assert_eq!(settled.pointer("/messages/0/parts/0/content"), Some(&"It is late.".into()));
+/// assert_eq!(settled.pointer("/messages/0/parts/1"), None);
+/// # Ok::<(), loomline_thread::partial::DeltaRefused>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartialTurn {
+    agent_id: String,
+    started_at: String,
+    last_event: Option<u64>,
+    messages: Vec<Json>,
+    response: Option<Open>,
+}
+
+/// A response being written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Open {
+    /// Every member but the parts.
+    members: Object,
+    parts: Vec<Streamed>,
+}
+
+/// A part being written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Streamed {
+    kind: StreamedKind,
+    /// Every member but the text that streams.
+    members: Object,
+    /// The content of a text or thought, the arguments of a call.
+    text: String,
+    done: bool,
+}
+
+impl PartialTurn {
+    /// A turn that has said nothing yet.
+    #[must_use]
+    pub fn new(agent_id: impl Into<String>, started_at: impl Into<String>) -> Self {
+        Self {
+            agent_id: agent_id.into(),
+            started_at: started_at.into(),
+            last_event: None,
+            messages: Vec::new(),
+            response: None,
+        }
+    }
+
+    /// The agent whose turn it is.
+    #[must_use]
+    pub fn agent_id(&self) -> &str {
+        &self.agent_id
+    }
+
+    /// When the run started.
+    #[must_use]
+    pub fn started_at(&self) -> &str {
+        &self.started_at
+    }
+
+    /// The number of the last event taken in, from which a stream is followed on.
+    #[must_use]
+    pub fn last_event(&self) -> Option<u64> {
+        self.last_event
+    }
+
+    /// The whole messages so far.
+    #[must_use]
+    pub fn messages(&self) -> &[Json] {
+        &self.messages
+    }
+}

@@ -1,0 +1,116 @@
+//! What becomes of a streaming turn when it ends.
+
+use super::{Open, PartialTurn, Streamed, StreamedKind};
+use crate::cycles::complete_cycles;
+use crate::document::CompletionStatus;
+use crate::json::{Json, Object};
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself.
+    Complete {
+        /// When.
+        at: String,
+    },
+    /// From outside.
+    Interrupted {
+        /// Why, from an open set: `user_cancelled`, `timeout`, `error`, …
+        reason: String,
+        /// When.
+        at: String,
+    },
+}
+
+impl PartialTurn {
+    /// The agent turn for the document (0.0.4 "Building an Interrupted Turn").
+    ///
+    /// A part without its end is dropped, and then everything that is no complete cycle. What was
+    /// dropped counts in `total_usage` all the same; only whole numbers are summed. Calls of the
+    /// last response of a turn that is complete stay without answers: they are pending.
+    #[must_use]
+    pub fn settle(self, ending: Ending) -> Json {
+        let Self {
+            agent_id,
+            started_at,
+            mut messages,
+            response,
+            ..
+        } = self;
+        if let Some(open) = response {
+            messages.push(open.into_message(&agent_id).into());
+        }
+        let usage = total_usage(&messages);
+        let turn = Object::new()
+            .with("turn_type", "agent")
+            .with("agent_id", agent_id)
+            .with("started_at", started_at);
+        let status = match ending {
+            Ending::Complete { .. } => CompletionStatus::Complete,
+            Ending::Interrupted { .. } => CompletionStatus::Interrupted,
+        };
+        let turn = turn.with("completion_status", status.as_str());
+        let turn = match ending {
+            Ending::Complete { at } => turn.with("completed_at", at),
+            Ending::Interrupted { reason, at } => {
+                let why = Object::new()
+                    .with("reason", reason)
+                    .with("interrupted_at", at);
+                turn.with("interruption", why)
+            }
+        };
+        turn.with("messages", complete_cycles(messages, status))
+            .with_some("total_usage", usage)
+            .into()
+    }
+}
+
+impl Open {
+    /// The response with the parts that are whole.
+    pub(super) fn into_message(self, agent_id: &str) -> Object {
+        let mut message = Object::new().with("message_type", "response");
+        if let Some(timestamp) = self.members.get("timestamp") {
+            message.insert("timestamp", timestamp.clone());
+        }
+        message.insert("agent_id", agent_id);
+        let parts = self.parts.into_iter().filter(|part| part.done);
+        message.insert("parts", parts.map(Streamed::into_part).collect::<Json>());
+        for (key, value) in self.members {
+            if !message.contains_key(&key) {
+                message.insert(key, value);
+            }
+        }
+        message
+    }
+}
+
+impl Streamed {
+    fn into_part(self) -> Object {
+        let kind = Object::new().with("part_kind", self.kind.as_str());
+        let mut part = match self.kind {
+            StreamedKind::Text | StreamedKind::Thinking => kind.with("content", self.text),
+            // Arguments may come whole at the end; the text before was their draft.
+            StreamedKind::ToolCall if self.members.contains_key("args") => kind,
+            StreamedKind::ToolCall => kind.with("args", self.text),
+        };
+        for (key, value) in self.members {
+            part.insert(key, value);
+        }
+        part
+    }
+}
+
+/// The sum over all responses; absent when none says anything.
+fn total_usage(messages: &[Json]) -> Option<Object> {
+    let mut sum = Object::new();
+    let usages = messages
+        .iter()
+        .filter_map(|message| message.get("usage")?.as_object());
+    for (name, count) in usages.flatten() {
+        if let Some(count) = count.as_u64() {
+            let so_far = sum.get(name).and_then(Json::as_u64).unwrap_or_default();
+            sum.insert(name, so_far.saturating_add(count));
+        }
+    }
+    (!sum.is_empty()).then_some(sum)
+}

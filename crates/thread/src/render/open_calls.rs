@@ -1,0 +1,216 @@
+//! Every call gets its answer before the next response, or goes (ruling 15).
+
+use super::draft::{Draft, Kind, Piece, pointer_at};
+use super::pairs::{At, Link};
+use super::{Change, Unanswered, What};
+use crate::document::Part;
+use crate::json::{Json, Object};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the answer says that stands for one that never came.
+const NO_ANSWER: &str = "The call has no answer.";
+
+/// Takes out each response with a call that has no answer, and the answers to its other calls.
+fn drop_open(drafts: &mut Vec<Draft<'_>>, changes: &mut Vec<Change>) {
+    let answered: BTreeSet<At> = answers(drafts).collect();
+    let mut dropped = BTreeSet::new();
+    drafts.retain(|draft| {
+        let open = calls(draft).any(|at| !answered.contains(&at));
+        if open {
+            changes.push(Change::new(draft.pointer(), What::OpenCycleDropped));
+            dropped.extend(calls(draft));
+        }
+        !open
+    });
+    let is_dropped =
+        |piece: &Piece<'_>| answered_by(piece).is_some_and(|call| dropped.contains(&call));
+    drafts.retain_mut(|draft| take_out(draft, is_dropped, What::OpenCycleDropped, changes));
+}
+
+fn calls(draft: &Draft<'_>) -> impl Iterator<Item = At> {
+    let is_call = |piece: &Piece<'_>| matches!(piece.link, Some(Link::Call(_)));
+    draft
+        .parts
+        .iter()
+        .filter(move |piece| is_call(piece))
+        .map(|piece| piece.at)
+}
+
+/// Each call that has an answer.
+fn answers(drafts: &[Draft<'_>]) -> impl Iterator<Item = At> {
+    let pieces = drafts.iter().flat_map(|draft| &draft.parts);
+    pieces.filter_map(answered_by)
+}
+
+/// The call that a part answers.
+fn answered_by(piece: &Piece<'_>) -> Option<At> {
+    if let Some(Link::Answer(call, _)) = piece.link {
+        return Some(call);
+    }
+    None
+}
+
+/// Takes parts out of a message; says whether the message stays.
+fn take_out(
+    draft: &mut Draft<'_>,
+    goes: impl Fn(&Piece<'_>) -> bool,
+    what: What,
+    changes: &mut Vec<Change>,
+) -> bool {
+    let before = draft.parts.len();
+    draft.parts.retain(|piece| {
+        let gone = goes(piece);
+        if gone {
+            changes.push(Change::new(pointer_at(piece.at), what));
+        }
+        !gone
+    });
+    let left = before == draft.parts.len() || !draft.parts.is_empty();
+    if !left {
+        changes.push(Change::new(draft.pointer(), What::EmptyMessage));
+    }
+    left
+}
+
+/// Puts every answer right after the response with its call, before anything else is said: one
+/// that stands later is moved there, and one that never came is made up. Only the viewing agent's
+/// own calls at the very end stay open, for the caller to answer.
+pub(super) fn settle<'a>(
+    mut drafts: Vec<Draft<'a>>,
+    unanswered: Unanswered,
+    changes: &mut Vec<Change>,
+) -> Vec<Draft<'a>> {
+    if unanswered == Unanswered::Drop {
+        drop_open(&mut drafts, changes);
+    }
+    let plan = Plan::new(&drafts);
+    if plan.moves.is_empty() && plan.lacking.is_empty() {
+        return drafts;
+    }
+    plan.carry_out(drafts, changes)
+}
+
+/// Which calls have their answer in the wrong place, and which have none.
+#[derive(Default)]
+struct Plan {
+    moves: BTreeSet<At>,
+    lacking: BTreeSet<At>,
+}
+
+impl Plan {
+    fn new(drafts: &[Draft<'_>]) -> Self {
+        let standing: BTreeSet<At> = answers(drafts).collect();
+        let mut plan = Self::default();
+        let mut end = drafts.len();
+        for (place, draft) in drafts.iter().enumerate().rev() {
+            if draft.kind != Kind::Response {
+                continue;
+            }
+            let window = drafts.get(place + 1..end).unwrap_or_default();
+            let (in_place, is_all) = leading_answers(window);
+            let is_own_end = end == drafts.len() && draft.foreign.is_none() && is_all;
+            for at in calls(draft).filter(|at| !in_place.contains(at)) {
+                if standing.contains(&at) {
+                    plan.moves.insert(at);
+                } else if !is_own_end {
+                    plan.lacking.insert(at);
+                }
+            }
+            end = place;
+        }
+        plan
+    }
+
+    fn carry_out<'a>(
+        &self,
+        mut drafts: Vec<Draft<'a>>,
+        changes: &mut Vec<Change>,
+    ) -> Vec<Draft<'a>> {
+        let mut moved = self.take_moving(&mut drafts, changes);
+        let mut settled: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
+        let mut due: Option<Draft<'a>> = None;
+        for mut draft in drafts {
+            if let Some(mut answers) = due.take() {
+                if draft.kind == Kind::Request {
+                    answers.parts.append(&mut draft.parts);
+                    draft.parts = answers.parts;
+                } else {
+                    settled.push(answers);
+                }
+            }
+            due = self.due(&draft, &mut moved, changes);
+            settled.push(draft);
+        }
+        settled.extend(due);
+        settled
+    }
+
+    /// Takes the answers that move out of where they stand.
+    fn take_moving<'a>(
+        &self,
+        drafts: &mut Vec<Draft<'a>>,
+        changes: &mut Vec<Change>,
+    ) -> BTreeMap<At, Piece<'a>> {
+        let mut moved = BTreeMap::new();
+        let answer_to =
+            |piece: &Piece<'_>| answered_by(piece).filter(|call| self.moves.contains(call));
+        drafts.retain_mut(|draft| {
+            let pieces = draft.parts.iter();
+            moved.extend(pieces.filter_map(|piece| Some((answer_to(piece)?, piece.clone()))));
+            let goes = |piece: &Piece<'_>| answer_to(piece).is_some();
+            take_out(draft, goes, What::AnswerMoved, changes)
+        });
+        moved
+    }
+
+    /// A request with the answers that a response is still due, in the order of its calls.
+    fn due<'a>(
+        &self,
+        response: &Draft<'a>,
+        moved: &mut BTreeMap<At, Piece<'a>>,
+        changes: &mut Vec<Change>,
+    ) -> Option<Draft<'a>> {
+        if response.kind != Kind::Response {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for piece in &response.parts {
+            if let Some(answer) = moved.remove(&piece.at) {
+                parts.push(answer);
+            } else if self.lacking.contains(&piece.at) {
+                let at = piece.at;
+                let json = no_answer(Part::new(&piece.json), response.timestamp.clone());
+                let link = Some(Link::Answer(at, response.foreign));
+                changes.push(Change::new(pointer_at(at), What::AnsweredAsInterrupted));
+                parts.push(Piece { json, at, link });
+            }
+        }
+        let timestamp = response.timestamp.clone();
+        (!parts.is_empty()).then(|| Draft::request(response.place, timestamp, parts))
+    }
+}
+
+/// The calls that are answered before anything else is said, and whether nothing else is.
+fn leading_answers(window: &[Draft<'_>]) -> (BTreeSet<At>, bool) {
+    let mut leading = BTreeSet::new();
+    for piece in window.iter().flat_map(|draft| &draft.parts) {
+        let Some(call) = answered_by(piece) else {
+            return (leading, false);
+        };
+        leading.insert(call);
+    }
+    (leading, true)
+}
+
+/// The answer that stands for one that never came, as Pydantic AI 2 writes it.
+fn no_answer(call: Part<'_>, timestamp: Option<Json>) -> Json {
+    Object::new()
+        .with("part_kind", "tool-return")
+        .with("tool_name", call.tool_name().unwrap_or_default())
+        .with("tool_call_id", call.tool_call_id().unwrap_or_default())
+        .with("status", "error")
+        .with("content", NO_ANSWER)
+        .with_some("timestamp", timestamp)
+        .with("outcome", "interrupted")
+        .into()
+}

@@ -1,0 +1,103 @@
+//! Full text over a thread (TP-17).
+//!
+//! [`searchable_text`] lists what people may look for, each with its place, so that a store can
+//! index it; [`search`] finds a phrase in it in time linear in the length of the thread.
+
+mod passage;
+mod phrase;
+
+pub use passage::{Passage, Source, searchable_text};
+
+use crate::document::Thread;
+use phrase::Phrase;
+use std::ops::Range;
+
+/// How a thread is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// Whether what models thought is searched.
+    pub thinking: bool,
+    /// Whether the phrase must begin and end where words do. Scripts without spaces between words
+    /// are better searched without.
+    pub whole_words: bool,
+    /// How many characters an excerpt shows on each side.
+    pub context_chars: usize,
+}
+
+impl Default for SearchOptions {
+    /// Parts of words count, thoughts don't, forty characters on each side.
+    fn default() -> Self {
+        Self {
+            thinking: false,
+            whole_words: false,
+            context_chars: 40,
+        }
+    }
+}
+
+/// A place where a phrase was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The JSON Pointer of the string.
+    pub pointer: String,
+    /// What the string is.
+    pub source: Source,
+    /// The bytes of the string that match.
+    pub range: Range<usize>,
+    /// The match with what stands around it; `…` where the string goes on.
+    pub excerpt: String,
+}
+
+/// Finds a word or a phrase, with the default options.
+///
+/// Letter case does not matter (Unicode lower case), and any white space matches any other.
+/// Matches do not overlap; they come in document order. An empty query finds nothing.
+///
+/// ```
+/// use loomline_thread::{Thread, search::search};
+///
+/// let thread = Thread::decode(r#"{"title":"Weather in  TOKYO"}"#)?;
+/// let hits = search(&thread, "in tokyo");
+/// assert_eq!((hits[0].pointer.as_str(), hits[0].range.clone()), ("/title", 8..17));
+/// # Ok::<(), loomline_thread::DecodeError>(())
+/// ```
+#[must_use]
+pub fn search(thread: &Thread, query: &str) -> Vec<Hit> {
+    search_with(thread, query, &SearchOptions::default())
+}
+
+/// Finds a word or a phrase; see [`search`].
+#[must_use]
+pub fn search_with(thread: &Thread, query: &str, options: &SearchOptions) -> Vec<Hit> {
+    let Some(phrase) = Phrase::new(query) else {
+        return Vec::new();
+    };
+    let mut hits = Vec::new();
+    for passage in searchable_text(thread) {
+        if passage.source == Source::Thinking && !options.thinking {
+            continue;
+        }
+        phrase.find(&passage.text, options.whole_words, |range| {
+            hits.push(Hit {
+                pointer: passage.pointer.clone(),
+                source: passage.source,
+                excerpt: excerpt(&passage.text, &range, options.context_chars),
+                range,
+            });
+        });
+    }
+    hits
+}
+
+fn excerpt(text: &str, range: &Range<usize>, context_chars: usize) -> String {
+    let before = text.get(..range.start).unwrap_or_default();
+    let after = text.get(range.end..).unwrap_or_default();
+    let first = before.char_indices().rev().take(context_chars).last();
+    let from = first.map_or(range.start, |(at, _)| at);
+    let beyond = after.char_indices().nth(context_chars);
+    let to = beyond.map_or(text.len(), |(at, _)| range.end + at);
+    let shown = text.get(from..to).unwrap_or_default();
+    let head = if from > 0 { "…" } else { "" };
+    let tail = if to < text.len() { "…" } else { "" };
+    format!("{head}{shown}{tail}")
+}
