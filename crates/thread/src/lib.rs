@@ -40,10 +40,19 @@ pub mod content;
 
 pub mod search;
 
+pub mod upgrade;
+
+pub mod downgrade;
+
+mod versioned;
+
 mod path;
 
 pub use crate::canonical::{CanonicalOptions, canonical, hash};
 pub use crate::cycles::{complete_cycles, pending_tool_calls};
 pub use crate::document::{Thread, Version};
+pub use crate::downgrade::{DowngradeError, downgrade};
 pub use crate::json::{DecodeError, Json, Limits, Number, Object};
+pub use crate::upgrade::{UpgradeError, upgrade, upgrade_to};
 pub use crate::validate::{Profile, Rules, Severity, Violation, validate};
+pub use crate::versioned::{Change, ChangeKind, UnknownVersion, Versioned};

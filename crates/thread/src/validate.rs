@@ -4,6 +4,7 @@
 //! and one for writing ([`Profile::Strict`]); [`Rule`] lists them. Rules of a later version are
 //! not applied to a document of an earlier one. Unknown members, kinds and events are no breach.
 
+mod actions;
 mod calls;
 mod events;
 mod fields;
@@ -19,6 +20,8 @@ pub use rule::Rule;
 
 use crate::document::{Thread, Version};
 use crate::path::Path;
+use crate::upgrade::{Origin, to_turns};
+use crate::versioned::Changes;
 
 /// What a document is validated for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,10 +100,15 @@ pub fn validate(thread: &Thread, rules: impl Into<Rules>) -> Vec<Violation> {
         violations: Vec::new(),
     };
     root::check(&mut report, thread);
-    if report.version != Version::V1_0_0 {
+    if report.version == Version::V1_0_0 {
+        let mut turns = thread.clone();
+        let origin = to_turns(&mut turns, &mut Changes::default());
+        actions::check(&mut report, thread);
+        calls::check(&mut report, &turns, &origin);
+    } else {
         turns::check(&mut report, thread);
         instants::check_turns(&mut report, thread);
-        calls::check(&mut report, thread);
+        calls::check(&mut report, thread, &Origin::Turns);
     }
     numbers::check(&mut report, thread.root());
     report.violations

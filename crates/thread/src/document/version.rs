@@ -19,6 +19,9 @@ impl Version {
     /// The version new documents are written in.
     pub const NEWEST: Self = Self::V0_0_4;
 
+    /// The versions this crate knows, as they came out.
+    pub const KNOWN: [Self; 4] = [Self::V1_0_0, Self::V2_0_0, Self::V0_0_3, Self::V0_0_4];
+
     /// The version as a document spells it.
     #[must_use]
     pub fn as_str(&self) -> &str {

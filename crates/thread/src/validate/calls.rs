@@ -3,10 +3,16 @@
 use super::{Report, Rule};
 use crate::cycles::{Finding, Ledger, Place, Reason};
 use crate::document::{Thread, Version};
-use crate::path::Path;
+use crate::upgrade::Origin;
 
-/// Checks that calls and answers fit together.
-pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
+/// Checks that calls and answers fit together; `origin` says where the turns stand in the source.
+pub(super) fn check(report: &mut Report<'_>, thread: &Thread, origin: &Origin) {
+    let pointer = |place: Place, key: &str| {
+        format!(
+            "{}/{key}",
+            origin.part(place.turn, place.message, place.part)
+        )
+    };
     let unanswered = if report.version >= Version::V0_0_4 {
         Rule::CompleteCycle
     } else {
@@ -19,7 +25,8 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
                 ..
             } => {}
             Finding::Unanswered { call, reason } => {
-                report.add_at(unanswered, call.pointer(), explain(reason));
+                let pointer = origin.part(call.turn, Some(call.message), call.part);
+                report.add_at(unanswered, pointer, explain(reason));
             }
             Finding::Orphan { place, id } => {
                 let message = format!("no call {id:?} is open here");
@@ -47,18 +54,5 @@ fn explain(reason: Reason) -> &'static str {
         Reason::Overtaken => "the call has no answer before the next response",
         Reason::Interrupted => "the turn was interrupted before the call had an answer",
         Reason::NotLast => "the call has no answer, and its turn is not the last of an agent",
-    }
-}
-
-fn pointer(place: Place, key: &str) -> String {
-    let turns = Path::ROOT.key("turns");
-    let turn = turns.index(place.turn);
-    match place.message {
-        None => turn.key("parts").index(place.part).key(key).to_pointer(),
-        Some(message) => {
-            let messages = turn.key("messages");
-            let parts = messages.index(message);
-            parts.key("parts").index(place.part).key(key).to_pointer()
-        }
     }
 }

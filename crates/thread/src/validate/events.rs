@@ -2,10 +2,11 @@
 
 use super::fields::{self, Field, Shape, expected, optional, required};
 use super::turns::{Registry, check_registered};
-use super::{Report, Rule};
+use super::{Report, Rule, instants};
 use crate::document::{System, Tier, Version, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
+use crate::versioned::events;
 
 const SYSTEM: &[Field] = &[
     expected("timestamp", Shape::Timestamp),
@@ -71,62 +72,86 @@ pub(super) fn check(
             registry,
         );
     }
-    if report.version < Version::V0_0_4 {
-        return;
-    }
     if let Some(event) = system.event_type()
         && Tier::of(event, &report.version) == Tier::Canonical
     {
-        check_event(report, path, system, event);
+        let targeted = system.target_agents().next().is_some();
+        check_payload(
+            report,
+            path,
+            ["event_type", "event_data"],
+            system.object(),
+            event,
+            targeted,
+        );
     }
 }
 
-fn check_event(report: &mut Report<'_>, path: Path<'_>, system: System<'_>, event: &str) {
-    let name = event.strip_prefix("data-tp-").unwrap_or(event);
+/// Checks the payload of an event of the protocol, whose name and payload stand in the members
+/// `places`; `targeted` says whether the message itself names the agents it concerns.
+pub(super) fn check_payload(
+    report: &mut Report<'_>,
+    path: Path<'_>,
+    places: [&'static str; 2],
+    holder: &Object,
+    event: &str,
+    targeted: bool,
+) {
+    let [name_place, data_place] = places;
+    let newer = events::newer(event);
+    let name = newer.as_deref().unwrap_or(event);
+    let name = name.strip_prefix("data-tp-").unwrap_or(name);
+    // Before 0.0.4 the names were the protocol's, and the payloads nobody's.
+    let rule = if report.version < Version::V0_0_4 {
+        Rule::EventPayloadField
+    } else {
+        Rule::EventPayload
+    };
     let Some(payload) = payload(name) else {
         let message = format!("the protocol has no event {event:?}");
-        report.add(Rule::EventName, path.key("event_type"), message);
+        report.add(Rule::EventName, path.key(name_place), message);
         return;
     };
-    let path = path.key("event_data");
+    let path = path.key(data_place);
     let empty = Object::new();
-    let data = match system.event_data() {
+    let data = match holder.get(data_place) {
         None | Some(Json::Null) => &empty,
         Some(Json::Object(object)) => object,
         Some(Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_)) => {
-            report.add(
-                Rule::EventPayload,
-                path,
-                format!("the payload of {event} is an object"),
-            );
+            report.add(rule, path, format!("the payload of {event} is an object"));
             return;
         }
     };
-    fields::check(
-        report,
-        path,
-        data,
-        &[optional("timestamp", Shape::Timestamp)],
-    );
+    if report.version >= Version::V0_0_4 {
+        let timestamp = [optional("timestamp", Shape::Timestamp)];
+        fields::check(report, path, data, &timestamp);
+    } else {
+        check_early_instant(report, path, data);
+    }
     for key in payload.texts {
         if data
             .get(key)
             .is_some_and(|value| !value.is_null() && value.as_str().is_none())
         {
-            report.add(
-                Rule::EventPayload,
-                path.key(key),
-                format!("`{key}` is a string"),
-            );
+            report.add(rule, path.key(key), format!("`{key}` is a string"));
         }
     }
     let present = |key: &&str| data.get(key).is_some_and(|value| !value.is_null());
     if let Some(key) = payload.required.filter(|key| !present(key)) {
-        report.add(Rule::EventPayload, path, format!("`{key}` is missing"));
+        report.add(rule, path, format!("`{key}` is missing"));
     }
-    let targeted = name == "agent_handoff" && system.target_agents().next().is_some();
+    let targeted = name == "agent_handoff" && targeted;
     if !payload.one_of.is_empty() && !payload.one_of.iter().any(present) && !targeted {
         let message = format!("{event} has none of {}", payload.one_of.join(", "));
         report.add(Rule::EventPayloadField, path, message);
+    }
+}
+
+/// Before 0.0.4 an instant that can't be read says only that an upgrade will break.
+fn check_early_instant(report: &mut Report<'_>, path: Path<'_>, data: &Object) {
+    let legal = |value: &Json| value.is_null() || value.as_str().is_some_and(instants::is_legal);
+    if data.get("timestamp").is_some_and(|value| !legal(value)) {
+        let message = "`timestamp` is no instant in ISO 8601";
+        report.add(Rule::EventPayloadField, path.key("timestamp"), message);
     }
 }

@@ -40,6 +40,11 @@ pub(super) enum Shape {
     OneOf(&'static [&'static str]),
 }
 
+/// A member that is needed as `need` says.
+pub(super) const fn field(name: &'static str, need: Need, shape: Shape) -> Field {
+    Field { name, need, shape }
+}
+
 /// A member that must be there.
 pub(super) const fn required(name: &'static str, shape: Shape) -> Field {
     let need = Need::Required;

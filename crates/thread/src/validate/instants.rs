@@ -1,8 +1,10 @@
 //! Instants: their form (rule 1) and their order (rules 4 and 5).
 
 use super::{Report, Rule};
-use crate::document::{AgentTurn, Interruption, Message, Thread, Turn};
+use crate::document::{AgentTurn, Interruption, Message, Thread, Turn, items};
+use crate::json::{Json, Object};
 use crate::path::Path;
+use crate::upgrade::in_sequence;
 use jiff::Timestamp;
 
 /// Reports text that is no instant in ISO 8601.
@@ -20,6 +22,11 @@ pub(super) fn check(report: &mut Report<'_>, path: Path<'_>, text: &str) {
             report.add(Rule::Timestamp, path, format!("{text:?} is not ISO 8601"));
         }
     }
+}
+
+/// Whether text is an instant, or a date and a time of day.
+pub(super) fn is_legal(text: &str) -> bool {
+    Reading::of(text) != Reading::Malformed
 }
 
 /// What a timestamp turns out to be.
@@ -106,6 +113,23 @@ fn end_of(report: &mut Report<'_>, path: Path<'_>, turn: AgentTurn<'_>) -> Optio
         report.add(Rule::TurnOverlap, path, "the turn ends before it starts");
     }
     end
+}
+
+/// Checks that actions follow one another, in the order of their numbers (1.0.0).
+pub(super) fn check_actions(report: &mut Report<'_>, root: &Object) {
+    let path = Path::ROOT.key("actions");
+    let mut former: Option<Timestamp> = None;
+    for (place, action) in in_sequence(items(root, "actions")) {
+        let Some(at) = instant(action.get("timestamp").and_then(Json::as_str)) else {
+            continue;
+        };
+        if former.is_some_and(|former| at < former) {
+            let message = "the action is older than the one before it";
+            let path = path.index(place);
+            report.add(Rule::MessageOrder, path.key("timestamp"), message);
+        }
+        former = Some(at);
+    }
 }
 
 fn check_messages(report: &mut Report<'_>, path: Path<'_>, turn: AgentTurn<'_>) {

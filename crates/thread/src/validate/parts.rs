@@ -1,8 +1,8 @@
 //! Parts and what users write.
 
-use super::fields::{self, Field, Shape, expected, optional, required};
+use super::fields::{self, Field, Need, Shape, expected, optional, required};
 use super::{Report, Rule, uri};
-use crate::document::{Part, PartKind, Version};
+use crate::document::{Part, PartKind, Version, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
 
@@ -26,13 +26,13 @@ const TOOL_CALL: &[Field] = &[
     expected("args", Shape::Any),
 ];
 
+/// How a tool ended.
+pub(super) const STATUS: Shape = Shape::OneOf(&["success", "error", "validation_error"]);
+
 const TOOL_RETURN: &[Field] = &[
     required("tool_name", Shape::Text),
     required("tool_call_id", Shape::Text),
-    expected(
-        "status",
-        Shape::OneOf(&["success", "error", "validation_error"]),
-    ),
+    expected("status", STATUS),
 ];
 
 const RETRY_PROMPT: &[Field] = &[
@@ -58,6 +58,12 @@ const URL: &[Field] = &[
     optional("media_type", Shape::Text),
 ];
 
+const ATTACHMENT: &[Field] = &[
+    optional("url", Shape::Text),
+    optional("data", Shape::Text),
+    optional("size_bytes", Shape::Count),
+];
+
 const CONTENT_REF: &[Field] = &[
     required("uri", Shape::Text),
     optional("size_bytes", Shape::Count),
@@ -79,18 +85,13 @@ fn check_part(report: &mut Report<'_>, path: Path<'_>, part: &Object, kind: Part
     match kind {
         PartKind::UserPrompt => {
             fields::check(report, path, part, USER_PROMPT);
+            check_attachments(report, path, part, Need::Expected);
             check_user_content(report, path.key("content"), part);
         }
         PartKind::Text => fields::check(report, path, part, TEXT),
         PartKind::Thinking => {
             fields::check(report, path, part, THINKING);
-            if part.get("provider_name").is_none_or(Json::is_null) {
-                report.add(
-                    Rule::ThinkingProviderName,
-                    path,
-                    "the thought names no provider",
-                );
-            }
+            check_provider(report, path, part);
         }
         PartKind::ToolCall => fields::check(report, path, part, TOOL_CALL),
         PartKind::ToolReturn => check_tool_return(report, path, part),
@@ -108,6 +109,44 @@ fn check_part(report: &mut Report<'_>, path: Path<'_>, part: &Object, kind: Part
         PartKind::Other(_) => {}
         PartKind::Missing => {
             fields::check(report, path, part, &[required("part_kind", Shape::Text)]);
+        }
+    }
+}
+
+/// Reports a thought that does not name its provider.
+pub(super) fn check_provider(report: &mut Report<'_>, path: Path<'_>, thought: &Object) {
+    if thought.get("provider_name").is_none_or(Json::is_null) {
+        let message = "the thought names no provider";
+        report.add(Rule::ThinkingProviderName, path, message);
+    }
+}
+
+/// Checks what a user attached (2.0.0 "Supporting Types"). Only 1.0.0 says where attachments
+/// stand, so what is missing from one counts less elsewhere.
+pub(super) fn check_attachments(
+    report: &mut Report<'_>,
+    path: Path<'_>,
+    holder: &Object,
+    need: Need,
+) {
+    fields::check(
+        report,
+        path,
+        holder,
+        &[optional("attachments", Shape::Array)],
+    );
+    let path = path.key("attachments");
+    for (place, attachment) in items(holder, "attachments").iter().enumerate() {
+        let path = path.index(place);
+        let Some(attachment) = fields::object(report, path, attachment) else {
+            continue;
+        };
+        let named = ["name", "media_type"].map(|name| fields::field(name, need, Shape::Text));
+        fields::check(report, path, attachment, &named);
+        fields::check(report, path, attachment, ATTACHMENT);
+        let present = |key: &str| attachment.get(key).is_some_and(|value| !value.is_null());
+        if !present("url") && !present("data") {
+            fields::missing(report, Rule::Expected, path, "url");
         }
     }
 }
@@ -144,8 +183,10 @@ fn check_tool_return(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
     fields::check(report, path, part, TOOL_RETURN);
     let elsewhere = part.get("content_ref").filter(|value| !value.is_null());
     let stored = report.version >= Version::V0_0_3 && elsewhere.is_some();
-    if !stored {
+    if report.version < Version::V0_0_3 {
         fields::check(report, path, part, &[expected("content", Shape::Any)]);
+    }
+    if !stored {
         return;
     }
     let path = path.key("content_ref");

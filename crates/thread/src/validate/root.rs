@@ -55,7 +55,7 @@ fn check_version(report: &mut Report<'_>, root: &Object) {
     }
     let message = match &report.version {
         Version::V2_0_0 | Version::V0_0_3 | Version::V0_0_4 => return,
-        Version::V1_0_0 => "version 1.0.0 is upgraded before its content is validated".to_owned(),
+        Version::V1_0_0 => "version 1.0.0 is only read; upgrade it to write it".to_owned(),
         Version::Other(version) => format!("version {version:?} is not known"),
     };
     report.add(Rule::Version, Path::ROOT.key("version"), message);

@@ -11,7 +11,7 @@ pub enum Rule {
     Required,
     /// A member is missing that the protocol requires and real documents leave out.
     Expected,
-    /// The version is unknown, or 1.0.0, which is upgraded before it is validated.
+    /// The version is unknown, or 1.0.0, which is only read.
     Version,
     /// A turn, message or part is of no known kind where the set is closed.
     UnknownKind,
@@ -31,6 +31,10 @@ pub enum Rule {
     AgentId,
     /// Rule 3: an agent is registered under another key than its id.
     AgentKey,
+    /// Two agents have the same `agent_identifier` (1.0.0).
+    AgentIdentifier,
+    /// The numbers of the actions repeat or leave a gap (1.0.0).
+    Sequence,
     /// Rule 3: an event concerns an agent that is not in the registry.
     AgentRef,
     /// Rule 4: a turn starts before the former ended.
@@ -91,6 +95,8 @@ impl Rule {
         Self::CallUnanswered,
         Self::AgentId,
         Self::AgentKey,
+        Self::AgentIdentifier,
+        Self::Sequence,
         Self::AgentRef,
         Self::TurnOverlap,
         Self::MessageOrder,
@@ -131,6 +137,8 @@ impl Rule {
             Self::CallUnanswered => "tp-2-call-unanswered",
             Self::AgentId => "tp-3-agent-id",
             Self::AgentKey => "tp-3-agent-key",
+            Self::AgentIdentifier => "tp-agent-identifier",
+            Self::Sequence => "tp-sequence",
             Self::AgentRef => "tp-3-agent-ref",
             Self::TurnOverlap => "tp-4-turn-overlap",
             Self::MessageOrder => "tp-5-message-order",
@@ -177,6 +185,8 @@ impl Rule {
             | Self::ToolName
             | Self::CallUnanswered
             | Self::AgentKey
+            | Self::AgentIdentifier
+            | Self::Sequence
             | Self::ClientMetadataKey
             | Self::ContentRefScheme
             | Self::ContentRefHash

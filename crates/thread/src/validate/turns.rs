@@ -1,6 +1,6 @@
 //! Turns and messages.
 
-use super::fields::{self, Field, Shape, expected, optional, required};
+use super::fields::{self, Field, Need, Shape, expected, optional, required};
 use super::{Report, Rule, events, parts};
 use crate::document::{
     AgentTurn, CompletionStatus, Message, Thread, Turn, UserTurn, Version, items,
@@ -40,7 +40,7 @@ const MESSAGE: &[Field] = &[
     ),
 ];
 
-const USAGE: &[Field] = &[
+pub(super) const USAGE: &[Field] = &[
     optional("input_tokens", Shape::Count),
     optional("output_tokens", Shape::Count),
     optional("thinking_tokens", Shape::Count),
@@ -53,10 +53,15 @@ const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
 /// The keys of the registry.
 pub(super) type Registry<'a> = BTreeSet<&'a str>;
 
+/// The keys of a document's registry.
+pub(super) fn registry(root: &Object) -> Registry<'_> {
+    let agents = root.get("agents").and_then(Json::as_object);
+    agents.into_iter().flat_map(Object::keys).collect()
+}
+
 /// Checks every turn on its own.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
-    let agents = thread.root().get("agents").and_then(Json::as_object);
-    let registry: Registry<'_> = agents.into_iter().flat_map(Object::keys).collect();
+    let registry = registry(thread.root());
     let path = Path::ROOT.key("turns");
     for (place, turn) in thread.turns().enumerate() {
         let path = path.index(place);
@@ -71,6 +76,7 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
 fn check_user(report: &mut Report<'_>, path: Path<'_>, turn: UserTurn<'_>) {
     fields::check(report, path, turn.object(), USER_TURN);
     parts::check(report, path.key("parts"), items(turn.object(), "parts"));
+    parts::check_attachments(report, path, turn.object(), Need::Expected);
     if report.version < Version::V0_0_3 {
         return;
     }
@@ -114,7 +120,10 @@ fn check_agent(
     for (place, message) in turn.messages().enumerate() {
         let path = path.index(place);
         match message {
-            Message::Request(request) => check_message(report, path, request.object(), registry),
+            Message::Request(request) => {
+                check_message(report, path, request.object(), registry);
+                check_instructions(report, path, request.object());
+            }
             Message::Response(response) => {
                 check_message(report, path, response.object(), registry);
                 check_empty(report, path, response.object(), turn);
@@ -210,6 +219,14 @@ fn check_message(
         message.get("usage").and_then(Json::as_object),
     );
     parts::check(report, path.key("parts"), items(message, "parts"));
+}
+
+/// Instructions are configuration, as system prompts are.
+fn check_instructions(report: &mut Report<'_>, path: Path<'_>, request: &Object) {
+    if request.get_str("instructions").is_some() {
+        let message = "instructions belong into the configuration of the agent";
+        report.add(Rule::SystemPrompt, path.key("instructions"), message);
+    }
 }
 
 /// A complete response has a part; a run that is complete may have had an empty one all the same.
