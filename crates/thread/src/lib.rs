@@ -32,10 +32,16 @@ pub mod canonical;
 
 pub mod cycles;
 
+pub mod diff;
+
+pub mod merge;
+
 mod path;
 
 pub use crate::canonical::{CanonicalOptions, canonical, hash};
 pub use crate::cycles::{complete_cycles, pending_tool_calls};
+pub use crate::diff::{Diff, PatchError, diff, patch};
 pub use crate::document::{Thread, Version};
 pub use crate::json::{DecodeError, Json, Limits, Number, Object};
+pub use crate::merge::{Conflict, Merged, merge};
 pub use crate::validate::{Profile, Rules, Severity, Violation, validate};
