@@ -1,4 +1,5 @@
-//! The ThreadProtocol document: decode, validate, canonical form and hash, complete cycles.
+//! The ThreadProtocol document: decode, validate, canonical form and hash, complete cycles, versions, diff
+//! and merge, and what an agent is shown of it.
 //!
 //! A document says what happened in a conversation of users and agents. This crate reads one
 //! without losing a byte that means something, reports what is wrong with it, and writes it
@@ -6,6 +7,11 @@
 //!
 //! Decoding and validation are two steps. [`Thread::decode`] refuses only what is not a JSON
 //! object of tolerable size; every breach of the protocol is a [`Violation`], which is data.
+//!
+//! What is done with a document has a module each: [`upgrade`](mod@upgrade) and [`downgrade`](mod@downgrade)
+//! between versions, [`diff`](mod@diff) and [`merge`](mod@merge) of branches, [`render`] for an agent that goes on
+//! with it, [`partial`] for a turn that is still streaming, [`content`] for large contents kept elsewhere,
+//! [`search`]. Each that leaves something out says what.
 //!
 //! The crate deliberately does no I/O, reads no clock, mints no ids and never sorts or repairs
 //! what it reads. It knows no other format: converters live in `interop`.
@@ -46,13 +52,19 @@ pub mod downgrade;
 
 mod versioned;
 
+pub mod diff;
+
+pub mod merge;
+
 mod path;
 
 pub use crate::canonical::{CanonicalOptions, canonical, hash};
 pub use crate::cycles::{complete_cycles, pending_tool_calls};
+pub use crate::diff::{Diff, PatchError, diff, patch};
 pub use crate::document::{Thread, Version};
 pub use crate::downgrade::{DowngradeError, downgrade};
 pub use crate::json::{DecodeError, Json, Limits, Number, Object};
+pub use crate::merge::{Conflict, Merged, merge};
 pub use crate::upgrade::{UpgradeError, upgrade, upgrade_to};
 pub use crate::validate::{Profile, Rules, Severity, Violation, validate};
 pub use crate::versioned::{Change, ChangeKind, UnknownVersion, Versioned};

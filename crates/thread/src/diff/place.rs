@@ -1,0 +1,126 @@
+//! Where a value is and what its canonical form is there.
+//!
+//! Which nulls mean nothing depends on where they are. So the meaning of a value is asked of the
+//! canonical form itself, of a document that holds the value alone in its place: comparing and
+//! canonicalising can't come to disagree.
+
+use crate::canonical::{CanonicalOptions, ContentHash, hash};
+use crate::document::Thread;
+use crate::json::{Json, Object};
+use crate::path::{Step, pointer};
+
+/// The members that say what an object is.
+const TAGS: [&str; 3] = ["turn_type", "message_type", "part_kind"];
+
+/// A place in a document, chained to the place above it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    above: Option<&'a Place<'a>>,
+    step: Step<'a>,
+    /// The object whose member this is; its tags decide what is optional.
+    holder: Option<&'a Object>,
+}
+
+impl<'a> Place<'a> {
+    /// The whole document.
+    pub(crate) const ROOT: Place<'static> = Place {
+        above: None,
+        step: Step::Index(0),
+        holder: None,
+    };
+
+    /// The member `key` of the object `holder`, which is here.
+    pub(crate) fn key(&'a self, holder: &'a Object, key: &'a str) -> Place<'a> {
+        Place {
+            above: Some(self),
+            step: Step::Key(key),
+            holder: Some(holder),
+        }
+    }
+
+    /// The element `index` of the array here.
+    pub(crate) fn index(&'a self, index: usize) -> Place<'a> {
+        Place {
+            above: Some(self),
+            step: Step::Index(index),
+            holder: None,
+        }
+    }
+
+    /// The JSON Pointer of this place.
+    pub(crate) fn pointer(&self) -> String {
+        let mut steps = Vec::new();
+        let mut here = self;
+        while let Some(above) = here.above {
+            steps.push(here.step);
+            here = above;
+        }
+        steps.reverse();
+        pointer(steps)
+    }
+
+    /// The hash of what a value, or its absence, means here; none for a number that has no
+    /// canonical form.
+    pub(crate) fn meaning(&self, value: Option<Json>) -> Option<ContentHash> {
+        let mut value = value;
+        let mut here = self;
+        while let Some(above) = here.above {
+            value = Some(match here.step {
+                Step::Index(_) => Json::Array(value.into_iter().collect()),
+                Step::Key(key) => {
+                    let object = here.holder.map(tags).unwrap_or_default();
+                    object.with_some(key, value).into()
+                }
+            });
+            here = above;
+        }
+        let root = value.and_then(Json::into_object).unwrap_or_default();
+        hash(&Thread::from_root(root), CanonicalOptions::default()).ok()
+    }
+
+    /// Whether two values mean the same here.
+    pub(crate) fn same(&self, one: Option<&Json>, other: Option<&Json>) -> bool {
+        one == other || {
+            let meaning = self.meaning(one.cloned());
+            meaning.is_some() && meaning == self.meaning(other.cloned())
+        }
+    }
+}
+
+/// The members of an object that say what it is.
+fn tags(object: &Object) -> Object {
+    let tag = |key| {
+        let tag = object.get_str(key)?;
+        Some((key, Json::from(tag)))
+    };
+    TAGS.into_iter().filter_map(tag).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_null_means_nothing_where_the_member_is_optional() {
+        let root = Object::new();
+        let user = Object::new().with("turn_type", "user");
+        let other = Object::new().with("turn_type", "robot");
+        let turns = Place::ROOT.key(&root, "turns");
+        let turn = turns.index(7);
+        let null = Some(&Json::Null);
+        assert!(turn.key(&user, "client_metadata").same(null, None));
+        assert!(!turn.key(&other, "client_metadata").same(null, None));
+        assert!(!turn.key(&user, "x").same(null, None));
+        assert_eq!(turn.key(&user, "a/b").pointer(), "/turns/7/a~1b");
+    }
+
+    #[test]
+    fn numbers_mean_the_same_if_they_are_the_same_double() {
+        let root = Object::new();
+        let place = Place::ROOT.key(&root, "x");
+        let number = |text| Json::parse(text).unwrap();
+        assert!(place.same(Some(&number("1.0")), Some(&number("1"))));
+        assert!(place.same(Some(&number("1e999")), Some(&number("1e999"))));
+        assert!(!place.same(Some(&number("1e999")), Some(&number("1E999"))));
+    }
+}

@@ -1,0 +1,159 @@
+//! Merging two branches of a document that have a common ancestor (TP-16).
+//!
+//! What one side changed is taken. What both changed differently is a [`Conflict`], which is data:
+//! the merged document has what [`ConflictKind`] says, and the conflict has all three values.
+//!
+//! What counts as one thing: a part; a member of the root, an agent's configuration, a turn or a
+//! message; a value in `metadata` or `client_metadata`, at any depth of objects; a link. Turns,
+//! messages and parts are aligned as [`diff()`](crate::diff()) aligns them. Beyond that:
+//! - What both sides put in one place is kept, ours first and then theirs, and is a conflict; what
+//!   both put there alike is kept once.
+//! - Links are a set: both sides' are kept, and there is no conflict.
+//! - `updated_at` is the later of the two.
+//! - What one side removed and the other changed stays. So does an agent that one side removed and
+//!   that the merged turns name.
+//! - A difference of form only gives way to a difference in meaning.
+//!
+//! Two changes that do not touch can still break the protocol together: one side interrupts a
+//! turn, the other sets `completed_at`. Where there is no other conflict, every error that the
+//! merged document has under [`Profile::Strict`] and neither side had is a
+//! conflict too, so a merge of valid documents without conflicts is valid. Where there are others,
+//! validate the document after they are settled.
+//!
+//! Merging adds nothing of its own, no event and no link: the branches are one thread.
+
+mod agents;
+mod form;
+mod sequence;
+mod walk;
+
+use crate::document::Thread;
+use crate::json::Json;
+use crate::validate::{Profile, Rule, Severity, validate};
+use std::collections::BTreeSet;
+
+/// What came of merging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The merged document.
+    pub thread: Thread,
+    /// What has to be looked at.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Something that the two sides do not agree on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// What they did.
+    pub kind: ConflictKind,
+    /// Where it is in the merged document (JSON Pointer).
+    pub pointer: String,
+    /// The value in the common ancestor, if it had one.
+    pub base: Option<Json>,
+    /// Our value, if we have one; an array of items if both put some in one place.
+    pub ours: Option<Json>,
+    /// Their value, likewise.
+    pub theirs: Option<Json>,
+}
+
+/// What the two sides did, and what the merged document has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConflictKind {
+    /// Both changed or added it, in two ways. Ours is kept.
+    BothChanged,
+    /// Both put items at the end of one sequence. Ours are kept, and theirs after them; the
+    /// pointer is that of the first.
+    BothAppended,
+    /// Both put items into one place of a sequence. Ours are kept, and theirs after them; the
+    /// pointer is that of the first.
+    BothInserted,
+    /// One removed it and the other changed it, or goes on using it. It is kept as changed.
+    RemovedAndChanged,
+    /// What both did is in the document and breaks the protocol together.
+    Breach {
+        /// The rule that is broken.
+        rule: Rule,
+        /// What is wrong, for people.
+        message: String,
+    },
+}
+
+/// Merges two branches of a document.
+///
+/// ```
+/// use loomline_thread::merge::{ConflictKind, merge};
+/// use loomline_thread::Thread;
+///
+/// let thread = |title: &str, said: &[&str]| {
+///     let turns: Vec<_> = said.iter().map(|said| format!(
+///         r#"{{"turn_type":"user","parts":[{{"part_kind":"user-prompt","content":"{said}"}}]}}"#
+///     )).collect();
+///     Thread::decode(&format!(r#"{{"title":"{title}","turns":[{}]}}"#, turns.join(",")))
+/// };
+/// let base = thread("Looms", &["Does it fit?"])?;
+/// let ours = thread("Looms", &["Does it fit?", "And when?"])?;
+///
+/// let merged = merge(&base, &ours, &thread("A loom", &["Does it fit?"])?);
+/// assert_eq!(merged.thread, thread("A loom", &["Does it fit?", "And when?"])?);
+/// assert!(merged.conflicts.is_empty());
+///
+/// let merged = merge(&base, &ours, &thread("Looms", &["Does it fit?", "How much?"])?);
+/// assert_eq!(merged.thread, thread("Looms", &["Does it fit?", "And when?", "How much?"])?);
+/// assert_eq!(merged.conflicts[0].kind, ConflictKind::BothAppended);
+/// assert_eq!(merged.conflicts[0].pointer, "/turns/1");
+/// # Ok::<(), loomline_thread::DecodeError>(())
+/// ```
+#[must_use]
+pub fn merge(base: &Thread, ours: &Thread, theirs: &Thread) -> Merged {
+    let whole = |thread: &Thread| Merged {
+        thread: thread.clone(),
+        conflicts: Vec::new(),
+    };
+    if base == ours {
+        return whole(theirs);
+    }
+    if base == theirs || ours == theirs {
+        return whole(ours);
+    }
+    let mut walk = walk::Walk::default();
+    let roots = [base, ours, theirs].map(Thread::root);
+    let root = walk.root(roots);
+    let mut merged = Merged {
+        thread: Thread::from_root(root),
+        conflicts: walk.conflicts,
+    };
+    agents::restore(&mut merged, roots);
+    if merged.conflicts.is_empty() {
+        merged.conflicts = breaches(&merged.thread, [ours, theirs]);
+    }
+    merged
+}
+
+/// The errors that neither side had.
+fn breaches(merged: &Thread, sides: [&Thread; 2]) -> Vec<Conflict> {
+    let errors = |thread| {
+        let violations = validate(thread, Profile::Strict).into_iter();
+        violations.filter(|violation| violation.severity == Severity::Error)
+    };
+    let found: Vec<_> = errors(merged).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let known: BTreeSet<_> = sides
+        .into_iter()
+        .flat_map(errors)
+        .map(|violation| (violation.rule, violation.message))
+        .collect();
+    let breach = |violation: crate::validate::Violation| {
+        let (rule, message) = (violation.rule, violation.message);
+        let known = known.contains(&(rule, message.clone()));
+        (!known).then_some(Conflict {
+            kind: ConflictKind::Breach { rule, message },
+            pointer: violation.pointer,
+            base: None,
+            ours: None,
+            theirs: None,
+        })
+    };
+    found.into_iter().filter_map(breach).collect()
+}
