@@ -1,15 +1,18 @@
 //! The AI SDK's UI message stream, its messages and its requests (`ai` 5 to 7).
 //!
 //! [`chunks`] turns the log of one execution into the chunks of its stream, record by record;
-//! [`to_ui_messages`] is what a client shows that loads the thread anew; [`reduce`] builds a message
-//! from chunks as the client does, and the second is made of the first with it. [`from_chat_request`]
-//! reads what the client posts: the server owns the history, so only what the user just said is
-//! taken.
+//! [`to_ui_messages`] is what a client shows that loads the thread anew; [`Reducer`] builds a message
+//! from chunks as the client does, and the second is made of the first with it. [`sse`] reads the
+//! chunks that another server sends. [`from_chat_request`] reads what the client posts: the server
+//! owns the history, so only what the user just said is taken.
 
 mod archive;
+mod chunk;
 mod messages;
+mod partial_json;
 mod reduce;
 mod request;
+pub mod sse;
 mod stream;
 
 pub(crate) use archive::model_runs;
@@ -17,7 +20,11 @@ pub use archive::{
     AiSdkError, append_messages, append_stream, read_messages, read_stream, write_messages,
     write_stream,
 };
+pub use chunk::{FieldFault, Major, check_chunk};
 pub use messages::to_ui_messages;
-pub use reduce::{ReduceError, reduce};
+pub use partial_json::{PartialJson, PartialState, ReadError, parse_partial_json};
+pub use reduce::{
+    Aborted, Pushed, ReduceError, Reduced, Reducer, StreamError, StreamFacts, reduce,
+};
 pub use request::{ChatRequest, ChatRequestError, ChatTrigger, UserMessage, from_chat_request};
 pub use stream::{ChunkJson, StreamView, chunks};

@@ -1,10 +1,12 @@
 //! A thread as the messages that a client shows when it loads.
 
-use super::reduce::reduce;
+use super::chunk::Major;
+use super::reduce::Reducer;
 use super::stream::{OUTPUT_FILE, StreamView};
 use crate::document::{data_url, read_object};
 use crate::{Converted, Loss};
 use serde_json::{Map, Value, json};
+use thread::Json;
 use timeline::{
     Entry, ExecutionStatus, Item, ItemType, PartKind, Payload, Reaction, Role, StepStatus,
     Transcript, part_kind,
@@ -152,5 +154,9 @@ fn answered(reaction: &Reaction) -> Option<Value> {
             view.step_completed();
         }
     }
-    reduce(&view.take()).ok()
+    let mut reducer = Reducer::new(Major::NEWEST, None);
+    for chunk in view.take() {
+        reducer.push(&Json::from(chunk)).ok()?;
+    }
+    reducer.finish().message?.to_value().ok()
 }

@@ -1,331 +1,339 @@
-//! A message from the chunks of its stream, as the client of `ai` 7 builds it.
+//! A message from the chunks of its stream, as the client of `ai` builds it.
+//!
+//! [`Reducer`] takes chunk by chunk and can show the message at any time. It does what the client
+//! of its major version does, down to which chunks change what a user sees; the facts of a stream
+//! that a message does not tell are in [`StreamFacts`].
 
-use serde_json::{Map, Value, json};
+mod approvals;
+mod blocks;
+mod error;
+mod facts;
+mod metadata;
+mod parts;
+mod tools;
+mod update;
+
+pub use error::ReduceError;
+pub use facts::{Aborted, Reduced, StreamError, StreamFacts};
+
+use super::chunk::{ChunkType, Major, check_fields, check_needed, chunk_type, is_set, some, text};
+use error::Fault;
+use facts::Facts;
+use parts::Parts;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use thread::{Json, Object};
+use tools::Call;
 
-/// Why a client would give up on a stream.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReduceError {
-    /// A chunk has a type that clients don't know.
-    #[error("chunk {place} has the unknown type {kind:?}")]
-    UnknownType {
-        /// Its place in the stream.
-        place: usize,
-        /// The type.
-        kind: String,
-    },
-    /// A chunk goes on with what never began.
-    #[error("chunk {place} of type {kind:?} goes on with {id:?}, which never began")]
-    NotBegun {
-        /// Its place in the stream.
-        place: usize,
-        /// The type.
-        kind: String,
-        /// The block or call.
-        id: String,
-    },
+/// What became of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// Whether a client shows the message anew.
+    pub visible: bool,
 }
 
-/// Builds the message. While the arguments of a call are still coming, `input` is there only where
-/// what came is whole JSON; the client also shows repaired pieces.
-pub fn reduce<'a>(chunks: impl IntoIterator<Item = &'a Value>) -> Result<Value, ReduceError> {
-    let mut message = Message::default();
-    for (place, chunk) in chunks.into_iter().enumerate() {
-        message
-            .take(chunk)
-            .map_err(|fault| fault.at(place, chunk))?;
+/// Builds a message from the chunks of its stream.
+///
+/// Taking a chunk costs what the chunk is long, however long the message is.
+///
+/// ```
+/// use loomline_interop::ai_sdk::{Major, Reducer};
+/// use thread::Json;
+///
+/// let mut reducer = Reducer::new(Major::V7, None);
+/// for chunk in [r#"{"type":"text-start","id":"t"}"#, r#"{"type":"text-delta","id":"t","delta":"hi"}"#] {
+///     assert!(reducer.push(&Json::parse(chunk)?)?.visible);
+/// }
+/// let parts = r#"[{"type":"text","text":"hi","state":"streaming"}]"#;
+/// assert_eq!(reducer.message().get("parts"), Some(&Json::parse(parts)?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reducer {
+    major: Major,
+    checked: bool,
+    renames: bool,
+    /// The message without its parts.
+    head: Object,
+    parts: Parts,
+    /// The blocks that are open: texts, then reasonings, by id.
+    open: [BTreeMap<String, usize>; 2],
+    /// The calls whose input streams, or did.
+    calls: BTreeMap<String, Call>,
+    facts: Facts,
+    /// How many parts are shown.
+    shown: usize,
+    written: bool,
+    place: usize,
+    /// The place of the chunk that was refused.
+    refused: Option<usize>,
+}
+
+impl Reducer {
+    /// The start of a stream for clients of `major`. `message` is the last message of the chat, if
+    /// the stream may go on with it: that is so if it is the assistant's.
+    #[must_use]
+    pub fn new(major: Major, message: Option<Json>) -> Self {
+        let given = message.and_then(Json::into_object).unwrap_or_default();
+        let mut reducer = Self {
+            major,
+            checked: false,
+            renames: false,
+            head: Object::new(),
+            parts: Parts::default(),
+            open: [BTreeMap::new(), BTreeMap::new()],
+            calls: BTreeMap::new(),
+            facts: Facts::default(),
+            shown: 0,
+            written: false,
+            place: 0,
+            refused: None,
+        };
+        if given.get_str("role") == Some("assistant") {
+            reducer.go_on(given);
+        } else {
+            let id = given.get("id").filter(|id| !id.is_null()).cloned();
+            reducer.begin(id.unwrap_or_else(|| "".into()));
+        }
+        reducer
     }
-    Ok(message.into_value())
-}
 
-/// What is wrong with one chunk.
-enum Fault {
-    Unknown,
-    NotBegun(String),
-}
+    /// Also refuses chunks with fields that the client's schema refuses, not only those that lack
+    /// what is needed.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
 
-impl Fault {
-    fn at(self, place: usize, chunk: &Value) -> ReduceError {
-        let kind = text(chunk, "type").to_owned();
-        match self {
-            Self::Unknown => ReduceError::UnknownType { place, kind },
-            Self::NotBegun(id) => ReduceError::NotBegun { place, kind, id },
+    /// Keeps the parts of the given message when the stream begins one of another id, as a chat
+    /// does for what it just posted. Otherwise they are dropped, as when a chat resumes a stream.
+    #[must_use]
+    pub fn renaming(mut self) -> Self {
+        self.renames = true;
+        self
+    }
+
+    fn begin(&mut self, id: Json) {
+        self.head = Object::new().with("id", id).with("role", "assistant");
+        self.parts = Parts::default();
+        self.forget();
+        self.shown = 0;
+    }
+
+    fn forget(&mut self) {
+        self.open = [BTreeMap::new(), BTreeMap::new()];
+        self.calls = BTreeMap::new();
+    }
+
+    /// Takes a chunk. Where the client would give up, so does this: the message stays as it was
+    /// shown, and no further chunk is taken.
+    pub fn push(&mut self, chunk: &Json) -> Result<Pushed, ReduceError> {
+        if let Some(place) = self.refused {
+            return Err(ReduceError::Over { place });
+        }
+        match self.take(chunk) {
+            Ok(visible) => {
+                self.place += 1;
+                if visible {
+                    self.written = true;
+                    self.shown = self.parts.len();
+                }
+                Ok(Pushed { visible })
+            }
+            Err(fault) => {
+                self.refused = Some(self.place);
+                Err(fault.at(self.place, chunk))
+            }
         }
     }
-}
 
-#[derive(Default)]
-struct Message {
-    id: Option<Value>,
-    metadata: Option<Value>,
-    parts: Vec<Value>,
-    /// The parts of the blocks that are open, by type and id.
-    blocks: BTreeMap<(&'static str, String), usize>,
-    /// The arguments of calls as they come.
-    inputs: BTreeMap<String, String>,
-}
-
-fn text<'a>(chunk: &'a Value, key: &str) -> &'a str {
-    chunk.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-impl Message {
-    fn take(&mut self, chunk: &Value) -> Result<(), Fault> {
-        match text(chunk, "type") {
-            "start" | "finish" | "message-metadata" => self.tell(chunk),
-            "start-step" => self.parts.push(json!({"type": "step-start"})),
-            "finish-step" | "error" | "abort" => {}
-            "reset-step" => self.reset(),
-            "text-start" => self.begin("text", chunk),
-            "reasoning-start" => self.begin("reasoning", chunk),
-            "text-delta" => return self.grow("text", chunk),
-            "reasoning-delta" => return self.grow("reasoning", chunk),
-            "text-end" => return self.end("text", chunk),
-            "reasoning-end" => return self.end("reasoning", chunk),
-            "file" | "reasoning-file" => self.push(chunk, &["mediaType", "url"]),
-            "source-url" => self.push(chunk, &["sourceId", "url", "title"]),
-            "source-document" => {
-                self.push(chunk, &["sourceId", "mediaType", "title", "filename"]);
-            }
-            "tool-input-start" => {
-                let id = text(chunk, "toolCallId").to_owned();
-                self.inputs.insert(id, String::new());
-                self.call(chunk, "input-streaming", &[]);
-            }
-            "tool-input-delta" => return self.grow_input(chunk),
-            "tool-input-available" => self.call(chunk, "input-available", &["input"]),
-            "tool-input-error" => self.call(chunk, "output-error", &["input", "errorText"]),
-            "tool-output-available" => {
-                return self.answer(chunk, "output-available", &["output", "preliminary"]);
-            }
-            "tool-output-error" => return self.answer(chunk, "output-error", &["errorText"]),
-            "tool-output-denied" => {
-                let part = self.called(chunk)?;
-                part.insert("state".to_owned(), "output-denied".into());
-            }
-            kind if kind.starts_with("data-") => self.data(chunk),
-            _ => return Err(Fault::Unknown),
-        }
-        Ok(())
+    /// Says that the stream said it was over (`[DONE]`).
+    pub fn done(&mut self) {
+        self.facts.told.done_seen = true;
     }
 
-    fn tell(&mut self, chunk: &Value) {
-        if let Some(id) = chunk.get("messageId") {
-            self.id = Some(id.clone());
+    /// The message as it is shown.
+    #[must_use]
+    pub fn message(&self) -> Json {
+        let parts = self.parts.items().get(..self.shown).unwrap_or_default();
+        let mut parts = parts.to_vec();
+        for call in self.calls.values() {
+            call.show_in(&mut parts);
         }
-        if let Some(more) = chunk.get("messageMetadata").filter(|more| !more.is_null()) {
-            let known = self.metadata.take().unwrap_or_default();
-            self.metadata = Some(merged(known, more.clone()));
+        Json::Object(self.head.clone().with("parts", Json::Array(parts)))
+    }
+
+    /// The message in the end, and what else the stream told.
+    #[must_use]
+    pub fn finish(mut self) -> Reduced {
+        let mut parts = self.parts.into_items();
+        for call in self.calls.values() {
+            call.show_in(&mut parts);
+        }
+        self.facts.close_step(parts.len());
+        parts.truncate(self.shown);
+        let facts = self.facts.told_of(self.shown);
+        self.head.insert("parts", Json::Array(parts));
+        Reduced {
+            message: self.written.then_some(Json::Object(self.head)),
+            facts,
         }
     }
 
-    fn step_start(&self) -> usize {
-        let start = self
-            .parts
-            .iter()
-            .rposition(|part| text(part, "type") == "step-start");
-        start.map_or(0, |start| start + 1)
-    }
-
-    fn reset(&mut self) {
-        self.parts.truncate(self.step_start());
-        self.blocks.clear();
-        self.inputs.clear();
-    }
-
-    fn push(&mut self, chunk: &Value, fields: &[&str]) {
-        let mut part = Map::new();
-        part.insert("type".to_owned(), text(chunk, "type").into());
-        copy(&mut part, chunk, fields);
-        copy(&mut part, chunk, &["providerMetadata"]);
-        self.parts.push(Value::Object(part));
-    }
-
-    fn begin(&mut self, kind: &'static str, chunk: &Value) {
-        let id = text(chunk, "id").to_owned();
-        let mut part = json!({"type": kind, "text": "", "state": "streaming"});
-        if let Value::Object(part) = &mut part {
-            if kind == "reasoning" {
-                part.insert("id".to_owned(), id.as_str().into());
-            }
-            copy(part, chunk, &["providerMetadata"]);
+    /// Whether the chunk changes what is shown.
+    fn take(&mut self, chunk: &Json) -> Result<bool, Fault> {
+        let kind = chunk_type(chunk, self.major)?;
+        if self.checked {
+            check_fields(chunk, kind, self.major)?;
+        } else {
+            check_needed(chunk, kind, self.major)?;
         }
-        self.blocks.insert((kind, id), self.parts.len());
+        match kind {
+            ChunkType::BlockDelta(block) => self.grow_block(block, chunk)?,
+            ChunkType::ToolInputDelta => self.grow_input(chunk)?,
+            ChunkType::BlockStart(block) => self.start_block(block, chunk),
+            ChunkType::BlockEnd(block) => self.end_block(block, chunk)?,
+            ChunkType::ToolInputStart => self.start_input(chunk),
+            ChunkType::ToolInputAvailable => self.give_input(chunk),
+            ChunkType::ToolInputError => self.refuse_input(chunk),
+            ChunkType::ToolOutputAvailable => self.give_output(chunk)?,
+            ChunkType::ToolOutputError => self.give_error(chunk)?,
+            ChunkType::ToolOutputDenied => self.deny_output(chunk)?,
+            ChunkType::ToolApprovalRequest => self.request_approval(chunk)?,
+            ChunkType::ToolApprovalResponse => self.respond_to_approval(chunk)?,
+            ChunkType::SourceUrl => self.push_part(chunk, &["sourceId", "url", "title", METADATA]),
+            ChunkType::SourceDocument => {
+                let fields = ["sourceId", "mediaType", "title", "filename", METADATA];
+                self.push_part(chunk, &fields);
+            }
+            // `ai` 5 keeps no metadata of files.
+            ChunkType::File if self.major == Major::V5 => {
+                self.push_part(chunk, &["mediaType", "url"]);
+            }
+            ChunkType::File | ChunkType::ReasoningFile => {
+                self.push_part(chunk, &["mediaType", "url", METADATA]);
+            }
+            ChunkType::Custom => self.push_part(chunk, &["kind", METADATA]),
+            ChunkType::SteeringMessage => self.push_part(chunk, &["id", "parts"]),
+            ChunkType::Data => return Ok(self.data(chunk)),
+            ChunkType::StartStep => {
+                self.facts.start_step(self.parts.len());
+                self.parts.push(Object::new().with("type", "step-start"));
+                return Ok(false);
+            }
+            ChunkType::FinishStep => {
+                self.facts.close_step(self.parts.len());
+                if self.major < Major::V7 {
+                    self.open = [BTreeMap::new(), BTreeMap::new()];
+                }
+                return Ok(false);
+            }
+            ChunkType::ResetStep => return Ok(self.reset_step()),
+            ChunkType::Start => return self.start(chunk),
+            ChunkType::MessageMetadata => return self.merge_metadata(chunk),
+            ChunkType::Finish => {
+                let visible = self.merge_metadata(chunk)?;
+                self.facts.finish(chunk);
+                return Ok(visible);
+            }
+            ChunkType::Error => {
+                self.facts.error(self.parts.len(), text(chunk, "errorText"));
+                return Ok(false);
+            }
+            ChunkType::Abort => {
+                self.facts.abort(chunk);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn start(&mut self, chunk: &Json) -> Result<bool, Fault> {
+        let id = some(chunk, "messageId");
+        let another = id.filter(|id| !self.renames && self.head.get("id") != Some(*id));
+        if let Some(id) = another {
+            self.begin(id.clone());
+            self.facts.restart();
+        }
+        let merged = self.merge_metadata(chunk)?;
+        if let Some(id) = id {
+            self.head.insert("id", id.clone());
+        }
+        Ok(merged || id.is_some())
+    }
+
+    fn merge_metadata(&mut self, chunk: &Json) -> Result<bool, Fault> {
+        let Some(more) = some(chunk, "messageMetadata") else {
+            return Ok(false);
+        };
+        match self
+            .head
+            .get_mut("metadata")
+            .filter(|known| !known.is_null())
+        {
+            Some(known) => metadata::merge(known, more)?,
+            None => {
+                self.head.insert("metadata", more.clone());
+            }
+        }
+        Ok(true)
+    }
+
+    /// A part of the fields of its chunk.
+    fn push_part(&mut self, chunk: &Json, fields: &[&str]) {
+        let mut part = Object::new().with("type", text(chunk, "type"));
+        for field in fields {
+            if let Some(value) = some(chunk, field) {
+                part.insert(*field, value.clone());
+            }
+        }
         self.parts.push(part);
     }
 
-    fn block(
-        &mut self,
-        kind: &'static str,
-        chunk: &Value,
-    ) -> Result<&mut Map<String, Value>, Fault> {
-        let id = text(chunk, "id").to_owned();
-        let place = self.blocks.get(&(kind, id.clone())).copied();
-        let part = place.and_then(|place| self.parts.get_mut(place)?.as_object_mut());
-        part.ok_or(Fault::NotBegun(id))
-    }
-
-    fn grow(&mut self, kind: &'static str, chunk: &Value) -> Result<(), Fault> {
-        let part = self.block(kind, chunk)?;
-        if let Some(Value::String(whole)) = part.get_mut("text") {
-            whole.push_str(text(chunk, "delta"));
+    fn data(&mut self, chunk: &Json) -> bool {
+        if is_set(chunk, "transient") {
+            self.facts.told.transient.push(chunk.clone());
+            return false;
         }
-        copy(part, chunk, &["providerMetadata"]);
-        Ok(())
-    }
-
-    fn end(&mut self, kind: &'static str, chunk: &Value) -> Result<(), Fault> {
-        let part = self.block(kind, chunk)?;
-        part.insert("state".to_owned(), "done".into());
-        copy(part, chunk, &["providerMetadata", "citations"]);
-        self.blocks.remove(&(kind, text(chunk, "id").to_owned()));
-        Ok(())
-    }
-
-    fn grow_input(&mut self, chunk: &Value) -> Result<(), Fault> {
-        let id = text(chunk, "toolCallId");
-        let not_begun = || Fault::NotBegun(id.to_owned());
-        let input = self.inputs.get_mut(id).ok_or_else(not_begun)?;
-        input.push_str(text(chunk, "inputTextDelta"));
-        let raw = input.clone();
-        let start = self.step_start();
-        let part = self.find(start, id).ok_or_else(not_begun)?;
-        match serde_json::from_str::<Value>(&raw) {
-            Ok(whole) => part.insert("input".to_owned(), whole),
-            Err(_) => part.shift_remove("input"),
-        };
-        part.insert("rawInput".to_owned(), raw.into());
-        Ok(())
-    }
-
-    fn find(&mut self, from: usize, id: &str) -> Option<&mut Map<String, Value>> {
-        let parts = self.parts.get_mut(from..)?;
-        parts
-            .iter_mut()
-            .find(|part| text(part, "toolCallId") == id)?
-            .as_object_mut()
-    }
-
-    /// Begins a call, or goes on with one of this step.
-    fn call(&mut self, chunk: &Value, state: &str, fields: &[&str]) {
-        let id = text(chunk, "toolCallId");
-        let start = self.step_start();
-        if self.find(start, id).is_none() {
-            let name = text(chunk, "toolName");
-            let mut part = if chunk.get("dynamic") == Some(&Value::Bool(true)) {
-                json!({"type": "dynamic-tool", "toolName": name})
-            } else {
-                json!({"type": format!("tool-{name}")})
-            };
-            if let Value::Object(part) = &mut part {
-                part.insert("toolCallId".to_owned(), id.into());
+        let known = chunk.get("id").and_then(Json::as_str);
+        let known = known.and_then(|id| self.parts.data(text(chunk, "type"), id));
+        if let Some(part) = known.and_then(|place| self.parts.get_mut(place)) {
+            if let Some(data) = chunk.get("data") {
+                part.insert("data", data.clone());
             }
-            self.parts.push(part);
+        } else if let Some(part) = chunk.as_object() {
+            self.parts.push(part.clone());
         }
-        if let Some(part) = self.find(start, id) {
-            part.shift_remove("rawInput");
-            part.shift_remove("input");
-            part.insert("state".to_owned(), state.into());
-            copy(part, chunk, fields);
-            copy(part, chunk, &["providerExecuted", "title", "toolMetadata"]);
-            if let Some(metadata) = chunk.get("providerMetadata") {
-                let own = if state == "output-error" {
-                    "resultProviderMetadata"
-                } else {
-                    "callProviderMetadata"
-                };
-                part.insert(own.to_owned(), metadata.clone());
-            }
-        }
+        true
     }
 
-    /// The call a result is for: in this step, else the last one before it.
-    fn called(&mut self, chunk: &Value) -> Result<&mut Map<String, Value>, Fault> {
-        let id = text(chunk, "toolCallId");
-        let is_it = |part: &Value| text(part, "toolCallId") == id;
-        let start = self.step_start();
-        let here = self
-            .parts
-            .iter()
-            .skip(start)
-            .position(is_it)
-            .map(|place| place + start);
-        let place = here.or_else(|| self.parts.iter().rposition(is_it));
-        let part = place.and_then(|place| self.parts.get_mut(place)?.as_object_mut());
-        part.ok_or_else(|| Fault::NotBegun(id.to_owned()))
-    }
-
-    fn answer(&mut self, chunk: &Value, state: &str, fields: &[&str]) -> Result<(), Fault> {
-        let part = self.called(chunk)?;
-        if state == "output-available" {
-            part.shift_remove("rawInput");
+    fn reset_step(&mut self) -> bool {
+        for call in self.calls.values() {
+            call.show_in(self.parts.items_mut());
         }
-        for gone in ["output", "errorText", "preliminary"] {
-            part.shift_remove(gone);
-        }
-        part.insert("state".to_owned(), state.into());
-        copy(part, chunk, fields);
-        copy(part, chunk, &["providerExecuted", "toolMetadata"]);
-        if let Some(metadata) = chunk.get("providerMetadata") {
-            part.insert("resultProviderMetadata".to_owned(), metadata.clone());
-        }
-        Ok(())
-    }
-
-    fn data(&mut self, chunk: &Value) {
-        if chunk.get("transient") == Some(&Value::Bool(true)) {
-            return;
-        }
-        let same = |part: &&mut Value| {
-            chunk.get("id").is_some()
-                && part.get("id") == chunk.get("id")
-                && part.get("type") == chunk.get("type")
-        };
-        if let Some(known) = self
-            .parts
-            .iter_mut()
-            .find(same)
-            .and_then(Value::as_object_mut)
-        {
-            copy(known, chunk, &["data"]);
-        } else {
-            self.push(chunk, &["id", "data"]);
-        }
-    }
-
-    fn into_value(self) -> Value {
-        let mut message = Map::new();
-        message.insert("id".to_owned(), self.id.unwrap_or_default());
-        if let Some(metadata) = self.metadata {
-            message.insert("metadata".to_owned(), metadata);
-        }
-        message.insert("role".to_owned(), "assistant".into());
-        message.insert("parts".to_owned(), Value::Array(self.parts));
-        Value::Object(message)
+        self.forget();
+        let removed = self.parts.reset_step();
+        self.facts.reset_step(self.parts.len());
+        removed
     }
 }
 
-fn copy(part: &mut Map<String, Value>, chunk: &Value, fields: &[&str]) {
-    for field in fields {
-        if let Some(value) = chunk.get(field) {
-            part.insert((*field).to_owned(), value.clone());
-        }
+const METADATA: &str = "providerMetadata";
+
+/// Sets the metadata of a part where its chunk has some.
+fn put_metadata(part: &mut Object, chunk: &Json) {
+    if let Some(metadata) = some(chunk, METADATA) {
+        part.insert(METADATA, metadata.clone());
     }
 }
 
-/// Objects are merged member by member, anything else is replaced.
-fn merged(known: Value, more: Value) -> Value {
-    let (Value::Object(mut known), Value::Object(more)) = (known, more.clone()) else {
-        return more;
-    };
-    // Two levels of a client's own metadata; deeper ones are replaced whole.
-    for (key, value) in more {
-        match (known.get_mut(&key), value) {
-            (Some(Value::Object(inner)), Value::Object(value)) => inner.extend(value),
-            (_, value) => {
-                known.insert(key, value);
-            }
-        }
+/// Builds the message of a stream for clients of `ai` 7, in one go.
+pub fn reduce<'a>(chunks: impl IntoIterator<Item = &'a Value>) -> Result<Value, ReduceError> {
+    let mut reducer = Reducer::new(Major::NEWEST, None);
+    for chunk in chunks {
+        reducer.push(&Json::from(chunk.clone()))?;
     }
-    Value::Object(known)
+    // What came from such values goes back into them.
+    Ok(reducer.message().to_value().unwrap_or_default())
 }

@@ -13,4 +13,14 @@ mod log;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
+mod partial_json;
+#[cfg(test)]
 mod pydantic_ai;
+#[cfg(test)]
+mod recorded_streams;
+#[cfg(test)]
+mod reduce;
+#[cfg(test)]
+mod sse;
+#[cfg(test)]
+mod ui_streams;

@@ -1,0 +1,84 @@
+//! JSON that is still being written, as the AI SDK's client reads it: what is open is closed, what
+//! makes no sense yet is left out.
+
+mod read;
+mod scan;
+
+pub use read::ReadError;
+pub(super) use read::read;
+
+use super::chunk::Major;
+use thread::Json;
+
+/// How a text was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartialState {
+    /// There was no text.
+    Undefined,
+    /// The text is whole.
+    Successful,
+    /// The text was cut off, and could be closed.
+    Repaired,
+    /// The text is not JSON, nor the beginning of it that has a value.
+    Failed,
+}
+
+/// Reads the beginning of a JSON text as clients of `ai` 7 do. Linear in its length.
+///
+/// ```
+/// use loomline_interop::ai_sdk::{PartialState, parse_partial_json};
+///
+/// let (value, state) = parse_partial_json(r#"{"city":"Łó"#);
+/// assert_eq!(value.map(|value| value.to_text()).as_deref(), Some(r#"{"city":"Łó"}"#));
+/// assert_eq!(state, PartialState::Repaired);
+/// ```
+#[must_use]
+pub fn parse_partial_json(text: &str) -> (Option<Json>, PartialState) {
+    parse_as(text, Major::NEWEST)
+}
+
+fn parse_as(text: &str, major: Major) -> (Option<Json>, PartialState) {
+    if let Ok(value) = read(text) {
+        return (Some(value), PartialState::Successful);
+    }
+    match read(&scan::repaired(text, major)) {
+        Ok(value) => (Some(value), PartialState::Repaired),
+        Err(_) => (None, PartialState::Failed),
+    }
+}
+
+/// A JSON text that comes in pieces. It is read when someone asks, so that taking all pieces stays
+/// linear.
+#[derive(Clone, Debug)]
+pub struct PartialJson {
+    major: Major,
+    text: Option<String>,
+}
+
+impl PartialJson {
+    /// No text, to be read as clients of `major` do.
+    #[must_use]
+    pub fn new(major: Major) -> Self {
+        Self { major, text: None }
+    }
+
+    /// Adds a piece.
+    pub fn push(&mut self, piece: &str) {
+        self.text.get_or_insert_default().push_str(piece);
+    }
+
+    /// The text so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// The value so far. Linear in the length of the text.
+    #[must_use]
+    pub fn value(&self) -> (Option<Json>, PartialState) {
+        match &self.text {
+            Some(text) => parse_as(text, self.major),
+            None => (None, PartialState::Undefined),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! JSON texts as a client in JavaScript takes them.
+
+use std::borrow::Cow;
+use thread::json::Fault;
+use thread::{DecodeError, Json, Object};
+
+/// Why a client refuses a JSON text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// It is not JSON.
+    #[error("the text is not JSON")]
+    NotJson(#[source] DecodeError),
+    /// It has a key that could change the prototype of objects.
+    #[error("the key {key:?} is forbidden, expected any other")]
+    ForbiddenKey {
+        /// The key.
+        key: &'static str,
+    },
+}
+
+/// Reads a text. Unlike [`Json::parse`], takes the last of repeated keys, and U+FFFD for half a
+/// surrogate pair, which no string of ours can hold. Where keys repeat, the spelling of numbers is
+/// lost.
+pub(in crate::ai_sdk) fn read(text: &str) -> Result<Json, ReadError> {
+    let value = Json::parse(text).or_else(|error| {
+        let lax = match &error.fault {
+            Fault::DuplicateKey { .. } | Fault::LoneSurrogate => read_laxly(text),
+            Fault::TooLarge { .. }
+            | Fault::TooDeep { .. }
+            | Fault::TooManyNodes { .. }
+            | Fault::NotFinite
+            | Fault::NumberTooLong
+            | Fault::TrailingData
+            | Fault::Truncated
+            | Fault::Syntax { .. }
+            | Fault::NotAnObject { .. } => None,
+        };
+        lax.ok_or(ReadError::NotJson(error))
+    })?;
+    // A forbidden key is spelled out, or has an escape.
+    if text.contains("proto") || text.contains("\\u") {
+        check_keys(&value)?;
+    }
+    Ok(value)
+}
+
+fn read_laxly(text: &str) -> Option<Json> {
+    let paired = without_lone_surrogates(text);
+    if let Ok(value) = Json::parse(&paired) {
+        return Some(value);
+    }
+    let value: serde_json::Value = serde_json::from_str(&paired).ok()?;
+    Some(Json::from(value))
+}
+
+/// The text with `\ufffd` for each escaped half of a surrogate pair that has no other half.
+fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
+    let mut fixed = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = rest(text, at).find('\\') {
+        let escape = at + found;
+        let Some(unit) = code_unit(text, escape) else {
+            at = escape + 2;
+            continue;
+        };
+        let low = code_unit(text, escape + 6);
+        at = match unit {
+            0xD800..=0xDBFF if matches!(low, Some(0xDC00..=0xDFFF)) => escape + 12,
+            0xD800..=0xDFFF => {
+                fixed.push_str(text.get(copied..escape).unwrap_or_default());
+                fixed.push_str("\\ufffd");
+                copied = escape + 6;
+                copied
+            }
+            _ => escape + 6,
+        };
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    fixed.push_str(rest(text, copied));
+    Cow::Owned(fixed)
+}
+
+/// What follows, if it is not the middle of a character.
+fn rest(text: &str, from: usize) -> &str {
+    text.get(from..).unwrap_or_default()
+}
+
+/// The code unit that is escaped here.
+fn code_unit(text: &str, at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+    let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    plain
+        .then(|| u16::from_str_radix(digits, 16).ok())
+        .flatten()
+}
+
+fn check_keys(value: &Json) -> Result<(), ReadError> {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Json::Object(object) => {
+                check_object(object)?;
+                open.extend(object.iter().map(|(_, value)| value));
+            }
+            Json::Array(items) => open.extend(items),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_object(object: &Object) -> Result<(), ReadError> {
+    let forbidden = |key| Err(ReadError::ForbiddenKey { key });
+    if object.contains_key("__proto__") {
+        return forbidden("__proto__");
+    }
+    let constructor = object.get("constructor");
+    if constructor.is_some_and(|value| value.get("prototype").is_some()) {
+        return forbidden("constructor.prototype");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(text: &str) -> Option<String> {
+        read(text).ok().map(|value| value.to_text())
+    }
+
+    #[test]
+    fn the_last_of_repeated_keys_is_taken() {
+        let read = text_of(r#"{"a":1,"b":2,"a":{"a":3}}"#);
+        assert_eq!(read.as_deref(), Some(r#"{"a":{"a":3},"b":2}"#));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_replaced_and_a_whole_one_is_not() {
+        let read = text_of(r#"["\ud83d","\ude00x","\ud83d\ud83d\ude00","\\ud83d",1.0]"#);
+        let expected = "[\"\u{fffd}\",\"\u{fffd}x\",\"\u{fffd}😀\",\"\\\\ud83d\",1.0]";
+        assert_eq!(read.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn keys_that_reach_for_the_prototype_are_refused() {
+        for text in [
+            r#"{"a":[{"__proto__":1}]}"#,
+            r#"{"\u005f_proto__":1}"#,
+            r#"{"constructor":{"prototype":{}}}"#,
+        ] {
+            assert!(
+                matches!(read(text), Err(ReadError::ForbiddenKey { .. })),
+                "{text}"
+            );
+        }
+        assert!(read(r#"{"constructor":1,"prototype":"__proto__"}"#).is_ok());
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a client gives up on a stream.
+
+use crate::ai_sdk::chunk::{FieldFault, Major, text};
+use thread::Json;
+
+/// Why a client would give up on a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReduceError {
+    /// A chunk has a type that clients of this version don't know.
+    #[error("chunk {place} has the unknown type {kind:?}, expected one of ai {major:?}")]
+    UnknownType {
+        /// Its place in the stream.
+        place: usize,
+        /// The type.
+        kind: String,
+        /// The version of the client.
+        major: Major,
+    },
+    /// A chunk goes on with what never began.
+    #[error("chunk {place} of type {kind:?} goes on with {id:?}, which never began")]
+    NotBegun {
+        /// Its place in the stream.
+        place: usize,
+        /// The type.
+        kind: String,
+        /// The block, call or approval.
+        id: String,
+    },
+    /// A chunk is no object.
+    #[error("chunk {place} is of type {found}, expected an object")]
+    NotAnObject {
+        /// Its place in the stream.
+        place: usize,
+        /// The type of it.
+        found: &'static str,
+    },
+    /// A field of a chunk is missing, or is not what it must be.
+    #[error("{field} of chunk {place} of type {kind:?} is {}, expected {expected}", found.unwrap_or("missing"))]
+    Field {
+        /// Its place in the stream.
+        place: usize,
+        /// The type of the chunk.
+        kind: String,
+        /// The field.
+        field: &'static str,
+        /// What it must be.
+        expected: &'static str,
+        /// The type of what is there.
+        found: Option<&'static str>,
+    },
+    /// The message's metadata is no object, and there is more of it.
+    #[error("chunk {place} adds to metadata of type {known}, expected an object")]
+    Unmergeable {
+        /// Its place in the stream.
+        place: usize,
+        /// The type of the metadata that is there.
+        known: &'static str,
+    },
+    /// An earlier chunk was refused.
+    #[error("the stream was given up at chunk {place}, expected no further chunk")]
+    Over {
+        /// The place of the chunk that was refused.
+        place: usize,
+    },
+}
+
+/// What is wrong with one chunk.
+pub(super) enum Fault {
+    Field(FieldFault),
+    NotBegun(String),
+    Unmergeable(&'static str),
+}
+
+impl From<FieldFault> for Fault {
+    fn from(fault: FieldFault) -> Self {
+        Self::Field(fault)
+    }
+}
+
+impl Fault {
+    /// Says which chunk it is.
+    pub(super) fn at(self, place: usize, chunk: &Json) -> ReduceError {
+        let kind = text(chunk, "type").to_owned();
+        match self {
+            Self::NotBegun(id) => ReduceError::NotBegun { place, kind, id },
+            Self::Unmergeable(known) => ReduceError::Unmergeable { place, known },
+            Self::Field(FieldFault::NotAnObject { found }) => {
+                ReduceError::NotAnObject { place, found }
+            }
+            Self::Field(FieldFault::UnknownType { kind, major }) => {
+                ReduceError::UnknownType { place, kind, major }
+            }
+            Self::Field(FieldFault::Field {
+                field,
+                expected,
+                found,
+            }) => ReduceError::Field {
+                place,
+                kind,
+                field,
+                expected,
+                found,
+            },
+        }
+    }
+}

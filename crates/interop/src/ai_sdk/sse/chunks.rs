@@ -1,0 +1,119 @@
+//! The chunks of a stream of events.
+
+use super::{DONE, Decoder, EventTooLarge};
+use crate::ai_sdk::partial_json::{ReadError, read};
+use thread::Json;
+
+/// Why a stream of chunks can't be read on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChunksError {
+    /// An event is too large.
+    #[error(transparent)]
+    TooLarge(#[from] EventTooLarge),
+    /// An event is no JSON.
+    #[error("the data of event {place} can't be read, expected JSON")]
+    NotJson {
+        /// Its place in the stream.
+        place: usize,
+        /// What is wrong with it.
+        #[source]
+        source: ReadError,
+    },
+}
+
+/// Decodes the chunks of a stream from pieces of bytes. They are not judged: that is
+/// [`check_chunk`](crate::ai_sdk::check_chunk)'s.
+#[derive(Clone, Debug, Default)]
+pub struct Chunks {
+    decoder: Decoder,
+    events: Vec<String>,
+    place: usize,
+    done: bool,
+    failed: Option<ChunksError>,
+}
+
+impl Chunks {
+    /// The start of a stream, whose events are not larger than [`Decoder::LIMIT`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The start of a stream whose events have at most `limit` bytes.
+    #[must_use]
+    pub fn with_limit(limit: usize) -> Self {
+        Self {
+            decoder: Decoder::with_limit(limit),
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next bytes, and appends the chunks that they complete. Nothing counts that comes
+    /// after [`DONE`].
+    ///
+    /// After an error the stream is over: every further call gives the same error.
+    pub fn push(&mut self, bytes: &[u8], chunks: &mut Vec<Json>) -> Result<(), ChunksError> {
+        if self.done {
+            return Ok(());
+        }
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let pushed = self.decoder.push(bytes, &mut self.events);
+        let read = self.read(chunks);
+        let taken = read.and_then(|()| Ok(pushed?));
+        if !self.done
+            && let Err(error) = &taken
+        {
+            self.failed = Some(error.clone());
+            return taken;
+        }
+        Ok(())
+    }
+
+    /// Whether the stream said that it is over. A client does without.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn read(&mut self, chunks: &mut Vec<Json>) -> Result<(), ChunksError> {
+        for event in self.events.drain(..) {
+            if event == DONE {
+                self.done = true;
+                break;
+            }
+            let place = self.place;
+            self.place += 1;
+            let chunk = read(&event).map_err(|source| ChunksError::NotJson { place, source })?;
+            chunks.push(chunk);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_before_a_broken_one_are_there_and_none_after_it() {
+        let mut stream = Chunks::new();
+        let mut chunks = Vec::new();
+        let bytes = b"data: {\"a\":1}\n\ndata: {\"b\"\n\ndata: {\"c\":1}\n\n";
+        let error = stream.push(bytes, &mut chunks).unwrap_err();
+        assert!(matches!(error, ChunksError::NotJson { place: 1, .. }));
+        assert_eq!(stream.push(b"data: 1\n\n", &mut chunks), Err(error));
+        assert_eq!(chunks, [Json::object([("a", 1.into())])]);
+    }
+
+    #[test]
+    fn nothing_counts_after_the_end() {
+        let mut stream = Chunks::with_limit(20);
+        let mut chunks = Vec::new();
+        let taken = stream.push(b"data: 1\n\ndata: [DONE]\n\ndata: no\n\n", &mut chunks);
+        assert_eq!((taken, chunks.len()), (Ok(()), 1));
+        assert!(stream.is_done());
+        assert_eq!(stream.push(&[b'x'; 100], &mut chunks), Ok(()));
+    }
+}
