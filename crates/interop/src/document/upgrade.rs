@@ -14,7 +14,7 @@ const EVENTS: [(&str, &str); 5] = [
 ];
 
 /// The document in the newest version: all turns of 2.0.0 and 0.0.3 were complete.
-pub(super) fn newest(thread: &Thread) -> Result<Cow<'_, Thread>, ImportError> {
+pub(crate) fn newest(thread: &Thread) -> Result<Cow<'_, Thread>, ImportError> {
     match thread.version() {
         Version::V0_0_4 => return Ok(Cow::Borrowed(thread)),
         Version::V2_0_0 | Version::V0_0_3 => {}

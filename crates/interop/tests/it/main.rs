@@ -3,14 +3,26 @@
 #[cfg(test)]
 mod ai_sdk;
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod chat_request;
 #[cfg(test)]
 mod dice;
 #[cfg(test)]
 mod document;
 #[cfg(test)]
+mod histories;
+#[cfg(test)]
+mod history;
+#[cfg(test)]
+mod history_laws;
+#[cfg(test)]
+mod history_vectors;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
 mod pydantic_ai;
+#[cfg(test)]
+mod refused;
