@@ -1,23 +1,28 @@
-//! Pydantic AI's `ModelMessages` as a ThreadProtocol document.
+//! Pydantic AI's `ModelMessages`: histories into an archive and out of it.
 //!
-//! A run becomes an agent's turn; the request with the prompt that began it becomes the user's turn
-//! before it. Fields that the protocol doesn't know stay where they were, null ones too. System
-//! prompts and instructions are configuration and never enter a document (TP-8): they are reported
-//! as losses, as is what an interrupted run said beyond its complete cycles.
+//! [`read`] checks a history in one pass against what the library's types say of it, versions 1.0 to
+//! 2.68 together, and keeps every message as it stands; [`write()`] gives it back byte for byte.
+//! [`append`] goes on with what another run added. The canonical document is a view of the archive
+//! ([`Archive::to_thread`](crate::archive::Archive::to_thread)), and [`to_document`] the way there in
+//! one step.
 
+mod append;
+mod check;
+mod cut;
 mod history;
-mod message;
-mod runs;
+mod messages;
+mod note;
+mod schema;
 
+pub use append::append;
 pub(crate) use history::model_runs;
-pub use history::{append, read, write};
+pub use history::{read, read_owned, write};
 
-use crate::document::{agent_id, settle, total};
-use crate::{Converted, Loss};
-use message::{Draft, Times};
-use runs::{Run, runs};
-use thread::document::CompletionStatus;
-use thread::{Json, Object, Thread, complete_cycles};
+use crate::Converted;
+use crate::archive::Archive;
+use crate::convert::{Attribution, ReadOptions};
+use thread::json::{Step, Within};
+use thread::{DecodeError, Json, Thread};
 
 /// What a history does not say of itself.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,9 @@ pub struct ImportOptions<'a> {
 /// Why a value is no history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PydanticAiError {
+    /// It is no JSON, or too large.
+    #[error(transparent)]
+    Json(#[from] DecodeError),
     /// A history is a list.
     #[error("a history is a list of messages, not {found}")]
     NotAList {
@@ -47,124 +55,77 @@ pub enum PydanticAiError {
         /// Where.
         pointer: String,
     },
+    /// Something in a message is not what any version of the library takes there.
+    #[error("{pointer}: expected {expected}, found {found}")]
+    Shape {
+        /// Where.
+        pointer: String,
+        /// What was expected.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
 }
 
-/// The document of a history of one agent.
+impl PydanticAiError {
+    /// Where: a JSON pointer into the history.
+    #[must_use]
+    pub fn pointer(&self) -> &str {
+        match self {
+            Self::Json(error) => &error.pointer,
+            Self::NotAList { .. } => "",
+            Self::NotAMessage { pointer } | Self::Shape { pointer, .. } => pointer,
+        }
+    }
+}
+
+impl Within for PydanticAiError {
+    fn within(mut self, step: Step<'_>) -> Self {
+        match &mut self {
+            Self::Json(error) => *error = error.clone().within(step),
+            Self::NotAList { .. } => {}
+            Self::NotAMessage { pointer } | Self::Shape { pointer, .. } => {
+                pointer.insert_str(0, &thread::json::pointer([step]));
+            }
+        }
+        self
+    }
+}
+
+/// The document of a history of one agent. Losses are told where they stand in the history.
 pub fn to_document(
     history: &Json,
     options: &ImportOptions<'_>,
 ) -> Result<Converted<Thread>, PydanticAiError> {
-    let found = history.type_name();
-    let messages = history
-        .as_array()
-        .ok_or(PydanticAiError::NotAList { found })?;
-    let mut losses = Vec::new();
-    let agent_id = agent_id(options.agent_name);
-    let mut times = Times::new(messages, options.now);
-    let first = times.last().to_owned();
-    let drafts = messages
-        .iter()
-        .enumerate()
-        .map(|(place, json)| Draft::read(json, place, &mut times, &mut losses))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut thread = Thread::new(options.thread_id, &first);
-    if let Some(title) = options.title {
-        thread.set_title(title);
-    }
-    thread.set_updated_at(times.last());
-    let agents = Object::new().with(
-        agent_id.as_str(),
-        agent(&drafts, &agent_id, options, &first),
-    );
-    let mut turns = Vec::new();
-    for run in runs(drafts) {
-        push_turns(&mut turns, run, &agent_id, &mut losses);
-    }
-    let root = thread.root_mut();
-    root.insert("agents", agents);
-    root.insert("turns", Json::Array(turns));
-    settle(&mut thread, &mut losses);
-    Ok(Converted {
-        value: thread,
-        losses,
-    })
-}
-
-fn agent(drafts: &[Draft<'_>], agent_id: &str, options: &ImportOptions<'_>, at: &str) -> Object {
-    let last = |key: &str| {
-        let mut responses = drafts.iter().rev().filter(|draft| draft.is_response());
-        let found = responses.find_map(|draft| draft.text(key));
-        found.map(str::to_owned)
+    let options = ReadOptions {
+        limits: check::CHECKED,
+        thread_id: Some(options.thread_id.to_owned()),
+        title: options.title.map(str::to_owned),
+        attribution: vec![Attribution {
+            agent: options.agent_name.to_owned(),
+            ..Attribution::default()
+        }],
+        at: options.now.to_owned(),
+        ..ReadOptions::default()
     };
-    Object::new()
-        .with("agent_id", agent_id)
-        .with("agent_name", options.agent_name)
-        .with_some("model_name", last("model_name"))
-        .with_some("provider_name", last("provider_name"))
-        .with("created_at", at)
-}
-
-/// The user's turn that began a run, if one did, and the agent's.
-fn push_turns(turns: &mut Vec<Json>, run: Run<'_>, agent_id: &str, losses: &mut Vec<Loss>) {
-    let prompt = run.prompt.as_ref();
-    let began_at = prompt.or(run.messages.first());
-    let started_at = began_at.map(|draft| draft.timestamp.clone());
-    let ended_at = run.messages.last().or(prompt);
-    let ended_at = ended_at.map(|draft| draft.timestamp.clone());
-    if let Some(prompt) = run.prompt {
-        turns.push(prompt.into_user_turn().into());
-    }
-    if run.messages.is_empty() {
-        return;
-    }
-    let interrupted = run.messages.iter().any(Draft::is_interrupted);
-    let place = run.messages.first().map(|draft| draft.place);
-    let messages: Vec<Json> = run
-        .messages
-        .into_iter()
-        .map(|draft| draft.into_message(agent_id).into())
-        .collect();
-    let turn = Object::new()
-        .with("turn_type", "agent")
-        .with("agent_id", agent_id)
-        .with_some("started_at", started_at);
-    let total = total(&messages);
-    let turn = if interrupted {
-        let n_messages = messages.len();
-        let kept = complete_cycles(without_cut_off(messages), CompletionStatus::Interrupted);
-        if kept.len() < n_messages {
-            losses.push(Loss {
-                pointer: format!("/{}", place.unwrap_or_default()),
-                what: format!("{} messages of incomplete cycles", n_messages - kept.len()),
-            });
+    let archive = read_owned(history.to_text(), &options)?;
+    let mut document = archive.to_thread();
+    for loss in &mut document.losses {
+        if let Some(pointer) = in_history(&archive, &loss.pointer) {
+            loss.pointer = pointer;
         }
-        let why = Object::new()
-            .with("reason", "interrupted")
-            .with_some("interrupted_at", ended_at);
-        turn.with("completion_status", "interrupted")
-            .with("interruption", why)
-            .with("messages", Json::Array(kept))
-    } else {
-        turn.with_some("completed_at", ended_at)
-            .with("completion_status", "complete")
-            .with("messages", Json::Array(messages))
-    };
-    turns.push(turn.with_some("total_usage", total).into());
+    }
+    Ok(document)
 }
 
-/// Leaves out answers that were cut off while the model spoke: what is there of them is no whole
-/// part. One with calls is left to the rule on cycles.
-fn without_cut_off(mut messages: Vec<Json>) -> Vec<Json> {
-    messages.retain(|message| {
-        let text = |key: &str| message.get(key).and_then(Json::as_str);
-        let calls = message
-            .get("parts")
-            .and_then(Json::as_array)
-            .unwrap_or_default()
-            .iter()
-            .any(|part| part.get("part_kind").and_then(Json::as_str) == Some("tool-call"));
-        let cut = text("message_type") == Some("response") && text("state") == Some("interrupted");
-        !cut || calls
-    });
-    messages
+/// A place in an archive of one history as the place in that history.
+fn in_history(archive: &Archive, pointer: &str) -> Option<String> {
+    let rest = pointer.strip_prefix("/runs/")?;
+    let (run, rest) = rest.split_once("/records/")?;
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (record, rest) = rest.split_at_checked(end)?;
+    let before = archive.runs.get(..run.parse().ok()?)?;
+    let before: usize = before.iter().map(|run| run.records.len()).sum();
+    let place = before + record.parse::<usize>().ok()?;
+    Some(format!("/{place}{rest}"))
 }

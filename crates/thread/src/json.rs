@@ -18,7 +18,7 @@ pub use error::{DecodeError, Fault};
 pub use number::Number;
 pub use object::{Iter as ObjectIter, Object};
 pub use parse::Limits;
-pub use scan::{Scanner, Shape, Within};
+pub use scan::{Member, Scanner, Shape, Within};
 pub use serde_value::UnrepresentableNumber;
 
 /// A JSON value.

@@ -1,34 +1,245 @@
 //! Histories in and out of an archive.
 
 use super::PydanticAiError;
-use crate::Converted;
-use crate::archive::{Archive, Run};
+use super::cut::{Cut, Roles, Who, cut};
+use super::messages::library_message;
+use super::note::{Note, notes};
+use crate::archive::{Archive, Format, Record, Run};
+use crate::canonical::instant;
 use crate::convert::ReadOptions;
-use crate::runs::ModelRun;
+use crate::runs::{Interruption, ModelMessage, ModelRun, model_runs_of};
+use crate::{Converted, Loss};
+use std::sync::Arc;
+use thread::{Json, Object};
+use uuid::Uuid;
+
+/// The namespace of the ids of threads that have none; it never changes.
+const NAMESPACE: Uuid = Uuid::from_u128(0x4e0b_95c1_6a0d_4d5e_8b7f_21c3_90aa_6d17);
 
 /// Reads a history into an archive, message by message as it stands.
+///
+/// What is no JSON, too large, no list of messages, or a message that no version of the library takes
+/// is refused with its place. Kinds and members that are not known are kept.
 pub fn read(text: &str, options: &ReadOptions) -> Result<Archive, PydanticAiError> {
-    let _ = text;
-    Ok(Archive::new("", &options.at))
+    let notes = notes(text, &options.limits)?;
+    Ok(archive_of(
+        &notes,
+        text,
+        || Arc::new(text.to_owned()),
+        options,
+    ))
 }
 
-/// Goes on with an archive: the whole history after another run, or only what the run added.
-pub fn append(
-    archive: &mut Archive,
+/// Reads a history as [`read`] does, out of a text that needs no copy.
+pub fn read_owned(text: String, options: &ReadOptions) -> Result<Archive, PydanticAiError> {
+    let source = Arc::new(text);
+    let notes = notes(&source, &options.limits)?;
+    Ok(archive_of(&notes, &source, || Arc::clone(&source), options))
+}
+
+fn archive_of(
+    notes: &[Note<'_>],
     text: &str,
+    source: impl FnOnce() -> Arc<String>,
     options: &ReadOptions,
-) -> Result<(), PydanticAiError> {
-    let _ = (archive, text, options);
-    Ok(())
+) -> Archive {
+    let cuts = cut(notes, None, &mut Roles::new(&options.attribution, None));
+    let created_at = notes
+        .iter()
+        .find_map(own)
+        .unwrap_or_else(|| options.at.clone());
+    let updated_at = notes.iter().rev().find_map(own);
+    let updated_at = updated_at.unwrap_or_else(|| options.at.clone());
+    let thread_id = options.thread_id.clone();
+    let root = Object::new()
+        .with(
+            "thread_id",
+            thread_id.unwrap_or_else(|| thread_id_of(notes, text)),
+        )
+        .with("created_at", created_at.as_str())
+        .with("updated_at", updated_at)
+        .with_some("title", options.title.as_deref())
+        .with("agents", Object::new());
+    let mut archive = Archive {
+        root,
+        runs: Vec::with_capacity(cuts.len()),
+    };
+    register(&mut archive, &cuts, notes, &created_at);
+    let source = source();
+    for cut in cuts {
+        let notes = notes.get(cut.messages).unwrap_or_default();
+        let records = notes
+            .iter()
+            .map(|note| Record::checked(&source, note.span.clone()));
+        let mut run = Run::new(
+            Format::PydanticAi,
+            Some(&cut.who.agent_id),
+            records.collect(),
+        );
+        run.head = head(cut.run_id);
+        archive.runs.push(run);
+    }
+    archive
 }
 
-/// The history of an archive.
+/// The instant of a message, if it has one.
+pub(super) fn own(note: &Note<'_>) -> Option<String> {
+    note.instant.as_deref().and_then(instant)
+}
+
+pub(super) fn head(run_id: Option<String>) -> Object {
+    Object::new().with_some("run_id", run_id)
+}
+
+/// What the first message calls the conversation, or an id that follows from the text.
+fn thread_id_of(notes: &[Note<'_>], text: &str) -> String {
+    let said = notes
+        .first()
+        .and_then(|note| note.conversation_id.as_deref());
+    let said = said.filter(|id| id.len() == 36 && Uuid::try_parse(id).is_ok());
+    said.map_or_else(
+        || Uuid::new_v5(&NAMESPACE, &digest(text.as_bytes())).to_string(),
+        str::to_owned,
+    )
+}
+
+/// A digest that every byte of a long text goes into, faster than SHA-1 could read it. The name
+/// under which a text gets its id; no one is kept from making two of the same.
+fn digest(bytes: &[u8]) -> [u8; 24] {
+    const PRIMES: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
+    let mut lanes = PRIMES;
+    let mut mix = |chunk: &[u8; 16]| {
+        let (words, _) = chunk.as_chunks::<8>();
+        for ((lane, word), prime) in lanes.iter_mut().zip(words).zip(PRIMES) {
+            *lane = (*lane ^ u64::from_le_bytes(*word))
+                .wrapping_mul(prime)
+                .rotate_left(29);
+        }
+    };
+    let (chunks, rest) = bytes.as_chunks::<16>();
+    chunks.iter().for_each(&mut mix);
+    let mut last = [0; 16];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    mix(&last);
+    let mut digest = [0; 24];
+    let words = lanes.into_iter().chain([bytes.len() as u64]);
+    for (to, word) in digest.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
+    digest
+}
+
+/// Registers who ran, with the model that each used last.
+pub(super) fn register(archive: &mut Archive, cuts: &[Cut], notes: &[Note<'_>], at: &str) {
+    let mut agents: Vec<(&Who, String, [Option<&str>; 2])> = Vec::new();
+    for cut in cuts {
+        let notes = notes.get(cut.messages.clone()).unwrap_or_default();
+        let known = agents
+            .iter_mut()
+            .find(|(who, ..)| who.agent_id == cut.who.agent_id);
+        let agent = if let Some(agent) = known {
+            agent
+        } else {
+            let first = notes.iter().find_map(own);
+            agents.push((&cut.who, first.unwrap_or_else(|| at.to_owned()), [None; 2]));
+            let Some(agent) = agents.last_mut() else {
+                continue;
+            };
+            agent
+        };
+        for note in notes {
+            let [model, provider] = &mut agent.2;
+            *model = note.model_name.as_deref().or(*model);
+            *provider = note.provider_name.as_deref().or(*provider);
+        }
+    }
+    for (who, created_at, [model, provider]) in agents {
+        let Some(name) = &who.name else { continue };
+        let config = Object::new()
+            .with("agent_id", who.agent_id.as_str())
+            .with("agent_name", name.as_str())
+            .with_some("model_name", model)
+            .with_some("provider_name", provider)
+            .with("created_at", created_at);
+        archive.register(&who.agent_id, config);
+    }
+}
+
+/// The history of an archive: its own records as they came, and what came in another format in the
+/// library's words.
 pub fn write(archive: &Archive) -> Converted<String> {
-    let _ = archive;
-    Converted::whole(String::new())
+    let records = archive.runs.iter().flat_map(|run| &run.records);
+    let length: usize = records.map(|record| record.text().len() + 1).sum();
+    let mut text = String::with_capacity(length + 2);
+    let mut losses = Vec::new();
+    text.push('[');
+    for (place, run) in archive.runs.iter().enumerate() {
+        let mut push = |message: &str| {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(message);
+        };
+        if run.format == Format::PydanticAi {
+            for record in &run.records {
+                push(record.text());
+            }
+            continue;
+        }
+        let read = model_runs_of(run, &format!("/runs/{place}"));
+        losses.extend(read.losses);
+        for message in read.value.iter().flat_map(|run| &run.messages) {
+            if let Some(message) = library_message(message, &mut losses) {
+                push(&message.to_text());
+            }
+        }
+        for run in &read.value {
+            if let (Some(_), Some(last)) = (&run.interruption, run.messages.last()) {
+                lose_interruption(run, last, &mut losses);
+            }
+        }
+    }
+    text.push(']');
+    Converted {
+        value: text,
+        losses,
+    }
 }
 
+/// That a run ended early is only said of a message that says so itself.
+fn lose_interruption(run: &ModelRun, last: &ModelMessage, losses: &mut Vec<Loss>) {
+    if !run.messages.iter().any(is_interrupted) {
+        losses.push(Loss {
+            pointer: last.pointer.clone(),
+            what: "that the run was interrupted after it, and why".to_owned(),
+        });
+    }
+}
+
+fn is_interrupted(message: &ModelMessage) -> bool {
+    message.json.get("state").and_then(Json::as_str) == Some("interrupted")
+}
+
+/// A run of the library's messages, as they are.
 pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
-    let _ = (run, pointer);
-    Converted::whole(Vec::new())
+    let messages: Vec<_> = run
+        .records
+        .iter()
+        .enumerate()
+        .map(|(place, record)| ModelMessage {
+            json: record.json(),
+            pointer: format!("{pointer}/records/{place}"),
+        })
+        .collect();
+    let interrupted = messages.iter().any(is_interrupted);
+    Converted::whole(vec![ModelRun {
+        agent_id: run.agent_id.clone(),
+        messages,
+        interruption: interrupted.then(|| Interruption {
+            reason: "interrupted".to_owned(),
+            at: None,
+        }),
+    }])
 }

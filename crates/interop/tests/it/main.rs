@@ -3,11 +3,21 @@
 #[cfg(test)]
 mod ai_sdk;
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod chat_request;
 #[cfg(test)]
 mod dice;
 #[cfg(test)]
 mod document;
+#[cfg(test)]
+mod histories;
+#[cfg(test)]
+mod history;
+#[cfg(test)]
+mod history_laws;
+#[cfg(test)]
+mod history_vectors;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
@@ -24,3 +34,5 @@ mod reduce;
 mod sse;
 #[cfg(test)]
 mod ui_streams;
+#[cfg(test)]
+mod refused;

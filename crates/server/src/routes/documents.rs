@@ -12,7 +12,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::Loss;
-use interop::pydantic_ai::PydanticAiError;
 use serde::{Deserialize, Serialize};
 use thread::CanonicalOptions;
 use utoipa::{IntoParams, ToSchema};
@@ -69,17 +68,10 @@ impl From<ExchangeError> for ApiError {
                 what: told(&error),
                 pointer: Some(error.pointer),
             },
-            ExchangeError::PydanticAi(error) => {
-                let what = told(&error);
-                let pointer = match error {
-                    PydanticAiError::NotAList { .. } => String::new(),
-                    PydanticAiError::NotAMessage { pointer } => pointer,
-                };
-                Self::InvalidDocument {
-                    what,
-                    pointer: Some(pointer),
-                }
-            }
+            ExchangeError::PydanticAi(error) => Self::InvalidDocument {
+                what: told(&error),
+                pointer: Some(error.pointer().to_owned()),
+            },
             ExchangeError::Import(error) => Self::InvalidDocument {
                 what: told(&error),
                 pointer: None,

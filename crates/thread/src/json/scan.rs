@@ -1,15 +1,14 @@
 //! Reading a text without building its values: checks, shapes and places.
 
+mod tokens;
+
 use super::parse::{self, NO_VALUE};
 use super::{DecodeError, Fault, Limits};
 use crate::path::{Step, pointer};
-use jiter::{Jiter, JiterError, JiterErrorType, Peek};
+use jiter::Jiter;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
-
-/// Objects up to this size are searched for repeated keys from the front.
-const SEARCHED: usize = 16;
+use tokens::Seen;
 
 /// What kind of value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +40,17 @@ impl Shape {
             Self::Object => "object",
         }
     }
+}
+
+/// A member of an object, and where its value stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member<'t> {
+    /// Its key, unescaped.
+    pub key: Cow<'t, str>,
+    /// What kind of value it has.
+    pub shape: Shape,
+    /// Where the value stands, without the white space around it.
+    pub span: Range<usize>,
 }
 
 /// Walks a JSON text once, value by value, under the laws of [`Json::parse`](super::Json::parse):
@@ -101,22 +111,17 @@ impl<'t> Scanner<'t> {
 
     /// What comes next.
     pub fn peek(&mut self) -> Result<Shape, DecodeError> {
-        Ok(match self.peeked()? {
-            Peek::Null => Shape::Null,
-            Peek::True | Peek::False => Shape::Bool,
-            Peek::String => Shape::String,
-            Peek::Array => Shape::Array,
-            Peek::Object => Shape::Object,
-            _ => Shape::Number,
-        })
+        self.next_shape().ok_or_else(|| self.fail(self.depth))
     }
 
     /// Checks the next value with all that is in it and says where it stands.
     pub fn skip(&mut self) -> Result<Range<usize>, DecodeError> {
-        match self.peek()? {
-            Shape::Array => self.array(|scanner, _| scanner.skip().map(drop)),
-            Shape::Object => self.object(|scanner, _| scanner.skip().map(drop)),
-            Shape::Null | Shape::Bool | Shape::Number | Shape::String => self.scalar(),
+        let outer = self.depth;
+        let start = self.next_shape().map(|_| self.at());
+        let end = self.value().map(|()| self.at());
+        match (start, end) {
+            (Some(start), Some(end)) => Ok(start..end),
+            _ => Err(self.fail(outer)),
         }
     }
 
@@ -126,12 +131,8 @@ impl<'t> Scanner<'t> {
             self.skip()?;
             return Ok(None);
         }
-        self.count()?;
-        let start = self.jiter.current_index();
-        match self.jiter.known_str() {
-            Ok(string) => Ok(Some(borrowed(self.text, start, string))),
-            Err(error) => Err(self.fail(&error)),
-        }
+        let read = self.count().and_then(|()| self.string_token());
+        read.map(Some).ok_or_else(|| self.fail(self.depth))
     }
 
     /// Walks the next value, an array: `each` is given each element's place and reads it whole.
@@ -143,19 +144,19 @@ impl<'t> Scanner<'t> {
         if self.peek()? != Shape::Array {
             return Ok(self.skip()?);
         }
-        let start = self.enter()?;
-        let first = self.jiter.known_array();
-        let mut next = first.map_err(|error| self.fail(&error))?;
+        let (start, outer) = (self.at(), self.depth);
+        let mut next = self.enter_array();
         let mut place = 0;
-        while next.is_some() {
-            let inside = |error: E| error.within(Step::Index(place));
-            each(self, place).map_err(inside)?;
+        loop {
+            match next {
+                None => return Err(self.fail(outer).into()),
+                Some(false) => return Ok(start..self.at()),
+                Some(true) => {}
+            }
+            each(self, place).map_err(|error| error.within(Step::Index(place)))?;
             place += 1;
-            let step = self.jiter.array_step();
-            next = step.map_err(|error| self.fail(&error).within(Step::Index(place)))?;
+            next = self.array_step();
         }
-        self.depth -= 1;
-        Ok(start..self.jiter.current_index())
     }
 
     /// Walks the next value, an object: `each` is given each key and reads its value whole.
@@ -167,109 +168,88 @@ impl<'t> Scanner<'t> {
         if self.peek()? != Shape::Object {
             return Ok(self.skip()?);
         }
-        let start = self.enter()?;
+        let (start, outer) = (self.at(), self.depth);
         let base = self.keys.len();
-        let mut many: Option<BTreeSet<Cow<'t, str>>> = None;
-        let mut from = start + 1;
-        let text = self.text;
-        let first = self.jiter.known_object();
-        let first = first.map(|key| key.map(|key| keyed(text, from, key)));
-        let mut next = first.map_err(|error| self.fail(&error))?;
-        while let Some(key) = next {
-            if self.repeats(base, &mut many, &key) {
-                let fault = Fault::DuplicateKey {
-                    key: key.clone().into_owned(),
-                };
-                return Err(E::from(self.fail_here(fault)).within(Step::Key(&key)));
+        let mut seen = Seen::default();
+        let mut next = self.enter_object();
+        loop {
+            let key = match next {
+                None => return Err(self.fail(outer).into()),
+                Some(None) => break,
+                Some(Some(key)) => key,
+            };
+            if self.push_key(base, &mut seen, key.clone()).is_none() {
+                return Err(self.fail(outer).into());
             }
             each(self, &key).map_err(|error| error.within(Step::Key(&key)))?;
-            self.keys.push(key);
-            from = self.jiter.current_index();
-            let step = self.jiter.next_key();
-            let step = step.map(|key| key.map(|key| keyed(text, from, key)));
-            next = step.map_err(|error| self.fail(&error))?;
+            next = self.object_step();
         }
         self.keys.truncate(base);
-        self.depth -= 1;
-        Ok(start..self.jiter.current_index())
+        Ok(start..self.at())
+    }
+
+    /// Checks the next value, an object, and lists its members. Anything else is skipped and
+    /// lists none. Says where the value stands.
+    pub fn members(&mut self, into: &mut Vec<Member<'t>>) -> Result<Range<usize>, DecodeError> {
+        if self.peek()? != Shape::Object {
+            return self.skip();
+        }
+        let (start, outer) = (self.at(), self.depth);
+        match self.list(into) {
+            Some(()) => Ok(start..self.at()),
+            None => Err(self.fail(outer)),
+        }
+    }
+
+    fn list(&mut self, into: &mut Vec<Member<'t>>) -> Option<()> {
+        let base = into.len();
+        let mut seen = Seen::default();
+        let mut next = self.enter_object()?;
+        while let Some(key) = next {
+            let known = into.get(base..)?;
+            let keys = known.iter().map(|member| &member.key);
+            if seen.repeats(known.len(), keys, &key) {
+                return None;
+            }
+            let shape = self.next_shape()?;
+            let start = self.at();
+            self.value()?;
+            let span = start..self.at();
+            into.push(Member { key, shape, span });
+            next = self.object_step()?;
+        }
+        Some(())
     }
 
     /// Makes sure that nothing follows.
     pub fn finish(mut self) -> Result<(), DecodeError> {
         let end = self.jiter.finish();
-        end.map_err(|error| self.fail(&error))
+        end.map_err(|_| self.fail(self.depth))
     }
 
     /// An error about the value that comes next.
     #[must_use]
     pub fn fail_here(&self, fault: Fault) -> DecodeError {
-        self.fail_at(self.jiter.current_index(), fault)
+        self.fail_at(self.at(), fault)
     }
 
-    fn repeats(
-        &self,
-        base: usize,
-        many: &mut Option<BTreeSet<Cow<'t, str>>>,
-        key: &Cow<'t, str>,
-    ) -> bool {
-        let known = self.keys.get(base..).unwrap_or_default();
-        if known.len() < SEARCHED {
-            return known.contains(key);
-        }
-        let many = many.get_or_insert_with(|| known.iter().cloned().collect());
-        !many.insert(key.clone())
-    }
-
-    fn peeked(&mut self) -> Result<Peek, DecodeError> {
-        let peek = self.jiter.peek();
-        peek.map_err(|error| self.fail(&error))
-    }
-
-    fn scalar(&mut self) -> Result<Range<usize>, DecodeError> {
-        self.count()?;
-        let peek = self.peeked()?;
-        let start = self.jiter.current_index();
-        let rest = || self.text.get(start..).unwrap_or_default();
-        let read = match peek {
-            Peek::Null => self.jiter.known_null(),
-            Peek::True | Peek::False => self.jiter.known_bool(peek).map(drop),
-            Peek::String => self.jiter.known_str().map(drop),
-            Peek::NaN | Peek::Infinity => return Err(self.fail_here(Fault::NotFinite)),
-            Peek::Minus if rest().starts_with("-I") => {
-                return Err(self.fail_here(Fault::NotFinite));
-            }
-            _ => self.jiter.known_number_bytes(peek).map(drop),
+    /// What the parser says of the text, which is what is wrong here: this walk only notes that
+    /// something is. The first `outer` steps to it are left to those who add them.
+    fn fail(&self, outer: usize) -> DecodeError {
+        let Err(mut error) = parse::parse(self.text, &self.limits) else {
+            return self.fail_at(self.at(), NO_VALUE);
         };
-        read.map_err(|error| self.fail(&error))?;
-        Ok(start..self.jiter.current_index())
-    }
-
-    fn count(&mut self) -> Result<(), DecodeError> {
-        self.nodes += 1;
-        let limit = self.limits.max_nodes;
-        if self.nodes > limit {
-            return Err(self.fail_here(Fault::TooManyNodes { limit }));
+        let mut rest = error.pointer.as_str();
+        for _ in 0..outer {
+            let step = rest.strip_prefix('/').unwrap_or_default();
+            rest = step.find('/').and_then(|end| step.get(end..)).unwrap_or("");
         }
-        Ok(())
+        error.pointer = rest.to_owned();
+        error
     }
 
-    /// Enters a container; says where it begins.
-    fn enter(&mut self) -> Result<usize, DecodeError> {
-        self.count()?;
-        let limit = self.limits.max_depth.min(Limits::DEEPEST);
-        if self.depth >= limit {
-            return Err(self.fail_here(Fault::TooDeep { limit }));
-        }
-        self.depth += 1;
-        Ok(self.jiter.current_index())
-    }
-
-    fn fail(&self, error: &JiterError) -> DecodeError {
-        let fault = match &error.error_type {
-            JiterErrorType::JsonError(kind) => parse::fault(kind),
-            JiterErrorType::WrongType { .. } => NO_VALUE,
-        };
-        self.fail_at(error.index, fault)
+    fn at(&self) -> usize {
+        self.jiter.current_index()
     }
 
     fn fail_at(&self, index: usize, fault: Fault) -> DecodeError {
@@ -294,27 +274,6 @@ impl Within for DecodeError {
     fn within(mut self, step: Step<'_>) -> Self {
         self.pointer.insert_str(0, &pointer([step]));
         self
-    }
-}
-
-/// A string as it stands in the text, where nothing in it is escaped.
-fn borrowed<'t>(text: &'t str, start: usize, string: &str) -> Cow<'t, str> {
-    let inner = start + 1;
-    let end = inner + string.len();
-    match text.get(inner..end) {
-        Some(plain) if plain == string && text.as_bytes().get(end) == Some(&b'"') => {
-            Cow::Borrowed(plain)
-        }
-        _ => Cow::Owned(string.to_owned()),
-    }
-}
-
-/// The same for a key, which stands after at most a comma and white space.
-fn keyed<'t>(text: &'t str, from: usize, key: &str) -> Cow<'t, str> {
-    let before = text.as_bytes().get(from..).unwrap_or_default();
-    match before.iter().position(|byte| *byte == b'"') {
-        Some(quote) => borrowed(text, from + quote, key),
-        None => Cow::Owned(key.to_owned()),
     }
 }
 
@@ -355,6 +314,29 @@ mod tests {
             large(40, "k39"),
             large(40, "k40"),
             large(15, "k3"),
+            large(80, "k79"),
+            large(80, "k81"),
+            r#"{"long enough a string":"eight by\u00e9 eight \ud83d\ude00 \" \\","é":"日本語日本語"}"#.to_owned(),
+            "[\"eight by\u{1} eight\"]".to_owned(),
+            r#"["\ud83dx"]"#.to_owned(),
+            r#"["\udc00"]"#.to_owned(),
+            r#"["\u12"]"#.to_owned(),
+            r#"["\x"]"#.to_owned(),
+            "[01]".to_owned(),
+            "[-]".to_owned(),
+            "[1.]".to_owned(),
+            "[1e]".to_owned(),
+            "[-0.5e+10,0e0,1E-2]".to_owned(),
+            format!("[{}]", "1".repeat(4300)),
+            format!("[{}]", "1".repeat(4301)),
+            format!("[1.{}]", "1".repeat(5000)),
+            format!("[{}.5]", "1".repeat(4200)),
+            "[nullx]".to_owned(),
+            "[tru]".to_owned(),
+            r#"{"a":1,}"#.to_owned(),
+            "{a:1}".to_owned(),
+            r#"{"a"#.to_owned(),
+            r#"{"a":{"b":[1,2"#.to_owned(),
         ];
         for limits in [
             Limits::default(),
@@ -372,13 +354,8 @@ mod tests {
             },
         ] {
             for text in &texts {
-                let told = |error: DecodeError| (error.fault, error.line, error.column);
                 let parsed = super::super::Json::parse_with(text, &limits).map(drop);
-                assert_eq!(
-                    scan(text, &limits).map_err(told),
-                    parsed.map_err(told),
-                    "{text}"
-                );
+                assert_eq!(scan(text, &limits), parsed, "{text}");
             }
         }
     }
@@ -388,6 +365,45 @@ mod tests {
         let pointer = |text| scan(text, &Limits::default()).unwrap_err().pointer;
         assert_eq!(pointer(r#"{"a":[0,{"b/c":[1,}]}"#), "/a/1/b~1c/1");
         assert_eq!(pointer(r#"{"a":[0,{"k":1,"k":2}]}"#), "/a/1/k");
+    }
+
+    #[test]
+    fn a_fault_met_on_the_way_down_is_told_with_its_place_all_the_same() {
+        for text in [
+            r#"{"a":[0,{"b/c":[1,}]}"#,
+            r#"{"a":[0,{"k":1,"k":2}]}"#,
+            r#"{"a":[0 1]}"#,
+            r#"{"a":[0,{"b":1 "c":2}]}"#,
+            r#"{"a":{"b":{"c":nul}}}"#,
+        ] {
+            let mut scanner = Scanner::new(text, &Limits::default()).unwrap();
+            let walked = scanner.object(|scanner, _| {
+                scanner.array(|scanner, _| {
+                    let mut members = Vec::new();
+                    scanner.members(&mut members).map(drop)
+                })?;
+                Ok::<(), DecodeError>(())
+            });
+            let expected = super::super::Json::parse(text).unwrap_err();
+            assert_eq!(walked.map(drop), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn members_are_listed_with_their_shapes_and_places() {
+        let text = r#" {"a" : 1 ,"\u0062":[{}]} "#;
+        let mut members = Vec::new();
+        let mut scanner = Scanner::new(text, &Limits::default()).unwrap();
+        scanner.members(&mut members).unwrap();
+        let told: Vec<_> = members
+            .iter()
+            .map(|member| (&*member.key, member.shape, text.get(member.span.clone())))
+            .collect();
+        let expected = [
+            ("a", Shape::Number, Some("1")),
+            ("b", Shape::Array, Some("[{}]")),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -1,0 +1,187 @@
+//! The turns of one run.
+
+use super::UNNAMED;
+use super::draft::{Draft, Times};
+use crate::Loss;
+use crate::document::{agent_id, total};
+use crate::runs::{Interruption, ModelRun};
+use thread::document::CompletionStatus;
+use thread::{Json, Object, complete_cycles};
+
+/// What marks a message while its cycle is judged.
+const PLACE: &str = "\u{0}place";
+
+/// A turn, and where in the archive its messages stand.
+pub(super) struct Built {
+    pub(super) turn: Json,
+    /// One place for each message, or the one of a user's turn; `None` for a turn of a document,
+    /// which stays as it is.
+    pub(super) messages: Option<Vec<String>>,
+}
+
+impl Built {
+    pub(super) fn as_it_is(turn: Json) -> Self {
+        Self {
+            turn,
+            messages: None,
+        }
+    }
+}
+
+/// The user's turn that began a run, if one did, and the agent's.
+pub(super) fn turns(run: ModelRun, times: &mut Times, losses: &mut Vec<Loss>) -> Vec<Built> {
+    let mut drafts: Vec<Draft> = Vec::with_capacity(run.messages.len());
+    for message in run.messages {
+        drafts.extend(Draft::read(message, times, losses));
+    }
+    drafts.retain(|draft| !draft.is_void);
+    let mut turns = Vec::new();
+    let began_at = drafts.first().map(|draft| draft.timestamp.clone());
+    let ended_at = drafts.last().map(|draft| draft.timestamp.clone());
+    let first = drafts.iter().position(|draft| !draft.is_system);
+    if let Some(first) = first.filter(|first| drafts.get(*first).is_some_and(Draft::prompts)) {
+        let prompt = drafts.remove(first);
+        turns.push(Built {
+            messages: Some(vec![prompt.pointer.clone()]),
+            turn: prompt.into_user_turn().into(),
+        });
+    }
+    if !drafts.is_empty() {
+        let agent = run.agent_id.unwrap_or_else(|| agent_id(UNNAMED));
+        let turn = Object::new()
+            .with("turn_type", "agent")
+            .with("agent_id", agent.as_str())
+            .with_some("started_at", began_at);
+        let (mut places, mut messages) = (Vec::new(), Vec::new());
+        for draft in drafts {
+            places.push(draft.pointer.clone());
+            messages.push(draft.into_message(&agent).into());
+        }
+        let total = total(&messages);
+        let turn = match run.interruption {
+            Some(why) => {
+                let messages = without_cut_off(messages, &mut places, losses);
+                let messages = complete(messages, &mut places, losses);
+                let turn = interrupted(turn, Some(why), ended_at);
+                turn.with("messages", Json::Array(messages))
+            }
+            None => turn
+                .with_some("completed_at", ended_at)
+                .with("completion_status", "complete")
+                .with("messages", Json::Array(messages)),
+        };
+        turns.push(Built {
+            turn: turn.with_some("total_usage", total).into(),
+            messages: Some(places),
+        });
+    }
+    turns
+}
+
+/// A turn that ended early.
+pub(super) fn interrupted(
+    turn: Object,
+    why: Option<Interruption>,
+    ended_at: Option<String>,
+) -> Object {
+    let (reason, at) = match why {
+        Some(Interruption { reason, at }) => (reason, at),
+        None => ("interrupted".to_owned(), None),
+    };
+    let why = Object::new()
+        .with("reason", reason)
+        .with_some("interrupted_at", at.or(ended_at));
+    turn.with("completion_status", "interrupted")
+        .with("interruption", why)
+}
+
+/// Leaves out answers that were cut off while the model spoke: what is there of them is no whole
+/// part. One with calls is left to the rule on cycles.
+fn without_cut_off(
+    messages: Vec<Json>,
+    places: &mut Vec<String>,
+    losses: &mut Vec<Loss>,
+) -> Vec<Json> {
+    let whole = |message: &Json| {
+        let text = |key: &str| message.get(key).and_then(Json::as_str);
+        let parts = message.get("parts").and_then(Json::as_array);
+        let calls = parts
+            .unwrap_or_default()
+            .iter()
+            .any(|part| part.get("part_kind").and_then(Json::as_str) == Some("tool-call"));
+        let cut = text("message_type") == Some("response") && text("state") == Some("interrupted");
+        !cut || calls
+    };
+    keep(messages, places, losses, whole)
+}
+
+fn keep(
+    messages: Vec<Json>,
+    places: &mut Vec<String>,
+    losses: &mut Vec<Loss>,
+    stays: impl Fn(&Json) -> bool,
+) -> Vec<Json> {
+    let mut kept = Vec::with_capacity(messages.len());
+    for (message, place) in messages.into_iter().zip(std::mem::take(places)) {
+        if stays(&message) {
+            kept.push(message);
+            places.push(place);
+        } else {
+            losses.push(Loss {
+                pointer: place,
+                what: "a message of an incomplete cycle".to_owned(),
+            });
+        }
+    }
+    kept
+}
+
+/// The complete cycles of a turn that was interrupted, and where their messages stand.
+pub(super) fn complete(
+    mut messages: Vec<Json>,
+    places: &mut Vec<String>,
+    losses: &mut Vec<Loss>,
+) -> Vec<Json> {
+    let n_parts = |message: &Json| {
+        message
+            .get("parts")
+            .and_then(Json::as_array)
+            .map(<[_]>::len)
+    };
+    let before: Vec<_> = messages.iter().map(n_parts).collect();
+    for (place, message) in messages.iter_mut().enumerate() {
+        if let Some(message) = message.as_object_mut() {
+            message.insert(PLACE, place as u64);
+        }
+    }
+    let mut kept = complete_cycles(messages, CompletionStatus::Interrupted);
+    let mut stays = vec![None; before.len()];
+    for message in &mut kept {
+        let mark = message
+            .as_object_mut()
+            .and_then(|message| message.remove(PLACE));
+        let place = mark.and_then(|mark| mark.as_u64());
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        if let Some(slot) = place.and_then(|place| stays.get_mut(place)) {
+            *slot = Some(n_parts(message));
+        }
+    }
+    let all = std::mem::take(places);
+    for ((pointer, before), stays) in all.into_iter().zip(before).zip(stays) {
+        let what = match stays {
+            None => "a message of an incomplete cycle",
+            Some(after) if after != before => "answers to calls that were left out",
+            Some(_) => "",
+        };
+        if !what.is_empty() {
+            losses.push(Loss {
+                pointer: pointer.clone(),
+                what: what.to_owned(),
+            });
+        }
+        if stays.is_some() {
+            places.push(pointer);
+        }
+    }
+    kept
+}

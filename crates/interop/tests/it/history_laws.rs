@@ -1,0 +1,177 @@
+//! What holds for any history.
+
+use crate::document::errors;
+use crate::histories::{History, history, list, spaced};
+use crate::history::{archive_of, shape, through_json};
+use loomline_interop::Loss;
+use loomline_interop::archive::{Archive, Record};
+use loomline_interop::convert::ReadOptions;
+use loomline_interop::pydantic_ai::{append, write};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use thread::Json;
+
+/// The same members in the order of their names.
+fn sorted(json: &Json) -> Json {
+    match json {
+        Json::Object(object) => {
+            let mut members: Vec<_> = object.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            let members = members
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), sorted(value)));
+            Json::object(members)
+        }
+        Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
+    }
+}
+
+/// Which messages the losses of a document name.
+fn named_by(archive: &Archive, losses: &[Loss]) -> BTreeSet<usize> {
+    let mut named = BTreeSet::new();
+    for loss in losses {
+        let mut steps = loss.pointer.split('/').skip(2);
+        let run: usize = steps.next().unwrap().parse().unwrap();
+        assert_eq!(steps.next(), Some("records"), "{loss:?}");
+        let record: usize = steps.next().unwrap().parse().unwrap();
+        let before: usize = archive.runs[..run]
+            .iter()
+            .map(|run| run.records.len())
+            .sum();
+        named.insert(before + record);
+    }
+    named
+}
+
+/// Through the document and back: every message that no loss names is as it was, in its place.
+pub(crate) fn through_the_document(archive: &Archive) -> Result<(usize, usize), TestCaseError> {
+    let document = archive.to_thread();
+    let named = named_by(archive, &document.losses);
+    let back = write(&Archive::from_thread(&document.value));
+    let records: Vec<Json> = archive
+        .runs
+        .iter()
+        .flat_map(|run| &run.records)
+        .map(Record::json)
+        .collect();
+    let unknown = |json: &Json| json.to_text().contains("hologram");
+    let written = Json::parse(&back.value).unwrap();
+    let mut written = written.as_array().unwrap().iter().map(sorted);
+    let (mut n, mut n_named) = (0, 0);
+    for (place, json) in records.iter().enumerate() {
+        if named.contains(&place) || unknown(json) {
+            n_named += 1;
+            continue;
+        }
+        let timed = with_instants(json);
+        prop_assert!(
+            written.any(|other| other == sorted(&timed)),
+            "{place}: {timed}\n{}",
+            back.value
+        );
+        n += 1;
+    }
+    Ok((n, n_named))
+}
+
+/// Parts without an instant get that of their message, which the library would make up.
+fn with_instants(json: &Json) -> Json {
+    let mut message = json.as_object().unwrap().clone();
+    let at = message.get("timestamp").cloned();
+    let parts = message
+        .get_mut("parts")
+        .and_then(Json::as_array_mut)
+        .unwrap();
+    for part in parts.iter_mut().filter_map(Json::as_object_mut) {
+        let kind = part.get_str("part_kind").unwrap_or_default();
+        let timed = ["user-prompt", "tool-return", "retry-prompt"].contains(&kind);
+        if timed && !part.contains_key("timestamp") {
+            part.insert("timestamp", at.clone().unwrap());
+        }
+    }
+    message.into()
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..300)
+}
+
+fn growing(history: &History) -> Vec<usize> {
+    let archive = archive_of(&history.text());
+    let mut end = 0;
+    let ends = archive.runs.iter().map(|run| {
+        end += run.records.len();
+        end
+    });
+    ends.collect()
+}
+
+proptest! {
+    #[test]
+    fn any_history_comes_back_byte_for_byte(bytes in bytes()) {
+        let text = history(&bytes).text();
+        let archive = archive_of(&text);
+        prop_assert_eq!(&write(&archive).value, &text);
+        let again = through_json(&archive);
+        prop_assert_eq!(&again, &archive);
+        prop_assert_eq!(write(&again).value, text);
+    }
+
+    #[test]
+    fn any_spacing_means_the_same(bytes in bytes()) {
+        let text = history(&bytes).text();
+        let wide = archive_of(&spaced(&text));
+        prop_assert_eq!(shape(&wide), shape(&archive_of(&text)));
+        let back = write(&wide).value;
+        prop_assert_eq!(Json::parse(&back).unwrap(), Json::parse(&text).unwrap());
+    }
+
+    #[test]
+    fn any_history_gives_one_document_that_may_be_written(bytes in bytes()) {
+        let archive = archive_of(&history(&bytes).text());
+        let document = archive.to_thread();
+        prop_assert_eq!(errors(&document.value), Vec::<String>::new());
+        prop_assert_eq!(&through_json(&archive).to_thread(), &document);
+        let cycles = document.value.encode();
+        prop_assert_eq!(Archive::from_thread(&document.value).to_thread().value.encode(), cycles);
+    }
+
+    #[test]
+    fn run_by_run_is_the_same_as_at_once(bytes in bytes()) {
+        let history = history(&bytes);
+        let whole = archive_of(&history.text());
+        let options = ReadOptions::default();
+        let (mut by_run, mut by_history) = (archive_of("[]"), archive_of("[]"));
+        let mut start = 0;
+        for end in growing(&history) {
+            append(&mut by_run, &list(&history.messages[start..end]), &options).unwrap();
+            append(&mut by_history, &list(&history.messages[..end]), &options).unwrap();
+            start = end;
+        }
+        prop_assert_eq!(&by_run.runs, &whole.runs);
+        prop_assert_eq!(&by_history.runs, &whole.runs);
+    }
+
+    #[test]
+    fn whatever_a_history_becomes_is_what_comes_back(bytes in bytes(), others in bytes(), at in 0_usize..20) {
+        let (before, mut after) = (history(&bytes), history(&bytes));
+        let other = history(&others);
+        let at = at.min(after.messages.len());
+        after.messages.truncate(at);
+        after.messages.extend(before.messages.iter().skip(at + 1).cloned());
+        after.messages.extend(other.messages);
+        let mut archive = archive_of(&before.text());
+        append(&mut archive, &after.text(), &ReadOptions::default()).unwrap();
+        let back = write(&archive).value;
+        let added = before.messages.iter().chain(&after.messages).cloned().collect::<Vec<_>>();
+        prop_assert!(
+            back == after.text() || back == list(&added) || back == before.text() && before.text().ends_with(&after.text()[1..])
+        );
+    }
+
+    #[test]
+    fn the_document_gives_back_what_no_loss_names(bytes in bytes()) {
+        through_the_document(&archive_of(&history(&bytes).text()))?;
+    }
+}

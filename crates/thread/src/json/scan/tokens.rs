@@ -1,0 +1,216 @@
+//! jiter's tokens with our limits. `None` is "something is wrong here"; what it is, the parser says.
+
+use super::{Scanner, Shape};
+use crate::json::Limits;
+use jiter::Peek;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Objects up to this size are searched for repeated keys from the front.
+const SEARCHED: usize = 64;
+
+/// What a value that begins so is.
+fn shape(peek: Peek) -> Option<Shape> {
+    Some(match peek {
+        Peek::String => Shape::String,
+        Peek::Object => Shape::Object,
+        Peek::Array => Shape::Array,
+        Peek::Null => Shape::Null,
+        Peek::True | Peek::False => Shape::Bool,
+        Peek::NaN | Peek::Infinity => return None,
+        _ if peek.is_num() => Shape::Number,
+        _ => return None,
+    })
+}
+
+/// The keys of one object so far, in brief.
+#[derive(Default)]
+pub(super) struct Seen<'t> {
+    /// One bit for each key; two keys may share one.
+    bits: u64,
+    /// Every key, once there are many.
+    many: Option<BTreeSet<Cow<'t, str>>>,
+}
+
+impl<'t> Seen<'t> {
+    /// Whether a key is among the `n` that came before it; notes it.
+    #[inline]
+    pub(super) fn repeats<'k>(
+        &mut self,
+        n: usize,
+        mut keys: impl Iterator<Item = &'k Cow<'t, str>>,
+        key: &Cow<'t, str>,
+    ) -> bool
+    where
+        't: 'k,
+    {
+        let bytes = key.as_bytes();
+        let at = |place: usize| bytes.get(place).copied().map_or(0, usize::from);
+        let (half, len) = (at(bytes.len() / 2), bytes.len());
+        let last = at(len.wrapping_sub(1));
+        let hash = len * 7 + at(0) * 31 + half * 13 + last * 17;
+        let bit = 1_u64 << (hash & 63);
+        let fresh = self.bits & bit == 0;
+        self.bits |= bit;
+        if n < SEARCHED {
+            return !fresh && keys.any(|known| known == key);
+        }
+        self.is_among_many(keys, key)
+    }
+
+    #[cold]
+    fn is_among_many<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k Cow<'t, str>>,
+        key: &Cow<'t, str>,
+    ) -> bool
+    where
+        't: 'k,
+    {
+        let many = self.many.get_or_insert_with(|| keys.cloned().collect());
+        !many.insert(key.clone())
+    }
+}
+
+impl<'t> Scanner<'t> {
+    /// What comes next, which then begins where the scanner stands.
+    #[inline]
+    pub(super) fn next_shape(&mut self) -> Option<Shape> {
+        self.jiter.peek().ok().and_then(shape)
+    }
+
+    /// The next value with all that is in it.
+    pub(super) fn value(&mut self) -> Option<()> {
+        let peek = self.jiter.peek().ok()?;
+        match peek {
+            Peek::Object => {
+                let base = self.keys.len();
+                let mut seen = Seen::default();
+                let mut next = self.enter_object()?;
+                while let Some(key) = next {
+                    self.push_key(base, &mut seen, key)?;
+                    self.value()?;
+                    next = self.object_step()?;
+                }
+                self.keys.truncate(base);
+                Some(())
+            }
+            Peek::Array => {
+                let mut more = self.enter_array()?;
+                while more {
+                    self.value()?;
+                    more = self.array_step()?;
+                }
+                Some(())
+            }
+            _ => {
+                self.count()?;
+                self.scalar(peek)
+            }
+        }
+    }
+
+    fn scalar(&mut self, peek: Peek) -> Option<()> {
+        match peek {
+            Peek::String => self.jiter.known_str().map(drop),
+            Peek::Null => self.jiter.known_null(),
+            Peek::True | Peek::False => self.jiter.known_bool(peek).map(drop),
+            Peek::NaN | Peek::Infinity => return None,
+            Peek::Minus if self.rest().starts_with("-I") => return None,
+            _ => self.jiter.known_number_bytes(peek).map(drop),
+        }
+        .ok()
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at()..).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn count(&mut self) -> Option<()> {
+        self.nodes += 1;
+        (self.nodes <= self.limits.max_nodes).then_some(())
+    }
+
+    fn enter(&mut self) -> Option<()> {
+        self.count()?;
+        self.depth += 1;
+        (self.depth <= self.limits.max_depth.min(Limits::DEEPEST)).then_some(())
+    }
+
+    /// Enters an array; says whether it has an element.
+    pub(super) fn enter_array(&mut self) -> Option<bool> {
+        self.enter()?;
+        let first = self.jiter.known_array().ok()?;
+        self.depth -= usize::from(first.is_none());
+        Some(first.is_some())
+    }
+
+    /// Goes on after an element; says whether there is another.
+    #[inline]
+    pub(super) fn array_step(&mut self) -> Option<bool> {
+        let next = self.jiter.array_step().ok()?;
+        self.depth -= usize::from(next.is_none());
+        Some(next.is_some())
+    }
+
+    /// Enters an object; gives its first key, if it has one.
+    pub(super) fn enter_object(&mut self) -> Option<Option<Cow<'t, str>>> {
+        self.enter()?;
+        let (text, from) = (self.text, self.at() + 1);
+        let key = self.jiter.known_object().ok()?;
+        let key = key.map(|key| keyed(text, from, key));
+        self.depth -= usize::from(key.is_none());
+        Some(key)
+    }
+
+    /// Goes on after a member; gives the next key, if there is one.
+    #[inline]
+    pub(super) fn object_step(&mut self) -> Option<Option<Cow<'t, str>>> {
+        let (text, from) = (self.text, self.at());
+        let key = self.jiter.next_key().ok()?;
+        let key = key.map(|key| keyed(text, from, key));
+        self.depth -= usize::from(key.is_none());
+        Some(key)
+    }
+
+    /// Notes a key of the object whose keys so far stand from `base`, unless it is repeated.
+    #[inline]
+    pub(super) fn push_key(
+        &mut self,
+        base: usize,
+        seen: &mut Seen<'t>,
+        key: Cow<'t, str>,
+    ) -> Option<()> {
+        let keys = self.keys.get(base..)?;
+        if seen.repeats(keys.len(), keys.iter(), &key) {
+            return None;
+        }
+        self.keys.push(key);
+        Some(())
+    }
+
+    /// The string that comes next.
+    pub(super) fn string_token(&mut self) -> Option<Cow<'t, str>> {
+        let (text, from) = (self.text, self.at());
+        let string = self.jiter.known_str().ok()?;
+        Some(borrowed(text, from + 1, string))
+    }
+}
+
+/// A string as it stands in the text, where nothing in it is escaped.
+#[inline]
+fn borrowed<'t>(text: &'t str, start: usize, string: &str) -> Cow<'t, str> {
+    match text.get(start..start + string.len()) {
+        Some(plain) if std::ptr::eq(plain.as_ptr(), string.as_ptr()) => Cow::Borrowed(plain),
+        _ => Cow::Owned(string.to_owned()),
+    }
+}
+
+/// The same for a key, which stands after at most a comma and white space.
+#[inline]
+fn keyed<'t>(text: &'t str, from: usize, key: &str) -> Cow<'t, str> {
+    let before = text.as_bytes().get(from..).unwrap_or_default();
+    let quote = before.iter().position(|byte| *byte == b'"');
+    borrowed(text, from + quote.unwrap_or_default() + 1, key)
+}
