@@ -17,8 +17,8 @@ mod stream;
 
 pub(crate) use archive::model_runs;
 pub use archive::{
-    AiSdkError, append_messages, append_stream, read_messages, read_stream, write_messages,
-    write_stream,
+    AiSdkError, append_messages, append_stream, read_messages, read_stream, ui_messages,
+    write_messages, write_stream,
 };
 pub use chunk::{FieldFault, Major, check_chunk};
 pub use messages::to_ui_messages;

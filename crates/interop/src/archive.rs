@@ -12,9 +12,11 @@
 
 mod decode;
 mod record;
+pub mod schema;
 
 pub use decode::ArchiveError;
 pub use record::Record;
+pub use schema::schema;
 
 use thread::{Json, Object};
 

@@ -19,7 +19,6 @@ use crate::document::agent_id;
 use crate::runs::model_runs_of;
 use crate::{Converted, Loss};
 use draft::Times;
-use std::borrow::Cow;
 use thread::{Json, Object, Thread, Version};
 
 /// The name of an agent that no run names.
@@ -155,22 +154,39 @@ fn document_of(run: &Run, pointer: &str, losses: &mut Vec<Loss>) -> (Object, Vec
         root.insert("turns", Json::Array(turns));
     }
     let thread = Thread::from_root(root);
-    let mut root = if let Some(thread) = newest(&thread) {
-        thread.into_owned().into_root()
-    } else {
-        losses.push(Loss {
-            pointer: pointer.to_owned(),
-            what: "a version that can't be read as the newest; its turns stay as they are"
-                .to_owned(),
-        });
-        thread.into_root()
-    };
+    let mut root = newest(thread, pointer, losses).into_root();
     let turns = root.get_mut("turns").and_then(Json::as_array_mut);
     let turns = turns.map(std::mem::take).unwrap_or_default();
     (root, turns)
 }
 
-/// The document in the newest version, if it can be brought there.
-fn newest(thread: &Thread) -> Option<Cow<'_, Thread>> {
-    crate::document::newest(thread).ok()
+/// The document in the newest version, or as it is if it can't be brought there.
+fn newest(thread: Thread, pointer: &str, losses: &mut Vec<Loss>) -> Thread {
+    if thread.version() == Version::NEWEST {
+        return thread;
+    }
+    match thread::upgrade(&thread) {
+        Ok(upgraded) => {
+            losses.extend(upgraded.losses().map(|change| Loss {
+                pointer: in_archive(pointer, &change.pointer),
+                what: change.what.clone(),
+            }));
+            upgraded.thread
+        }
+        Err(error) => {
+            losses.push(Loss {
+                pointer: pointer.to_owned(),
+                what: format!("{error}; its turns stay as they are"),
+            });
+            thread
+        }
+    }
+}
+
+/// Where a place in a document stands in the archive of it.
+fn in_archive(run: &str, place: &str) -> String {
+    match place.strip_prefix("/turns/") {
+        Some(turn) => format!("{run}/records/{turn}"),
+        None => format!("{run}/root{place}"),
+    }
 }

@@ -30,5 +30,4 @@ pub use import::{ImportError, Imported, from_document};
 
 pub(crate) use content::data_url;
 pub(crate) use delta::read_object;
-pub(crate) use upgrade::newest;
 pub(crate) use usage::total;

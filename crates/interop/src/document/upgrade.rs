@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use thread::{Thread, Version, upgrade};
 
 /// The document in the newest version.
-pub(crate) fn newest(thread: &Thread) -> Result<Cow<'_, Thread>, ImportError> {
+pub(super) fn newest(thread: &Thread) -> Result<Cow<'_, Thread>, ImportError> {
     if thread.version() == Version::NEWEST {
         return Ok(Cow::Borrowed(thread));
     }

@@ -38,7 +38,7 @@ fn an_older_document_comes_back_in_the_newest_version() {
     let text =
         r#"{"version":"2.0.0","turns":[{"turn_type":"agent","agent_id":"a","messages":[]}]}"#;
     let archive = Archive::from_thread(&Thread::decode(text).unwrap());
-    let expected = r#"{"version":"0.0.4","turns":[{"turn_type":"agent","agent_id":"a","messages":[],"completion_status":"complete"}]}"#;
+    let expected = r#"{"version":"0.0.4","turns":[{"turn_type":"agent","agent_id":"a","completion_status":"complete","messages":[]}]}"#;
     assert_eq!(archive.to_thread().value.encode(), expected);
     assert_eq!(archive.runs[0].records[0].text(), &text[28..text.len() - 2]);
 }

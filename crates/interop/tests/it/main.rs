@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod ai_sdk;
 #[cfg(test)]
+mod ai_sdk_archive;
+#[cfg(test)]
 mod archive;
 #[cfg(test)]
 mod chat_request;
@@ -31,8 +33,8 @@ mod recorded_streams;
 #[cfg(test)]
 mod reduce;
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod ui_streams;
-#[cfg(test)]
-mod refused;

@@ -8,7 +8,7 @@ use crate::path::{Step, pointer};
 use jiter::Jiter;
 use std::borrow::Cow;
 use std::ops::Range;
-use tokens::Seen;
+use tokens::{Next, Seen};
 
 /// What kind of value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,8 @@ pub struct Scanner<'t> {
     jiter: Jiter<'t>,
     depth: usize,
     nodes: usize,
-    /// The keys of the objects that are open, the innermost last.
-    keys: Vec<Cow<'t, str>>,
+    /// The plain keys of the objects that are open, the innermost last.
+    keys: Vec<&'t str>,
 }
 
 impl<'t> Scanner<'t> {
@@ -175,10 +175,10 @@ impl<'t> Scanner<'t> {
         loop {
             let key = match next {
                 None => return Err(self.fail(outer).into()),
-                Some(None) => break,
-                Some(Some(key)) => key,
+                Some(Next::End) => break,
+                Some(Next::Key(key)) => key,
             };
-            if self.push_key(base, &mut seen, key.clone()).is_none() {
+            if self.push_key(base, &mut seen, &key).is_none() {
                 return Err(self.fail(outer).into());
             }
             each(self, &key).map_err(|error| error.within(Step::Key(&key)))?;
@@ -205,10 +205,10 @@ impl<'t> Scanner<'t> {
         let base = into.len();
         let mut seen = Seen::default();
         let mut next = self.enter_object()?;
-        while let Some(key) = next {
-            let known = into.get(base..)?;
-            let keys = known.iter().map(|member| &member.key);
-            if seen.repeats(known.len(), keys, &key) {
+        while let Next::Key(key) = next {
+            let before = into.get(base..)?.iter().map(|member| &*member.key);
+            let is_escaped = matches!(key, Cow::Owned(_));
+            if seen.repeats(before, &key, is_escaped) {
                 return None;
             }
             let shape = self.next_shape()?;

@@ -6,6 +6,9 @@ use jiter::Peek;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+/// A key, as it stands in the text where nothing in it is escaped.
+type Key<'t> = Cow<'t, str>;
+
 /// Objects up to this size are searched for repeated keys from the front.
 const SEARCHED: usize = 64;
 
@@ -23,52 +26,52 @@ fn shape(peek: Peek) -> Option<Shape> {
     })
 }
 
-/// The keys of one object so far, in brief.
-#[derive(Default)]
-pub(super) struct Seen<'t> {
-    /// One bit for each key; two keys may share one.
-    bits: u64,
-    /// Every key, once there are many.
-    many: Option<BTreeSet<Cow<'t, str>>>,
+/// What follows in an object.
+pub(super) enum Next<'t> {
+    /// A member with this key.
+    Key(Cow<'t, str>),
+    /// Nothing more.
+    End,
 }
 
-impl<'t> Seen<'t> {
-    /// Whether a key is among the `n` that came before it; notes it.
+/// The keys of one object so far, in brief.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// One bit for each key; two keys may share one.
+    bits: u64,
+    /// Every key, once there are many or one is escaped.
+    all: Option<BTreeSet<Box<str>>>,
+}
+
+impl Seen {
+    /// Whether a key is among those that came before it; notes it.
     #[inline]
     pub(super) fn repeats<'k>(
         &mut self,
-        n: usize,
-        mut keys: impl Iterator<Item = &'k Cow<'t, str>>,
-        key: &Cow<'t, str>,
-    ) -> bool
-    where
-        't: 'k,
-    {
+        mut before: impl ExactSizeIterator<Item = &'k str>,
+        key: &str,
+        is_escaped: bool,
+    ) -> bool {
+        if is_escaped || self.all.is_some() || before.len() >= SEARCHED {
+            return self.is_among_all(before, key);
+        }
         let bytes = key.as_bytes();
         let at = |place: usize| bytes.get(place).copied().map_or(0, usize::from);
         let (half, len) = (at(bytes.len() / 2), bytes.len());
         let last = at(len.wrapping_sub(1));
         let hash = len * 7 + at(0) * 31 + half * 13 + last * 17;
         let bit = 1_u64 << (hash & 63);
-        let fresh = self.bits & bit == 0;
+        let is_fresh = self.bits & bit == 0;
         self.bits |= bit;
-        if n < SEARCHED {
-            return !fresh && keys.any(|known| known == key);
-        }
-        self.is_among_many(keys, key)
+        !is_fresh && before.any(|known| known == key)
     }
 
     #[cold]
-    fn is_among_many<'k>(
-        &mut self,
-        keys: impl Iterator<Item = &'k Cow<'t, str>>,
-        key: &Cow<'t, str>,
-    ) -> bool
-    where
-        't: 'k,
-    {
-        let many = self.many.get_or_insert_with(|| keys.cloned().collect());
-        !many.insert(key.clone())
+    fn is_among_all<'k>(&mut self, before: impl Iterator<Item = &'k str>, key: &str) -> bool {
+        let all = self
+            .all
+            .get_or_insert_with(|| before.map(Box::from).collect());
+        !all.insert(key.into())
     }
 }
 
@@ -87,8 +90,8 @@ impl<'t> Scanner<'t> {
                 let base = self.keys.len();
                 let mut seen = Seen::default();
                 let mut next = self.enter_object()?;
-                while let Some(key) = next {
-                    self.push_key(base, &mut seen, key)?;
+                while let Next::Key(key) = next {
+                    self.push_key(base, &mut seen, &key)?;
                     self.value()?;
                     next = self.object_step()?;
                 }
@@ -155,38 +158,42 @@ impl<'t> Scanner<'t> {
     }
 
     /// Enters an object; gives its first key, if it has one.
-    pub(super) fn enter_object(&mut self) -> Option<Option<Cow<'t, str>>> {
+    pub(super) fn enter_object(&mut self) -> Option<Next<'t>> {
         self.enter()?;
         let (text, from) = (self.text, self.at() + 1);
         let key = self.jiter.known_object().ok()?;
-        let key = key.map(|key| keyed(text, from, key));
-        self.depth -= usize::from(key.is_none());
-        Some(key)
+        let Some(key) = key else {
+            self.depth -= 1;
+            return Some(Next::End);
+        };
+        Some(Next::Key(keyed(text, from, key)))
     }
 
     /// Goes on after a member; gives the next key, if there is one.
     #[inline]
-    pub(super) fn object_step(&mut self) -> Option<Option<Cow<'t, str>>> {
+    pub(super) fn object_step(&mut self) -> Option<Next<'t>> {
         let (text, from) = (self.text, self.at());
         let key = self.jiter.next_key().ok()?;
-        let key = key.map(|key| keyed(text, from, key));
-        self.depth -= usize::from(key.is_none());
-        Some(key)
+        let Some(key) = key else {
+            self.depth -= 1;
+            return Some(Next::End);
+        };
+        Some(Next::Key(keyed(text, from, key)))
     }
 
-    /// Notes a key of the object whose keys so far stand from `base`, unless it is repeated.
+    /// Notes a key of the object whose keys so far stand from `base`, unless it is repeated. Escaped
+    /// ones are noted in `seen` alone.
     #[inline]
-    pub(super) fn push_key(
-        &mut self,
-        base: usize,
-        seen: &mut Seen<'t>,
-        key: Cow<'t, str>,
-    ) -> Option<()> {
-        let keys = self.keys.get(base..)?;
-        if seen.repeats(keys.len(), keys.iter(), &key) {
+    pub(super) fn push_key(&mut self, base: usize, seen: &mut Seen, key: &Key<'t>) -> Option<()> {
+        let before = self.keys.get(base..)?.iter().copied();
+        let plain = match key {
+            Cow::Borrowed(plain) => Some(*plain),
+            Cow::Owned(_) => None,
+        };
+        if seen.repeats(before, key, plain.is_none()) {
             return None;
         }
-        self.keys.push(key);
+        self.keys.extend(plain);
         Some(())
     }
 

@@ -1,0 +1,53 @@
+//! Why a text is no list of UI messages, or no stream.
+
+use crate::ai_sdk::sse::EventTooLarge;
+use thread::DecodeError;
+use thread::json::{Step, Within};
+
+/// Why a text is no list of UI messages, or no stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AiSdkError {
+    /// It is not JSON, or too large.
+    #[error(transparent)]
+    Json(#[from] DecodeError),
+    /// An event is too large.
+    #[error(transparent)]
+    TooLarge(#[from] EventTooLarge),
+    /// A member is missing or is not what it must be.
+    #[error("{pointer:?}: expected {expected}, found {found}")]
+    Shape {
+        /// Where.
+        pointer: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+}
+
+impl Within for AiSdkError {
+    fn within(self, step: Step<'_>) -> Self {
+        match self {
+            Self::Json(error) => Self::Json(error.within(step)),
+            Self::TooLarge(error) => Self::TooLarge(error),
+            Self::Shape {
+                pointer,
+                expected,
+                found,
+            } => Self::Shape {
+                pointer: format!("{}{pointer}", thread::json::pointer([step])),
+                expected,
+                found,
+            },
+        }
+    }
+}
+
+/// What is not as it must be, here.
+pub(super) fn shape(expected: &'static str, found: impl Into<String>) -> AiSdkError {
+    AiSdkError::Shape {
+        pointer: String::new(),
+        expected,
+        found: found.into(),
+    }
+}

@@ -1,0 +1,42 @@
+//! The last message of an archive, without making all of them.
+
+use super::shown::{How, shown};
+use super::stream;
+use crate::ai_sdk::chunk::Major;
+use crate::archive::{Archive, Format, Run};
+use thread::Json;
+
+/// The last message.
+pub(super) fn last(archive: &Archive) -> Option<Json> {
+    let goes_on =
+        |run: &Run| run.format == Format::AiSdkStream && run.head.contains_key("continues");
+    let chain = archive.runs.iter().rev().take_while(|run| goes_on(run));
+    let n_chain = chain.count();
+    let (before, chain) = archive.runs.split_at(archive.runs.len() - n_chain);
+
+    let mut message = match before.last() {
+        None => None,
+        Some(run) => match run.format {
+            Format::AiSdkUi => run.records.last().map(crate::archive::Record::json),
+            Format::AiSdkStream => stream::told(run, "", None, &mut Vec::new()).message,
+            Format::PydanticAi | Format::Thread => {
+                let before = Archive {
+                    root: archive.root.clone(),
+                    runs: before.to_vec(),
+                };
+                let how = How {
+                    major: Major::NEWEST,
+                    namespace: false,
+                };
+                let last = shown(&before, how, &mut Vec::new()).pop();
+                last.map(|last| last.message)
+            }
+        },
+    };
+    for run in chain {
+        let before = message.take();
+        let told = stream::told(run, "", before.clone(), &mut Vec::new());
+        message = told.message.or(before);
+    }
+    message
+}

@@ -1,0 +1,272 @@
+//! Lists of messages and streams into an archive.
+
+use super::source::{self, Said};
+use super::{AiSdkError, agents, instant, named, namespace, text_of};
+use crate::archive::{Archive, Format, Record, Run};
+use crate::convert::{ReadOptions, Trust};
+use crate::{Converted, Loss};
+use thread::{Json, Object};
+
+/// Reads a list of UI messages, or the body of a chat request with one.
+///
+/// Each user's message begins a run; a system message before the first belongs to that. What is no
+/// UI message of any version is refused with its place; parts and members that are not known are
+/// kept.
+///
+/// ```
+/// use loomline_interop::ai_sdk::{read_messages, write_messages};
+/// use loomline_interop::convert::{ReadOptions, WriteOptions};
+///
+/// let list = r#"[{"id":"u","role":"user","parts":[{"type":"text","text":"hi"}]}]"#;
+/// let read = read_messages(list, &ReadOptions::default())?;
+/// assert_eq!(read.losses, []);
+/// assert_eq!(write_messages(&read.value, &WriteOptions::default()).value, list);
+/// # Ok::<(), loomline_interop::ai_sdk::AiSdkError>(())
+/// ```
+pub fn read_messages(text: &str, options: &ReadOptions) -> Result<Converted<Archive>, AiSdkError> {
+    let said = source::messages(text, &options.limits)?;
+    let times = said.iter().map(|said| said.json.get("metadata"));
+    let mut archive = begun(text, options, times);
+    let mut losses = Vec::new();
+    let first = archive.root.get_str("created_at").unwrap_or_default();
+    let first = first.to_owned();
+    push(&mut archive, said, 0, &first, options, &mut losses);
+    Ok(Converted {
+        value: archive,
+        losses,
+    })
+}
+
+/// Reads a UI message stream: server-sent events, or an array of chunks.
+pub fn read_stream(text: &str, options: &ReadOptions) -> Result<Converted<Archive>, AiSdkError> {
+    let mut losses = Vec::new();
+    let run = stream_run(text, options, &mut losses)?;
+    let chunks: Vec<Json> = run.records.iter().map(Record::json).collect();
+    let times = chunks.iter().map(|chunk| chunk.get("messageMetadata"));
+    let mut archive = begun(text, options, times);
+    let first = archive.root.get_str("created_at").unwrap_or_default();
+    let first = first.to_owned();
+    let agent_id = agents::registered(&mut archive, options, 0, &first);
+    archive.runs.push(Run {
+        agent_id: Some(agent_id),
+        ..run
+    });
+    Ok(Converted {
+        value: archive,
+        losses,
+    })
+}
+
+/// A stream as a run of no one yet.
+pub(super) fn stream_run(
+    text: &str,
+    options: &ReadOptions,
+    losses: &mut Vec<Loss>,
+) -> Result<Run, AiSdkError> {
+    let streamed = source::chunks(text, &options.limits, losses)?;
+    let mut run = Run::new(Format::AiSdkStream, None, streamed.chunks);
+    run.head = head(options).with("done", streamed.done);
+    Ok(run)
+}
+
+fn head(options: &ReadOptions) -> Object {
+    Object::new()
+        .with("ai_sdk", u64::from(options.ai_sdk))
+        .with("at", options.at.as_str())
+}
+
+/// An archive without runs, of a source with these metadata.
+fn begun<'a>(
+    text: &str,
+    options: &ReadOptions,
+    metadata: impl DoubleEndedIterator<Item = Option<&'a Json>> + Clone,
+) -> Archive {
+    let first = metadata.clone().find_map(instant);
+    let last = metadata.rev().find_map(instant);
+    let thread_id = options.thread_id.clone();
+    let root = Object::new()
+        .with("thread_id", thread_id.unwrap_or_else(|| named(text)))
+        .with("created_at", first.unwrap_or(&options.at))
+        .with("updated_at", last.unwrap_or(&options.at))
+        .with_some("title", options.title.as_deref())
+        .with("agents", Object::new());
+    Archive {
+        root,
+        runs: Vec::new(),
+    }
+}
+
+/// The run that the last messages were read into.
+#[derive(Clone, Copy)]
+enum Open {
+    /// None that goes on.
+    No,
+    /// One of UI messages.
+    Ui,
+    /// One that namespaces tell: its number, and how many of its messages came.
+    Told { run: u64, came: u64, of: u64 },
+}
+
+/// Adds messages, the first of which is the `from`th of its source, to the runs that are there.
+pub(super) fn push(
+    archive: &mut Archive,
+    said: Vec<Said>,
+    from: usize,
+    at: &str,
+    options: &ReadOptions,
+    losses: &mut Vec<Loss>,
+) {
+    let last = archive.runs.last();
+    let mut open = match last.map(|run| run.format) {
+        Some(Format::AiSdkUi) => Open::Ui,
+        Some(Format::PydanticAi | Format::AiSdkStream | Format::Thread) | None => Open::No,
+    };
+    let mut asked = last.is_some_and(|run| !only_systems(run));
+    let mut order = Order {
+        run: None,
+        between: !archive.runs.is_empty(),
+    };
+    for (place, Said { record, json }) in (from..).zip(said) {
+        let mut note = |what: String| {
+            losses.push(Loss {
+                pointer: format!("/{place}/metadata/loomline"),
+                what,
+            });
+        };
+        let before = open;
+        if namespace::is_sealed(&json) {
+            let told = match options.trust {
+                Trust::Nothing => Err("it came from who could have written anything"),
+                Trust::OwnNamespace => told(archive, &json, &mut open, options),
+            };
+            match told {
+                Ok(()) => {
+                    if let Open::Told { run, came: 1, .. } = open {
+                        if let Some(n) = missing(before) {
+                            note(format!("{n} messages of the run before it"));
+                        }
+                        if !order.follows(run) {
+                            note("the runs before it, or their order".to_owned());
+                        }
+                    }
+                    asked = true;
+                    continue;
+                }
+                Err(why) => note(format!("our namespace, which is not believed: {why}")),
+            }
+        }
+        if let Some(n) = missing(open) {
+            note(format!("{n} messages of the run before it"));
+        }
+        let is_user = text_of(&json, "role") == "user";
+        if !matches!(open, Open::Ui) || (is_user && asked) {
+            let agent_id = agents::registered(archive, options, place, at);
+            let mut run = Run::new(Format::AiSdkUi, Some(&agent_id), Vec::new());
+            run.head = head(options);
+            archive.runs.push(run);
+            open = Open::Ui;
+            asked = false;
+        }
+        asked |= text_of(&json, "role") != "system";
+        order.between = true;
+        if let Some(run) = archive.runs.last_mut() {
+            run.records.push(record);
+        }
+    }
+    if let Some(n) = missing(open) {
+        losses.push(Loss {
+            pointer: String::new(),
+            what: format!("the last {n} messages of the last run"),
+        });
+    }
+}
+
+/// Which run of those that namespaces tell came last, and whether other messages came since.
+struct Order {
+    run: Option<u64>,
+    between: bool,
+}
+
+impl Order {
+    /// Whether this run may come next.
+    fn follows(&mut self, run: u64) -> bool {
+        let next = self
+            .run
+            .replace(run)
+            .map_or(0, |last| last.saturating_add(1));
+        run == next || (run > next && std::mem::take(&mut self.between))
+    }
+}
+
+/// How many messages of a run did not come, if some did not.
+fn missing(open: Open) -> Option<u64> {
+    match open {
+        Open::Told { came, of, .. } => of.checked_sub(came).filter(|n| *n > 0),
+        Open::No | Open::Ui => None,
+    }
+}
+
+fn only_systems(run: &Run) -> bool {
+    let mut records = run.records.iter();
+    run.format == Format::AiSdkUi
+        && records.all(|record| text_of(&record.json(), "role") == "system")
+}
+
+/// Takes the records that a message's namespace tells, or says why not.
+fn told(
+    archive: &mut Archive,
+    message: &Json,
+    open: &mut Open,
+    options: &ReadOptions,
+) -> Result<(), &'static str> {
+    const BROKEN: &str = "it is not what this program writes";
+    let sealed = namespace::open(message, &options.limits)?;
+    let mut carried = sealed.carried;
+    let records = carried.remove("records").and_then(Json::into_array);
+    let records: Vec<Record> = records.ok_or(BROKEN)?.iter().map(Record::from).collect();
+    if sealed.place > 0 {
+        let goes_on = matches!(open, Open::Told { run, came, of }
+            if *run == sealed.run && *came == sealed.place && *of == sealed.of);
+        let last = archive.runs.last_mut().filter(|_| goes_on);
+        let last = last.ok_or("the messages that its run began with are not before it")?;
+        last.records.extend(records);
+    } else {
+        let format = carried.get_str("format").and_then(Format::of);
+        let head = carried.get("head").and_then(Json::as_object);
+        let mut run = Run::new(format.ok_or(BROKEN)?, carried.get_str("agent_id"), records);
+        run.head = head.cloned().unwrap_or_default();
+        if let Some(Json::Object(root)) = carried.get("thread").filter(|_| archive.runs.is_empty())
+        {
+            restore_root(archive, root, options);
+        }
+        if let Some(Json::Object(agents)) = carried.get("agents") {
+            for (id, config) in agents {
+                archive.register(id, config.as_object().cloned().unwrap_or_default());
+            }
+        }
+        archive.runs.push(run);
+    }
+    *open = Open::Told {
+        run: sealed.run,
+        came: sealed.place + 1,
+        of: sealed.of,
+    };
+    Ok(())
+}
+
+/// The root as it was, but for what the caller says.
+fn restore_root(archive: &mut Archive, told: &Object, options: &ReadOptions) {
+    let mut root = told.clone();
+    for (key, said) in [
+        ("thread_id", options.thread_id.as_deref()),
+        ("title", options.title.as_deref()),
+    ] {
+        if let Some(said) = said {
+            root.insert(key, said);
+        }
+    }
+    if !root.contains_key("agents") {
+        root.insert("agents", Object::new());
+    }
+    archive.root = root;
+}

@@ -1,0 +1,129 @@
+//! The records of a source.
+
+use super::check;
+use super::error::{AiSdkError, shape};
+use crate::Loss;
+use crate::ai_sdk::sse::{DONE, Decoder};
+use crate::archive::Record;
+use std::sync::Arc;
+use thread::json::{Scanner, Shape, Step, Within};
+use thread::{DecodeError, Json, Limits};
+
+/// A message as it came, and its value.
+pub(super) struct Said {
+    pub(super) record: Record,
+    pub(super) json: Json,
+}
+
+/// The messages of a list, or of the body of a request.
+pub(super) fn messages(text: &str, limits: &Limits) -> Result<Vec<Said>, AiSdkError> {
+    let source = Arc::new(text.to_owned());
+    let mut scanner = Scanner::new(text, limits)?;
+    let mut found = None;
+    match scanner.peek()? {
+        Shape::Array => found = Some(list(&mut scanner, &source)?),
+        Shape::Object => {
+            scanner.object(|scanner, key| {
+                if key == "messages" && scanner.peek()? == Shape::Array {
+                    found = Some(list(scanner, &source)?);
+                } else {
+                    scanner.skip()?;
+                }
+                Ok::<(), AiSdkError>(())
+            })?;
+        }
+        other @ (Shape::Null | Shape::Bool | Shape::Number | Shape::String) => {
+            scanner.skip()?;
+            return Err(shape("a list of messages", other.name()));
+        }
+    }
+    scanner.finish()?;
+    let records = found.ok_or_else(|| shape("the member `messages`, a list", "none"))?;
+    let said = |(place, record): (usize, Record)| {
+        let json = record.json();
+        check::message(&json).map_err(|error| error.within(Step::Index(place)))?;
+        Ok(Said { record, json })
+    };
+    records.into_iter().enumerate().map(said).collect()
+}
+
+fn list(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Vec<Record>, DecodeError> {
+    let mut records = Vec::new();
+    scanner.array(|scanner, _| {
+        let span = scanner.skip()?;
+        records.push(Record::checked(source, span));
+        Ok::<(), DecodeError>(())
+    })?;
+    Ok(records)
+}
+
+/// The chunks of a stream, and whether it said that it was over.
+pub(super) struct Streamed {
+    pub(super) chunks: Vec<Record>,
+    pub(super) done: bool,
+}
+
+/// The chunks of server-sent events, or of a list.
+pub(super) fn chunks(
+    text: &str,
+    limits: &Limits,
+    losses: &mut Vec<Loss>,
+) -> Result<Streamed, AiSdkError> {
+    let mut scanner = Scanner::new(text, limits)?;
+    let streamed = if text.trim_start().starts_with('[') {
+        let chunks = list(&mut scanner, &Arc::new(text.to_owned()))?;
+        scanner.finish()?;
+        let ends = |chunk: &Record| {
+            let json = chunk.json();
+            matches!(
+                json.get("type").and_then(Json::as_str),
+                Some("finish" | "abort")
+            )
+        };
+        let done = chunks.iter().any(ends);
+        Streamed { chunks, done }
+    } else {
+        events(text, limits, losses)?
+    };
+    for (place, chunk) in streamed.chunks.iter().enumerate() {
+        let json = chunk.json();
+        let judged = match json.get("type") {
+            _ if json.as_object().is_none() => {
+                Err(shape("a chunk, which is an object", json.type_name()))
+            }
+            Some(Json::String(_)) => Ok(()),
+            other => {
+                let found = other.map_or("none", Json::type_name);
+                Err(shape("the type of a chunk", found).within(Step::Key("type")))
+            }
+        };
+        judged.map_err(|error| error.within(Step::Index(place)))?;
+    }
+    Ok(streamed)
+}
+
+fn events(text: &str, limits: &Limits, losses: &mut Vec<Loss>) -> Result<Streamed, AiSdkError> {
+    let mut decoder = Decoder::with_limit(limits.max_bytes);
+    let mut events = Vec::new();
+    decoder.push(text.as_bytes(), &mut events)?;
+    let whole = events.len();
+    decoder.push(b"\n\n", &mut events)?;
+    if events.len() > whole {
+        events.truncate(whole);
+        losses.push(Loss {
+            pointer: format!("/{whole}"),
+            what: "an event without its end, which was never sent".to_owned(),
+        });
+    }
+    let mut chunks = Vec::with_capacity(events.len());
+    let mut done = false;
+    for (place, event) in events.iter().enumerate() {
+        if event == DONE {
+            done = true;
+            break;
+        }
+        let chunk = Record::parse(event, limits);
+        chunks.push(chunk.map_err(|error| error.within(Step::Index(place)))?);
+    }
+    Ok(Streamed { chunks, done })
+}

@@ -1,0 +1,144 @@
+//! What a run of chunks tells.
+
+use super::{major_of, text_of};
+use crate::Loss;
+use crate::ai_sdk::chunk::{FieldFault, Major, check_chunk};
+use crate::ai_sdk::reduce::{Reducer, StreamFacts};
+use crate::archive::Run;
+use crate::runs::Interruption;
+use std::borrow::Cow;
+use thread::{Json, Object};
+
+/// What a stream told.
+pub(super) struct Told {
+    /// The message, if it has one.
+    pub(super) message: Option<Json>,
+    /// What else was told.
+    pub(super) facts: StreamFacts,
+    /// Whether a client gives up on it.
+    is_broken: bool,
+    done: bool,
+}
+
+/// Reads the chunks of a run. `before` is the message that it goes on with; without one, what the
+/// run itself knows of it.
+pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut Vec<Loss>) -> Told {
+    let major = major_of(&run.head);
+    let continued = before.filter(|_| run.head.contains_key("continues"));
+    let continued = continued.or_else(|| run.head.get("continues").cloned());
+    let mut reducer = Reducer::new(major, continued);
+    let mut is_broken = false;
+    for (place, record) in run.records.iter().enumerate() {
+        let json = record.json();
+        let mut lost = |what: String| {
+            losses.push(Loss {
+                pointer: format!("{pointer}/records/{place}"),
+                what,
+            });
+        };
+        let chunk = as_sent(&json);
+        if matches!(chunk, Cow::Owned(_)) {
+            lost("a data chunk in a form that no client takes, read as the one they do".to_owned());
+        }
+        if let Err(fault @ FieldFault::UnknownType { .. }) = check_chunk(&chunk, major) {
+            lost(format!("a chunk: {fault}"));
+            continue;
+        }
+        if let Err(error) = reducer.push(&chunk) {
+            let rest = run.records.len() - place;
+            lost(format!(
+                "the last {rest} chunks, for a client gives up: {error}"
+            ));
+            is_broken = true;
+            break;
+        }
+    }
+    let done = run.head.get("done").and_then(Json::as_bool) == Some(true);
+    if done {
+        reducer.done();
+    }
+    let told = reducer.finish();
+    Told {
+        message: told.message,
+        facts: told.facts,
+        is_broken,
+        done,
+    }
+}
+
+impl Told {
+    /// Why the run ended early, if it did.
+    pub(super) fn interruption(&self) -> Option<Interruption> {
+        let reason = if self.facts.aborted.is_some() {
+            "user_cancelled"
+        } else if self.is_broken || !self.facts.errors.is_empty() {
+            "error"
+        } else if self.facts.finished || self.done {
+            return None;
+        } else {
+            "network_failure"
+        };
+        Some(Interruption {
+            reason: reason.to_owned(),
+            at: None,
+        })
+    }
+
+    /// What a message does not tell.
+    pub(super) fn beside(&self, pointer: &str, losses: &mut Vec<Loss>) {
+        let mut lost = |what: String| {
+            losses.push(Loss {
+                pointer: pointer.to_owned(),
+                what,
+            });
+        };
+        if let Some(reason) = &self.facts.finish_reason {
+            lost(format!("the finish reason {reason:?}"));
+        }
+        if self.facts.aborted.is_some() {
+            lost("that the run was aborted".to_owned());
+        }
+        for error in &self.facts.errors {
+            lost(format!("the error {:?}", error.text));
+        }
+        for chunk in &self.facts.transient {
+            lost(format!("transient {:?}", text_of(chunk, "type")));
+        }
+    }
+}
+
+/// A chunk in the form that clients take: data is of its own type (ruling 19).
+pub(super) fn as_sent(chunk: &Json) -> Cow<'_, Json> {
+    if text_of(chunk, "type") != "data" {
+        return Cow::Borrowed(chunk);
+    }
+    let name = text_of(chunk, "name");
+    let kind = match name.strip_prefix("data-") {
+        Some(_) => name.to_owned(),
+        None => format!("data-{name}"),
+    };
+    let mut sent = Object::new().with("type", kind);
+    for (key, value) in chunk.as_object().into_iter().flatten() {
+        match key {
+            "type" | "name" => {}
+            "value" => {
+                sent.insert("data", value.clone());
+            }
+            _ => {
+                sent.insert(key, value.clone());
+            }
+        }
+    }
+    if !sent.contains_key("data") {
+        sent.insert("data", Json::Null);
+    }
+    Cow::Owned(sent.into())
+}
+
+/// Whether clients of this version know the type of a chunk.
+pub(super) fn is_known(chunk: &Json, major: Major) -> bool {
+    !matches!(
+        check_chunk(chunk, major),
+        Err(FieldFault::UnknownType { .. })
+    )
+}

@@ -1,0 +1,163 @@
+//! The messages and the stream of an archive.
+
+use super::chunks::chunks;
+use super::shown::{How, shown};
+use super::{major, namespace, parts_of, stream, text_of};
+use crate::ai_sdk::chunk::Major;
+use crate::ai_sdk::reduce::Reducer;
+use crate::ai_sdk::sse::{DONE, write_event};
+use crate::archive::{Archive, Format, Run};
+use crate::convert::WriteOptions;
+use crate::{Converted, Loss};
+use thread::Json;
+
+/// The UI messages of an archive, as a client of `options.ai_sdk` has them that saw every stream.
+///
+/// Messages that came as such are given as they came, unless they are from a newer version; those
+/// of other formats carry what they have no place for in a namespace, see the table in
+/// `docs/ai-sdk-namespace.md`.
+pub fn ui_messages(archive: &Archive, options: &WriteOptions) -> Converted<Vec<Json>> {
+    let mut losses = Vec::new();
+    let shown = shown(archive, how(options), &mut losses);
+    Converted {
+        value: shown.into_iter().map(|shown| shown.message).collect(),
+        losses,
+    }
+}
+
+/// The UI messages of an archive, as a JSON array; see [`ui_messages`].
+pub fn write_messages(archive: &Archive, options: &WriteOptions) -> Converted<String> {
+    ui_messages(archive, options).map(|messages| Json::Array(messages).to_text())
+}
+
+fn how(options: &WriteOptions) -> How {
+    How {
+        major: major(u64::from(options.ai_sdk)),
+        namespace: options.namespace,
+    }
+}
+
+/// The UI message stream of the last answer of an archive, as server-sent events.
+///
+/// A stream is given chunk by chunk as it came; any other answer as chunks from which a client
+/// builds its message. What comes before it is in no stream and is told as a loss.
+pub fn write_stream(archive: &Archive, options: &WriteOptions) -> Converted<String> {
+    let mut text = String::new();
+    let mut losses = Vec::new();
+    let how = how(options);
+    match archive.runs.last() {
+        Some(run) if run.format == Format::AiSdkStream => {
+            let pointer = format!("/runs/{}", archive.runs.len() - 1);
+            if archive.runs.len() > 1 {
+                losses.push(before_it(archive.runs.len() - 1, "runs"));
+            }
+            as_it_came(run, &pointer, how.major, &mut text, &mut losses);
+        }
+        Some(_) | None => anew(archive, how, &mut text, &mut losses),
+    }
+    Converted {
+        value: text,
+        losses,
+    }
+}
+
+fn before_it(n: usize, of: &str) -> Loss {
+    Loss {
+        pointer: "/runs".to_owned(),
+        what: format!("{n} {of} before the last answer"),
+    }
+}
+
+fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses: &mut Vec<Loss>) {
+    for (place, record) in run.records.iter().enumerate() {
+        let chunk = record.json();
+        let sent = stream::as_sent(&chunk);
+        if !stream::is_known(&sent, major) {
+            losses.push(Loss {
+                pointer: format!("{pointer}/records/{place}"),
+                what: format!("what clients of {major:?} don't know"),
+            });
+            continue;
+        }
+        match sent {
+            std::borrow::Cow::Borrowed(_) => write_event(record.text(), text),
+            std::borrow::Cow::Owned(sent) => write_event(&sent.to_text(), text),
+        }
+    }
+    if run.head.get("done").and_then(Json::as_bool) == Some(true) {
+        write_event(DONE, text);
+    }
+}
+
+fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Vec<Loss>) {
+    let mut shown = shown(archive, how, losses);
+    let Some(last) = shown.pop_if(|last| text_of(&last.message, "role") == "assistant") else {
+        losses.push(Loss {
+            pointer: "/runs".to_owned(),
+            what: "everything: the last message is no answer".to_owned(),
+        });
+        return;
+    };
+    if !shown.is_empty() {
+        losses.push(before_it(shown.len(), "messages"));
+    }
+    let pointer = format!("/runs/{}/records/{}", last.run, last.record);
+    let told = chunks(&last.message, how.major);
+    let mut reducer = Reducer::new(how.major, None);
+    for (place, chunk) in told.iter().enumerate() {
+        if !stream::is_known(chunk, how.major) {
+            let what = format!("a part of type {:?}", text_of(chunk, "type"));
+            let pointer = pointer.clone();
+            losses.push(Loss { pointer, what });
+            continue;
+        }
+        if let Err(error) = reducer.push(chunk) {
+            let rest = told.len() - place;
+            let what = format!("the last {rest} chunks, for a client gives up: {error}");
+            losses.push(Loss { pointer, what });
+            break;
+        }
+        write_event(&chunk.to_text(), text);
+    }
+    compare(
+        &last.message,
+        &reducer.finish().message.unwrap_or_default(),
+        losses,
+    );
+    let is_open = |part: &Json| matches!(text_of(part, "state"), "streaming" | "input-streaming");
+    if !parts_of(&last.message).iter().any(is_open) {
+        let reason = last
+            .message
+            .pointer("/metadata/finishReason")
+            .and_then(Json::as_str);
+        let finish = thread::Object::new()
+            .with("type", "finish")
+            .with_some("finishReason", reason.filter(|reason| is_reason(reason)));
+        write_event(&Json::from(finish).to_text(), text);
+    }
+    write_event(DONE, text);
+}
+
+/// Whether every client knows a finish reason.
+fn is_reason(reason: &str) -> bool {
+    matches!(
+        reason,
+        "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other"
+    )
+}
+
+/// Names the parts that a client builds otherwise from the stream.
+fn compare(message: &Json, built: &Json, losses: &mut Vec<Loss>) {
+    let (ours, theirs) = (parts_of(message), parts_of(built));
+    for (place, part) in ours.iter().enumerate() {
+        if !theirs
+            .get(place)
+            .is_some_and(|built| namespace::is_same(part, built))
+        {
+            losses.push(Loss {
+                pointer: format!("/parts/{place}"),
+                what: "how a part is in the message: a stream builds it otherwise".to_owned(),
+            });
+        }
+    }
+}
