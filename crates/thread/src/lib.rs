@@ -50,6 +50,8 @@ pub mod upgrade;
 
 pub mod downgrade;
 
+pub mod schema;
+
 mod versioned;
 
 pub mod diff;
@@ -65,6 +67,7 @@ pub use crate::document::{Thread, Version};
 pub use crate::downgrade::{DowngradeError, downgrade};
 pub use crate::json::{DecodeError, Json, Limits, Number, Object};
 pub use crate::merge::{Conflict, Merged, merge};
+pub use crate::schema::schema;
 pub use crate::upgrade::{UpgradeError, upgrade, upgrade_to};
 pub use crate::validate::{Profile, Rules, Severity, Violation, validate};
 pub use crate::versioned::{Change, ChangeKind, UnknownVersion, Versioned};

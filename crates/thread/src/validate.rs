@@ -4,17 +4,17 @@
 //! and one for writing ([`Profile::Strict`]); [`Rule`] lists them. Rules of a later version are
 //! not applied to a document of an earlier one. Unknown members, kinds and events are no breach.
 
-mod actions;
+pub(crate) mod actions;
 mod calls;
-mod events;
-mod fields;
+pub(crate) mod events;
+pub(crate) mod fields;
 mod instants;
 mod numbers;
-mod parts;
-mod root;
+pub(crate) mod parts;
+pub(crate) mod root;
 mod rule;
-mod turns;
-mod uri;
+pub(crate) mod turns;
+pub(crate) mod uri;
 
 pub use rule::Rule;
 

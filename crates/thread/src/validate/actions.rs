@@ -8,16 +8,26 @@ use crate::json::{Json, Object};
 use crate::path::Path;
 use std::collections::BTreeSet;
 
-const ACTION: &[Field] = &[
+/// What the root has in 1.0.0 alone.
+pub(crate) const ROOT: &[Field] = &[
+    expected("title", Shape::Text),
+    optional("parent_thread_id", Shape::Uuid),
+    required("actions", Shape::Array),
+];
+
+/// What an agent has in 1.0.0 alone.
+pub(crate) const AGENT: &[Field] = &[expected("agent_identifier", Shape::Text)];
+
+pub(crate) const ACTION: &[Field] = &[
     required("action_type", Shape::Text),
     expected("timestamp", Shape::Timestamp),
     expected("sequence", Shape::Count),
     optional("action_id", Shape::Text),
 ];
 
-const USER_MESSAGE: &[Field] = &[required("content", Shape::TextOrArray)];
+pub(crate) const USER_MESSAGE: &[Field] = &[required("content", Shape::TextOrArray)];
 
-const ASSISTANT_MESSAGE: &[Field] = &[
+pub(crate) const ASSISTANT_MESSAGE: &[Field] = &[
     required("agent_id", Shape::Text),
     required("content", Shape::TextOrArray),
     optional(
@@ -27,7 +37,7 @@ const ASSISTANT_MESSAGE: &[Field] = &[
     optional("usage", Shape::Object),
 ];
 
-const THINKING: &[Field] = &[
+pub(crate) const THINKING: &[Field] = &[
     required("agent_id", Shape::Text),
     optional("content", Shape::Text),
     optional("signature", Shape::Text),
@@ -36,27 +46,27 @@ const THINKING: &[Field] = &[
     optional("usage", Shape::Object),
 ];
 
-const TOOL_CALL: &[Field] = &[
+pub(crate) const TOOL_CALL: &[Field] = &[
     required("agent_id", Shape::Text),
     required("tool_name", Shape::Text),
     required("tool_call_id", Shape::Text),
     expected("args", Shape::Any),
 ];
 
-const TOOL_RETURN: &[Field] = &[
+pub(crate) const TOOL_RETURN: &[Field] = &[
     required("tool_name", Shape::Text),
     required("tool_call_id", Shape::Text),
     expected("status", parts::STATUS),
     expected("content", Shape::Any),
 ];
 
-const EVENT: &[Field] = &[expected("data", Shape::Any)];
+pub(crate) const EVENT: &[Field] = &[expected("data", Shape::Any)];
 
-const ITEM: &[Field] = &[required("type", Shape::Text)];
+pub(crate) const ITEM: &[Field] = &[required("type", Shape::Text)];
 
-const TEXT_ITEM: &[Field] = &[required("text", Shape::Text)];
+pub(crate) const TEXT_ITEM: &[Field] = &[required("text", Shape::Text)];
 
-const IMAGE_ITEM: &[Field] = &[
+pub(crate) const IMAGE_ITEM: &[Field] = &[
     optional("image_url", Shape::Text),
     optional("image_base64", Shape::Text),
     optional("media_type", Shape::Text),
@@ -65,16 +75,7 @@ const IMAGE_ITEM: &[Field] = &[
 /// Checks every action on its own, and how they follow one another.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
     let root = thread.root();
-    fields::check(
-        report,
-        Path::ROOT,
-        root,
-        &[
-            expected("title", Shape::Text),
-            optional("parent_thread_id", Shape::Uuid),
-            required("actions", Shape::Array),
-        ],
-    );
+    fields::check(report, Path::ROOT, root, ROOT);
     check_identifiers(report, root);
     let registry = registry(root);
     let path = Path::ROOT.key("actions");
@@ -105,12 +106,7 @@ fn check_identifiers(report: &mut Report<'_>, root: &Object) {
         let Some(config) = config.as_object() else {
             continue;
         };
-        fields::check(
-            report,
-            path,
-            config,
-            &[expected("agent_identifier", Shape::Text)],
-        );
+        fields::check(report, path, config, AGENT);
         let identifier = config.get_str("agent_identifier");
         if let Some(identifier) = identifier.filter(|identifier| !known.insert(*identifier)) {
             let message = format!("two agents are identified as {identifier:?}");

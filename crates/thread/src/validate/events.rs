@@ -8,7 +8,7 @@ use crate::json::{Json, Object};
 use crate::path::Path;
 use crate::versioned::events;
 
-const SYSTEM: &[Field] = &[
+pub(crate) const SYSTEM: &[Field] = &[
     expected("timestamp", Shape::Timestamp),
     required("event_type", Shape::Text),
     expected("event_data", Shape::Any),
@@ -16,17 +16,20 @@ const SYSTEM: &[Field] = &[
     optional("target_agents", Shape::Texts),
 ];
 
+/// What each payload of an event of the protocol may have, from 0.0.4.
+pub(crate) const PAYLOAD: &[Field] = &[optional("timestamp", Shape::Timestamp)];
+
 /// What an event of the protocol carries (0.0.4 "Tier 1").
-struct Payload {
+pub(crate) struct Payload {
     /// Strings that may be there.
-    texts: &'static [&'static str],
+    pub(crate) texts: &'static [&'static str],
     /// The string without which the spec's event says nothing.
-    required: Option<&'static str>,
+    pub(crate) required: Option<&'static str>,
     /// The strings one of which says which fact it is, where the spec names none.
     one_of: &'static [&'static str],
 }
 
-fn payload(event: &str) -> Option<Payload> {
+pub(crate) fn payload(event: &str) -> Option<Payload> {
     let (texts, required, one_of): (&'static [_], _, &'static [_]) = match event {
         "agent_handoff" => (&["from", "to", "reason"], None, &["to"]),
         "thread_spawn" => (&["spawned_thread_id"], Some("spawned_thread_id"), &[]),
@@ -123,8 +126,7 @@ pub(super) fn check_payload(
         }
     };
     if report.version >= Version::V0_0_4 {
-        let timestamp = [optional("timestamp", Shape::Timestamp)];
-        fields::check(report, path, data, &timestamp);
+        fields::check(report, path, data, PAYLOAD);
     } else {
         check_early_instant(report, path, data);
     }

@@ -5,15 +5,15 @@ use crate::json::{Json, Object};
 use crate::path::Path;
 
 /// A member that the protocol defines.
-pub(super) struct Field {
-    name: &'static str,
-    need: Need,
-    shape: Shape,
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) need: Need,
+    pub(crate) shape: Shape,
 }
 
 /// Whether a member may be missing.
 #[derive(Clone, Copy)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// It must be there.
     Required,
     /// It must be there, and real documents leave it out.
@@ -24,7 +24,7 @@ pub(super) enum Need {
 
 /// What a member holds.
 #[derive(Clone, Copy)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// Anything, `null` included.
     Any,
     Text,
@@ -41,24 +41,24 @@ pub(super) enum Shape {
 }
 
 /// A member that is needed as `need` says.
-pub(super) const fn field(name: &'static str, need: Need, shape: Shape) -> Field {
+pub(crate) const fn field(name: &'static str, need: Need, shape: Shape) -> Field {
     Field { name, need, shape }
 }
 
 /// A member that must be there.
-pub(super) const fn required(name: &'static str, shape: Shape) -> Field {
+pub(crate) const fn required(name: &'static str, shape: Shape) -> Field {
     let need = Need::Required;
     Field { name, need, shape }
 }
 
 /// A member that must be there, and real documents leave it out.
-pub(super) const fn expected(name: &'static str, shape: Shape) -> Field {
+pub(crate) const fn expected(name: &'static str, shape: Shape) -> Field {
     let need = Need::Expected;
     Field { name, need, shape }
 }
 
 /// A member that may be missing.
-pub(super) const fn optional(name: &'static str, shape: Shape) -> Field {
+pub(crate) const fn optional(name: &'static str, shape: Shape) -> Field {
     let need = Need::Optional;
     Field { name, need, shape }
 }

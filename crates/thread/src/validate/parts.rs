@@ -6,65 +6,76 @@ use crate::document::{Part, PartKind, Version, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
 
-const USER_PROMPT: &[Field] = &[required("content", Shape::TextOrArray)];
+/// What a part of no kind lacks.
+pub(crate) const PART: &[Field] = &[required("part_kind", Shape::Text)];
 
-const TEXT: &[Field] = &[
+pub(crate) const USER_PROMPT: &[Field] = &[required("content", Shape::TextOrArray)];
+
+pub(crate) const TEXT: &[Field] = &[
     required("content", Shape::Text),
     optional("id", Shape::Text),
 ];
 
-const THINKING: &[Field] = &[
+pub(crate) const THINKING: &[Field] = &[
     optional("content", Shape::Text),
     optional("signature", Shape::Text),
     optional("provider_name", Shape::Text),
     optional("thinking_id", Shape::Text),
 ];
 
-const TOOL_CALL: &[Field] = &[
+pub(crate) const TOOL_CALL: &[Field] = &[
     required("tool_name", Shape::Text),
     required("tool_call_id", Shape::Text),
     expected("args", Shape::Any),
 ];
 
 /// How a tool ended.
-pub(super) const STATUS: Shape = Shape::OneOf(&["success", "error", "validation_error"]);
+pub(crate) const STATUS: Shape = Shape::OneOf(&["success", "error", "validation_error"]);
 
-const TOOL_RETURN: &[Field] = &[
+pub(crate) const TOOL_RETURN: &[Field] = &[
     required("tool_name", Shape::Text),
     required("tool_call_id", Shape::Text),
     expected("status", STATUS),
 ];
 
-const RETRY_PROMPT: &[Field] = &[
+/// What a return has before 0.0.3, where nothing can stand in for it.
+pub(crate) const RETURNED: &[Field] = &[expected("content", Shape::Any)];
+
+pub(crate) const RETRY_PROMPT: &[Field] = &[
     required("content", Shape::TextOrArray),
     optional("tool_name", Shape::Text),
     optional("tool_call_id", Shape::Text),
 ];
 
-const FILE: &[Field] = &[
+pub(crate) const FILE: &[Field] = &[
     required("content", Shape::Object),
     optional("id", Shape::Text),
 ];
 
-const BINARY: &[Field] = &[
+pub(crate) const BINARY: &[Field] = &[
     required("data", Shape::Text),
     required("media_type", Shape::Text),
     expected("identifier", Shape::Text),
 ];
 
-const URL: &[Field] = &[
+pub(crate) const URL: &[Field] = &[
     required("url", Shape::Text),
     expected("identifier", Shape::Text),
     optional("media_type", Shape::Text),
 ];
 
-const ATTACHMENT: &[Field] = &[
+/// What media of no kind lack.
+pub(crate) const MEDIA: &[Field] = &[required("kind", Shape::Text)];
+
+pub(crate) const ATTACHMENTS: &[Field] = &[optional("attachments", Shape::Array)];
+
+pub(crate) const ATTACHMENT: &[Field] = &[
     optional("url", Shape::Text),
     optional("data", Shape::Text),
     optional("size_bytes", Shape::Count),
 ];
 
-const CONTENT_REF: &[Field] = &[
+pub(crate) const CONTENT_REF: &[Field] = &[
     required("uri", Shape::Text),
     optional("size_bytes", Shape::Count),
     optional("hash", Shape::Text),
@@ -108,7 +119,7 @@ fn check_part(report: &mut Report<'_>, path: Path<'_>, part: &Object, kind: Part
         }
         PartKind::Other(_) => {}
         PartKind::Missing => {
-            fields::check(report, path, part, &[required("part_kind", Shape::Text)]);
+            fields::check(report, path, part, PART);
         }
     }
 }
@@ -129,26 +140,25 @@ pub(super) fn check_attachments(
     holder: &Object,
     need: Need,
 ) {
-    fields::check(
-        report,
-        path,
-        holder,
-        &[optional("attachments", Shape::Array)],
-    );
+    fields::check(report, path, holder, ATTACHMENTS);
     let path = path.key("attachments");
     for (place, attachment) in items(holder, "attachments").iter().enumerate() {
         let path = path.index(place);
         let Some(attachment) = fields::object(report, path, attachment) else {
             continue;
         };
-        let named = ["name", "media_type"].map(|name| fields::field(name, need, Shape::Text));
-        fields::check(report, path, attachment, &named);
+        fields::check(report, path, attachment, &named(need));
         fields::check(report, path, attachment, ATTACHMENT);
         let present = |key: &str| attachment.get(key).is_some_and(|value| !value.is_null());
         if !present("url") && !present("data") {
             fields::missing(report, Rule::Expected, path, "url");
         }
     }
+}
+
+/// What an attachment is called and what it is.
+pub(crate) fn named(need: Need) -> [Field; 2] {
+    ["name", "media_type"].map(|name| fields::field(name, need, Shape::Text))
 }
 
 fn check_user_content(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
@@ -175,7 +185,7 @@ fn check_media(report: &mut Report<'_>, path: Path<'_>, media: &Object) {
         }
         Some("binary") => fields::check(report, path, media, BINARY),
         Some(_) => {}
-        None => fields::check(report, path, media, &[required("kind", Shape::Text)]),
+        None => fields::check(report, path, media, MEDIA),
     }
 }
 
@@ -184,7 +194,7 @@ fn check_tool_return(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
     let elsewhere = part.get("content_ref").filter(|value| !value.is_null());
     let stored = report.version >= Version::V0_0_3 && elsewhere.is_some();
     if report.version < Version::V0_0_3 {
-        fields::check(report, path, part, &[expected("content", Shape::Any)]);
+        fields::check(report, path, part, RETURNED);
     }
     if !stored {
         return;

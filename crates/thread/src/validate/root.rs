@@ -6,7 +6,7 @@ use crate::document::{Thread, Version, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
 
-const ROOT: &[Field] = &[
+pub(crate) const ROOT: &[Field] = &[
     required("version", Shape::Text),
     required("thread_id", Shape::Uuid),
     required("created_at", Shape::Timestamp),
@@ -16,7 +16,7 @@ const ROOT: &[Field] = &[
     required("agents", Shape::Object),
 ];
 
-const AGENT: &[Field] = &[
+pub(crate) const AGENT: &[Field] = &[
     required("agent_id", Shape::Uuid),
     expected("agent_name", Shape::Text),
     optional("model_name", Shape::Text),
@@ -25,11 +25,19 @@ const AGENT: &[Field] = &[
     optional("config_ref", Shape::Text),
 ];
 
-const LINK: &[Field] = &[
+pub(crate) const LINK: &[Field] = &[
     required("thread_id", Shape::Text),
     required("relation", Shape::Text),
     optional("metadata", Shape::Object),
 ];
+
+/// What the root has from 2.0.0.
+pub(crate) const TURNS: &[Field] = &[required("turns", Shape::Array)];
+
+/// What the root has from 0.0.3.
+pub(crate) const RELATIONSHIPS: &[Field] = &[optional("relationships", Shape::Object)];
+
+pub(crate) const LINKS: &[Field] = &[optional("links", Shape::Array)];
 
 /// Checks everything of a document but its turns.
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
@@ -37,7 +45,7 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread) {
     fields::check(report, Path::ROOT, root, ROOT);
     check_version(report, root);
     if report.version != Version::V1_0_0 {
-        fields::check(report, Path::ROOT, root, &[required("turns", Shape::Array)]);
+        fields::check(report, Path::ROOT, root, TURNS);
     }
     let agents = root.get("agents").and_then(Json::as_object);
     let path = Path::ROOT.key("agents");
@@ -73,22 +81,12 @@ fn check_agent(report: &mut Report<'_>, path: Path<'_>, key: &str, config: &Json
 }
 
 fn check_relationships(report: &mut Report<'_>, root: &Object) {
-    fields::check(
-        report,
-        Path::ROOT,
-        root,
-        &[optional("relationships", Shape::Object)],
-    );
+    fields::check(report, Path::ROOT, root, RELATIONSHIPS);
     let Some(relationships) = root.get("relationships").and_then(Json::as_object) else {
         return;
     };
     let path = Path::ROOT.key("relationships");
-    fields::check(
-        report,
-        path,
-        relationships,
-        &[optional("links", Shape::Array)],
-    );
+    fields::check(report, path, relationships, LINKS);
     let path = path.key("links");
     for (place, link) in items(relationships, "links").iter().enumerate() {
         let path = path.index(place);

@@ -9,24 +9,30 @@ use crate::json::{Json, Object};
 use crate::path::Path;
 use std::collections::BTreeSet;
 
-const USER_TURN: &[Field] = &[
+pub(crate) const USER_TURN: &[Field] = &[
     required("submitted_at", Shape::Timestamp),
     required("parts", Shape::Array),
 ];
 
-const AGENT_TURN: &[Field] = &[
+pub(crate) const AGENT_TURN: &[Field] = &[
     required("agent_id", Shape::Text),
     required("started_at", Shape::Timestamp),
     required("messages", Shape::Array),
     optional("total_usage", Shape::Object),
 ];
 
-const INTERRUPTION: &[Field] = &[
+/// When a turn ended, before 0.0.4.
+pub(crate) const COMPLETED: &[Field] = &[expected("completed_at", Shape::Timestamp)];
+
+/// When a turn ended, from 0.0.4.
+pub(crate) const MAY_COMPLETE: &[Field] = &[optional("completed_at", Shape::Timestamp)];
+
+pub(crate) const INTERRUPTION: &[Field] = &[
     required("reason", Shape::Text),
     required("interrupted_at", Shape::Timestamp),
 ];
 
-const MESSAGE: &[Field] = &[
+pub(crate) const MESSAGE: &[Field] = &[
     expected("timestamp", Shape::Timestamp),
     required("parts", Shape::Array),
     expected("agent_id", Shape::Text),
@@ -40,15 +46,18 @@ const MESSAGE: &[Field] = &[
     ),
 ];
 
-pub(super) const USAGE: &[Field] = &[
+pub(crate) const USAGE: &[Field] = &[
     optional("input_tokens", Shape::Count),
     optional("output_tokens", Shape::Count),
     optional("thinking_tokens", Shape::Count),
     optional("total_tokens", Shape::Count),
 ];
 
+/// What a user's turn has from 0.0.3.
+pub(crate) const CLIENT_METADATA: &[Field] = &[optional("client_metadata", Shape::Object)];
+
 /// What a namespace of a metadata key ends with (0.0.3).
-const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
+pub(crate) const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
 
 /// The keys of the registry.
 pub(super) type Registry<'a> = BTreeSet<&'a str>;
@@ -80,8 +89,7 @@ fn check_user(report: &mut Report<'_>, path: Path<'_>, turn: UserTurn<'_>) {
     if report.version < Version::V0_0_3 {
         return;
     }
-    let metadata = [optional("client_metadata", Shape::Object)];
-    fields::check(report, path, turn.object(), &metadata);
+    fields::check(report, path, turn.object(), CLIENT_METADATA);
     let path = path.key("client_metadata");
     for (key, _) in turn.client_metadata().into_iter().flatten() {
         if !key.contains(SEPARATORS) {
@@ -106,12 +114,7 @@ fn check_agent(
         registry,
     );
     if report.version < Version::V0_0_4 {
-        fields::check(
-            report,
-            path,
-            turn.object(),
-            &[expected("completed_at", Shape::Timestamp)],
-        );
+        fields::check(report, path, turn.object(), COMPLETED);
     } else {
         check_completion(report, path, turn);
     }
@@ -137,12 +140,7 @@ fn check_agent(
 /// The invariants of 0.0.4 on how a turn ended.
 fn check_completion(report: &mut Report<'_>, path: Path<'_>, turn: AgentTurn<'_>) {
     let object = turn.object();
-    fields::check(
-        report,
-        path,
-        object,
-        &[optional("completed_at", Shape::Timestamp)],
-    );
+    fields::check(report, path, object, MAY_COMPLETE);
     let present = |key: &str| object.get(key).is_some_and(|value| !value.is_null());
     let Some(status) = turn.completion_status() else {
         let message = "`completion_status` is neither `complete` nor `interrupted`";

@@ -1,7 +1,7 @@
 //! The form of a URI (RFC 3986), as far as a reference to content needs it.
 
 /// The schemes that 0.0.3 recognises, and the one this crate documents and writes.
-pub(super) const SCHEMES: [&str; 6] =
+pub(crate) const SCHEMES: [&str; 6] =
     ["https", "s3", "gs", "azure", "file", crate::content::SCHEME];
 
 /// The scheme of an absolute URI, if `text` is one.

@@ -1,7 +1,7 @@
 //! Names of events that 0.0.4 changed (ruling 6).
 
 /// The protocol's own events, before 0.0.4 and since.
-const CANONICAL: [(&str, &str); 5] = [
+pub(crate) const CANONICAL: [(&str, &str); 5] = [
     ("agent.handoff", "data-tp-agent_handoff"),
     ("thread.spawn", "data-tp-thread_spawn"),
     ("thread.merge", "data-tp-thread_merge"),
