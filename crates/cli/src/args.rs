@@ -1,5 +1,13 @@
 //! The command line.
 
+mod documents;
+mod versions;
+
+pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
+pub(crate) use versions::{
+    Attribution, Diff, Downgrade, ForeignTools, Merge, Render, Unanswered, Upgrade,
+};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,25 +81,24 @@ pub(crate) enum Command {
         #[arg(long, value_name = "KEY")]
         thread: Option<String>,
     },
-    /// Check a `ThreadProtocol` document.
-    Validate {
-        /// Hold it to what writers must do, not only to what readers can take.
-        #[arg(long)]
-        strict: bool,
-        /// Take breaches of the order of timestamps as errors.
-        #[arg(long)]
-        deny_timestamps: bool,
-        /// The file, or - for standard input.
-        file: PathBuf,
-    },
+    /// Turn a history of one format into another, and say what was lost.
+    Convert(Convert),
+    /// Compare two documents by what they mean: exit 0 if they mean the same, 3 if not.
+    Diff(Diff),
+    /// Merge two branches of a document; exit 3 if there are conflicts.
+    Merge(Merge),
+    /// Write a document in a later version, and say what was changed.
+    Upgrade(Upgrade),
+    /// Write a document in an earlier version, and say what was dropped.
+    Downgrade(Downgrade),
+    /// Write the model messages of a thread, as one of its agents sees it.
+    Render(Render),
+    /// Check a document, by default a `ThreadProtocol` one.
+    Validate(Validate),
     /// Print the hash of a document's canonical form.
-    Hash {
-        /// Leave `data-sys-*` events out.
-        #[arg(long)]
-        without_sys: bool,
-        /// The file, or - for standard input.
-        file: PathBuf,
-    },
+    Hash(Hash),
+    /// Print the JSON Schema of a document.
+    Schema(crate::schema::Schema),
     /// Check the store and the set-up, and say what to do.
     Doctor,
     /// Make an API key, and its hash for the configuration.

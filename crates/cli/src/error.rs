@@ -1,5 +1,6 @@
 //! Why a command failed, and what to do.
 
+use crate::work::Totals;
 use std::path::PathBuf;
 
 /// Why a command failed.
@@ -37,17 +38,100 @@ pub(crate) enum CliError {
     /// The server failed.
     #[error("the server stopped")]
     Serve(#[source] server::ServeError),
-    /// A file is no document.
-    #[error("{file} is no ThreadProtocol document")]
-    Decode {
-        /// The file.
-        file: PathBuf,
+    /// The command line asks for what doesn't go together.
+    #[error("{what}")]
+    Usage {
+        /// What doesn't.
+        what: String,
+    },
+    /// A document is not what it should be.
+    #[error("{spot} can't be read as {what}")]
+    Unread {
+        /// The file, and the line where each is a document.
+        spot: String,
+        /// What it should be.
+        what: &'static str,
         #[source]
-        source: thread::DecodeError,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A text is larger than allowed.
+    #[error("{spot} has more than {limit} bytes; --max-bytes allows more")]
+    TooLarge {
+        /// The file, and the line where each is a document.
+        spot: String,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// A text is no text.
+    #[error("{spot} is not UTF-8: byte {at}, counted from 0, is wrong")]
+    NotUtf8 {
+        /// The file, and the line where each is a document.
+        spot: String,
+        /// The first byte that is wrong.
+        at: usize,
     },
     /// A document has no canonical form.
-    #[error("the document has no canonical form")]
-    Canonical(#[source] thread::canonical::CanonicalError),
+    #[error("{spot} has no canonical form")]
+    Canonical {
+        /// The file, and the line where each is a document.
+        spot: String,
+        #[source]
+        source: thread::canonical::CanonicalError,
+    },
+    /// The target has no place for something, and that was not to be.
+    #[error("{spot}: {n_losses} loss{}, and --strict allows none; it is not written", if *n_losses == 1 { "" } else { "es" })]
+    Lossy {
+        /// The file, and the line where each is a document.
+        spot: String,
+        /// How much.
+        n_losses: usize,
+    },
+    /// A document can't be had in the version asked for.
+    #[error("{spot} can't be had in this version")]
+    Untranslated {
+        /// The file, and the line where each is a document.
+        spot: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The two branches don't agree.
+    #[error("{n_conflicts} conflict{}", if *n_conflicts == 1 { "" } else { "s" })]
+    Conflicts {
+        /// How often.
+        n_conflicts: usize,
+    },
+    /// A document has no such agent.
+    #[error("{spot} has no agent {agent:?}; there are: {known}")]
+    NoAgent {
+        /// The file, and the line where each is a document.
+        spot: String,
+        /// The id or name.
+        agent: String,
+        /// The agents that it has.
+        known: String,
+    },
+    /// More than one agent of a document has this name.
+    #[error("{spot} has more than one agent of the name {agent:?}; give its id")]
+    AgentUnclear {
+        /// The file, and the line where each is a document.
+        spot: String,
+        /// The name.
+        agent: String,
+    },
+    /// Some lines are bad.
+    #[error("of {} lines, {} can't be read and {} are {refused}", totals.documents, totals.failed, totals.refused)]
+    Lines {
+        /// How many.
+        totals: Totals,
+        /// What those are that can be read.
+        refused: &'static str,
+    },
+    /// A thread of the program ended early.
+    #[error("a worker stopped; this is a fault of loomline")]
+    WorkerStopped,
+    /// Two documents don't mean the same; they were printed already.
+    #[error("the documents differ")]
+    Differ,
     /// A document is not valid.
     #[error("{n_errors} error{}", if *n_errors == 1 { "" } else { "s" })]
     Invalid {

@@ -1,14 +1,26 @@
 //! `loomline`: the one binary. Exit codes are decided here alone.
 
 mod args;
+mod check;
+mod compare;
+mod convert;
 mod doctor;
 mod documents;
 mod error;
+mod input;
+mod jsonl;
 mod output;
+mod progress;
+mod render;
+mod report;
 mod run;
+mod schema;
 mod serve;
+mod sink;
 mod store;
 mod threads;
+mod versions;
+mod work;
 
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
@@ -60,12 +72,15 @@ async fn dispatch(arguments: Arguments, output: &Output) -> Result<(), CliError>
         Command::Import { from, file, thread } => {
             documents::import(&place, from, &file, thread, output).await
         }
-        Command::Validate {
-            strict,
-            deny_timestamps,
-            file,
-        } => documents::validate(&file, strict, deny_timestamps, output),
-        Command::Hash { without_sys, file } => documents::hash(&file, without_sys, output),
+        Command::Convert(options) => convert::convert(options, output),
+        Command::Diff(options) => compare::diff(&options, output),
+        Command::Merge(options) => compare::merge(&options, output),
+        Command::Upgrade(options) => versions::upgrade(&options, output),
+        Command::Downgrade(options) => versions::downgrade(&options, output),
+        Command::Render(options) => render::render(options, output),
+        Command::Validate(options) => check::validate(&options, output),
+        Command::Hash(options) => check::hash(&options, output),
+        Command::Schema(options) => schema::schema(&options, output),
         Command::Doctor => doctor::doctor(&place, output).await,
         Command::Key => serve::key(output),
         Command::Completions { shell } => {
@@ -76,18 +91,30 @@ async fn dispatch(arguments: Arguments, output: &Output) -> Result<(), CliError>
     }
 }
 
-/// 1: it failed. 2: the command line (by clap). 3: a document is not valid. 4: no such thing.
+/// 1: it failed. 2: the command line (by clap, but for what it can't know). 3: a document is not
+/// valid, not carried whole, in conflict or another. 4: no such thing.
 fn code(output: &Output, error: &CliError) -> ExitCode {
     output.error(error);
     ExitCode::from(match error {
         CliError::BrokenPipe => 0,
-        CliError::Invalid { .. } => 3,
-        CliError::NotFound { .. } | CliError::NoStore { .. } => 4,
+        CliError::Usage { .. } => 2,
+        CliError::Lines { totals, .. } if totals.failed > 0 => 1,
+        CliError::Invalid { .. }
+        | CliError::Lossy { .. }
+        | CliError::Lines { .. }
+        | CliError::Conflicts { .. }
+        | CliError::Differ => 3,
+        CliError::NotFound { .. } | CliError::NoStore { .. } | CliError::NoAgent { .. } => 4,
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)
-        | CliError::Decode { .. }
-        | CliError::Canonical(_)
+        | CliError::Unread { .. }
+        | CliError::TooLarge { .. }
+        | CliError::NotUtf8 { .. }
+        | CliError::Canonical { .. }
+        | CliError::Untranslated { .. }
+        | CliError::AgentUnclear { .. }
+        | CliError::WorkerStopped
         | CliError::Config(..)
         | CliError::Exchange(_)
         | CliError::Key(_)

@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Write as _};
 
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -13,6 +13,7 @@ pub(crate) const TOOL: Style = AnsiColor::Cyan.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 
+#[derive(Clone)]
 pub(crate) struct Output {
     json: bool,
 }
@@ -42,6 +43,36 @@ impl Output {
         } else {
             put(stdout.lock(), &format!("{text}\n"))
         }
+    }
+
+    /// Prints lines: for people with the styles in them, for scripts as they are.
+    pub(crate) fn report(&self, lines: &str) -> Result<(), CliError> {
+        if self.json {
+            put(std::io::stdout().lock(), lines)
+        } else {
+            put(anstream::stdout().lock(), lines)
+        }
+    }
+
+    /// Prints lines of JSON that came from outside, as [`Output::document`] does.
+    #[expect(clippy::unused_self, reason = "the one way to print")]
+    pub(crate) fn exact(&self, lines: &str) -> Result<(), CliError> {
+        let stdout = std::io::stdout();
+        if stdout.is_terminal() {
+            put(stdout.lock(), &escaped(lines))
+        } else {
+            put(stdout.lock(), lines)
+        }
+    }
+
+    /// Prints lines that are not the result, made for people or for scripts: to standard error.
+    pub(crate) fn told(&self, lines: &str) {
+        // Nothing can be done when standard error is gone.
+        let _ = if self.json {
+            std::io::stderr().lock().write_all(lines.as_bytes())
+        } else {
+            anstream::stderr().lock().write_all(lines.as_bytes())
+        };
     }
 
     /// Prints JSON on a line of its own.
@@ -79,9 +110,13 @@ impl Output {
     }
 
     pub(crate) fn error(&self, error: &CliError) {
-        if matches!(error, CliError::BrokenPipe) {
-            return;
+        if !matches!(error, CliError::BrokenPipe | CliError::Differ) {
+            self.told(&self.error_text(error));
         }
+    }
+
+    /// The lines that tell of an error.
+    pub(crate) fn error_text(&self, error: &CliError) -> String {
         let mut causes = Vec::new();
         let mut cause = std::error::Error::source(error);
         while let Some(inner) = cause {
@@ -89,18 +124,21 @@ impl Output {
             cause = inner.source();
         }
         let error = error.to_string();
-        let mut stream = anstream::stderr().lock();
-        // Nothing can be done when standard error is gone.
         if self.json {
-            let error = json!({"error": error, "causes": causes}).to_string();
-            let _ = writeln!(stream, "{}", escaped(&error));
-            return;
+            return json_line(json!({"error": error, "causes": causes}));
         }
-        let _ = writeln!(stream, "{BAD}error{BAD:#}: {}", clean(&error));
+        let mut text = format!("{BAD}error{BAD:#}: {}\n", clean(&error));
         for cause in causes {
-            let _ = writeln!(stream, "  because {}", clean(&cause));
+            // Writing to a string can't fail.
+            let _ = writeln!(text, "  because {}", clean(&cause));
         }
+        text
     }
+}
+
+/// A value for scripts, on a line of its own.
+pub(crate) fn json_line(value: impl std::fmt::Display) -> String {
+    format!("{}\n", escaped(&value.to_string()))
 }
 
 /// Waits until the reader of the output has gone: a follower with nothing to write learns it in no
@@ -126,7 +164,7 @@ pub(crate) async fn reader_left() {
     std::future::pending::<()>().await;
 }
 
-fn put(mut out: impl Write, text: &str) -> Result<(), CliError> {
+fn put(mut out: impl std::io::Write, text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(CliError::io("write the output"))

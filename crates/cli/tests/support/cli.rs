@@ -114,9 +114,11 @@ impl Home {
             .spawn()
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(input.as_bytes()).unwrap();
-        drop(stdin);
-        ran(child)
+        std::thread::scope(|scope| {
+            // A command may end before it has read everything.
+            scope.spawn(move || stdin.write_all(input.as_bytes()));
+            ran(child)
+        })
     }
 
     /// Runs a command as if a terminal with colours read it.

@@ -1,0 +1,133 @@
+//! The command lines of the commands that compare, merge, translate and render documents.
+
+use super::{Form, Going, LimitOptions, Source, Target};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// `loomline diff`.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The first document, or - for standard input.
+    #[arg(value_name = "A")]
+    pub(crate) from: PathBuf,
+    /// The second document, or - for standard input.
+    #[arg(value_name = "B")]
+    pub(crate) to: PathBuf,
+    /// What both are; anything but `thread` is converted to it first.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
+    pub(crate) format: Form,
+    /// Take differences of `data-sys-*` events for differences of form.
+    #[arg(long)]
+    pub(crate) without_sys: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+}
+
+/// `loomline merge`.
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// The common ancestor.
+    #[arg(value_name = "BASE")]
+    pub(crate) base: PathBuf,
+    /// One branch; where both put something, it comes first.
+    #[arg(value_name = "OURS")]
+    pub(crate) ours: PathBuf,
+    /// The other branch.
+    #[arg(value_name = "THEIRS")]
+    pub(crate) theirs: PathBuf,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Write the conflicts to this file, as a JSON list [default: say them].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) conflicts: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+}
+
+/// `loomline upgrade`.
+#[derive(Debug, Args)]
+pub(crate) struct Upgrade {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The version to write.
+    #[arg(long, value_name = "VERSION", default_value = "0.0.4", value_parser = ["2.0.0", "0.0.3", "0.0.4"])]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) going: Going,
+}
+
+/// `loomline downgrade`.
+#[derive(Debug, Args)]
+pub(crate) struct Downgrade {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The version to write.
+    #[arg(long, value_name = "VERSION", value_parser = ["2.0.0", "0.0.3", "0.0.4"])]
+    pub(crate) to: String,
+    /// Write nothing, and exit 3, if anything is dropped.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) going: Going,
+}
+
+/// `loomline render`.
+#[derive(Debug, Args)]
+pub(crate) struct Render {
+    /// Who is to speak next, by id or by name.
+    #[arg(long = "as", value_name = "AGENT")]
+    pub(crate) agent: String,
+    #[command(flatten)]
+    pub(crate) source: Source,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// How it learns who wrote what.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "prefix")]
+    pub(crate) attribution: Attribution,
+    /// What it sees of other agents' tool calls.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "show")]
+    pub(crate) foreign_tools: ForeignTools,
+    /// What becomes of calls without an answer.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "interrupted")]
+    pub(crate) unanswered: Unanswered,
+    /// Say what was left out or altered.
+    #[arg(long)]
+    pub(crate) report: bool,
+    #[command(flatten)]
+    pub(crate) going: Going,
+}
+
+/// How an agent learns who wrote what.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Attribution {
+    /// `{agent:NAME}: ` before each text.
+    Prefix,
+    /// A member `name` on each response.
+    Name,
+    /// Quotations in user messages.
+    Quoted,
+}
+
+/// What an agent sees of other agents' tool calls.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ForeignTools {
+    /// All.
+    Show,
+    /// A sentence.
+    Summarise,
+    /// Nothing.
+    Hide,
+}
+
+/// What becomes of calls without an answer.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Unanswered {
+    /// They are left out, with the response they stand in.
+    Drop,
+    /// They are answered as interrupted.
+    Interrupted,
+}

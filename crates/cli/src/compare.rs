@@ -1,0 +1,198 @@
+//! `diff` and `merge`.
+
+use crate::args::{Diff, Form, LimitOptions, Merge};
+use crate::check::decode;
+use crate::convert::unread;
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::{BAD, DIM, GOOD, Output, TOOL, clean, json_line};
+use crate::progress::Progress;
+use crate::report::{place, report};
+use crate::sink::Sink;
+use crate::work::Spot;
+use anstyle::Style;
+use interop::Loss;
+use interop::convert::{self, ReadOptions};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use thread::merge::ConflictKind;
+use thread::{CanonicalOptions, Conflict, Json, Object, Thread};
+
+pub(crate) fn diff(options: &Diff, output: &Output) -> Result<(), CliError> {
+    once_from_stdin(&[&options.from, &options.to])?;
+    let load = |file| load(file, options.format, options.limits, output);
+    let (from, to) = (load(&options.from)?, load(&options.to)?);
+    let canonical = CanonicalOptions {
+        keep_sys: !options.without_sys,
+    };
+    let diff = thread::diff::diff_with(&from, &to, canonical);
+    if output.is_json() {
+        output.json(&diff.to_json().to_text())?;
+    } else if !diff.is_empty() {
+        output.report(&coloured(&diff.to_text()))?;
+    }
+    if diff.is_semantic() {
+        Err(CliError::Differ)
+    } else {
+        Ok(())
+    }
+}
+
+/// The lines of a diff in the colours that people know.
+fn coloured(text: &str) -> String {
+    let mut coloured = String::new();
+    for line in clean(text).lines() {
+        let style = match line.trim_start().chars().next() {
+            Some('+') => GOOD,
+            Some('-') => BAD,
+            Some('~') => TOOL,
+            _ => Style::new(),
+        };
+        // Writing to a string can't fail.
+        let _ = writeln!(coloured, "{style}{line}{style:#}");
+    }
+    coloured
+}
+
+pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
+    once_from_stdin(&[&options.base, &options.ours, &options.theirs])?;
+    let load = |file| load(file, Form::Thread, options.limits, output);
+    let (base, ours) = (load(&options.base)?, load(&options.ours)?);
+    let merged = thread::merge(&base, &ours, &load(&options.theirs)?);
+    let mut sink = Sink::open(options.target.output.as_deref(), output)?;
+    sink.document(&merged.thread.encode())?;
+    match &options.conflicts {
+        Some(file) => {
+            let list = merged.conflicts.iter().map(value).collect();
+            let mut sink = Sink::open(Some(file), output)?;
+            sink.document(&json_line(Json::Array(list)))?;
+            sink.finish()?;
+        }
+        None if output.is_json() => {
+            let lines = merged.conflicts.iter().map(|it| json_line(value(it)));
+            output.told(&lines.collect::<String>());
+        }
+        None => {
+            let lines = merged.conflicts.iter().map(told);
+            output.told(&lines.collect::<String>());
+        }
+    }
+    sink.finish()?;
+    match merged.conflicts.len() {
+        0 => Ok(()),
+        n_conflicts => Err(CliError::Conflicts { n_conflicts }),
+    }
+}
+
+/// What the two sides did, in a word for scripts and in words for people.
+fn words(kind: &ConflictKind) -> (&'static str, &str) {
+    match kind {
+        ConflictKind::BothChanged => ("both_changed", "both changed it; ours is kept"),
+        ConflictKind::BothAppended => (
+            "both_appended",
+            "both went on here; ours is kept, then theirs",
+        ),
+        ConflictKind::BothInserted => (
+            "both_inserted",
+            "both put something here; ours is kept, then theirs",
+        ),
+        ConflictKind::RemovedAndChanged => (
+            "removed_and_changed",
+            "one removed it, the other changed or uses it; it is kept",
+        ),
+        ConflictKind::Breach { message, .. } => ("breach", message),
+    }
+}
+
+fn told(conflict: &Conflict) -> String {
+    let pointer = place(&conflict.pointer);
+    let (_, what) = words(&conflict.kind);
+    let mut text = format!("{BAD}conflict{BAD:#}  {pointer}  {}\n", clean(what));
+    let sides = [
+        ("base", &conflict.base),
+        ("ours", &conflict.ours),
+        ("theirs", &conflict.theirs),
+    ];
+    for (side, json) in sides {
+        if let Some(json) = json {
+            // Writing to a string can't fail.
+            let _ = writeln!(text, "  {DIM}{side}{DIM:#} {}", brief(json));
+        }
+    }
+    text
+}
+
+/// The beginning of a value.
+fn brief(json: &Json) -> String {
+    const LENGTH: usize = 100;
+    let text = clean(&json.to_text());
+    let mut brief: String = text.chars().take(LENGTH).collect();
+    if brief.len() < text.len() {
+        brief.push('…');
+    }
+    brief
+}
+
+fn value(conflict: &Conflict) -> Json {
+    let (kind, _) = words(&conflict.kind);
+    let mut value = Object::new()
+        .with("kind", kind)
+        .with("pointer", conflict.pointer.as_str());
+    if let ConflictKind::Breach { rule, message } = &conflict.kind {
+        value.insert("rule", rule.id());
+        value.insert("message", message.as_str());
+    }
+    let sides = [
+        ("base", &conflict.base),
+        ("ours", &conflict.ours),
+        ("theirs", &conflict.theirs),
+    ];
+    for (side, json) in sides {
+        if let Some(json) = json {
+            value.insert(side, json.clone());
+        }
+    }
+    value.into()
+}
+
+/// Standard input can be read once.
+fn once_from_stdin(files: &[&Path]) -> Result<(), CliError> {
+    if files.iter().filter(|file| **file == Path::new("-")).count() < 2 {
+        return Ok(());
+    }
+    let what = "standard input can be read once, so only one file can be -";
+    Err(CliError::Usage { what: what.into() })
+}
+
+/// The document of a file.
+fn load(
+    file: &Path,
+    form: Form,
+    limits: LimitOptions,
+    output: &Output,
+) -> Result<Thread, CliError> {
+    let input = Input::open(Some(file))?;
+    let _progress = Progress::of_document(&input, output);
+    let limits = limits.limits();
+    let spot = Spot {
+        name: Arc::clone(&input.name),
+        line: None,
+    };
+    let text = input.text(limits.max_bytes)?;
+    if form == Form::Thread {
+        return decode(&text, &limits, &spot);
+    }
+    let options = ReadOptions {
+        limits,
+        ..ReadOptions::default()
+    };
+    let archive = convert::read(form.of(), &text, &options);
+    let archive = archive.map_err(|error| unread(form.of(), error, &spot))?;
+    let document = archive.value.to_thread();
+    let losses = archive.losses.iter().chain(&document.losses);
+    for Loss { pointer, what } in losses {
+        output.told(&report(output, &spot, "not compared", pointer, what));
+    }
+    Ok(document.value)
+}

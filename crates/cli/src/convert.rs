@@ -1,0 +1,215 @@
+//! `convert`: any format into any other.
+
+mod attribution;
+
+use crate::args::{Convert, LimitOptions};
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::{Output, json_line};
+use crate::report::report;
+use crate::sink::Sink;
+use crate::work::{Done, Spot, Totals, Way, work};
+use interop::archive::{Archive, Format};
+use interop::convert::{self, Attribution, Form, ReadError, ReadOptions, Trust, WriteOptions};
+use interop::{Converted, Loss};
+use serde_json::json;
+use std::path::Path;
+
+/// A conversion, as the command line has it.
+struct Conversion {
+    from: Form,
+    to: Form,
+    read: ReadOptions,
+    write: WriteOptions,
+    onto: Option<Archive>,
+    strict: bool,
+    output: Output,
+}
+
+pub(crate) fn convert(options: Convert, output: &Output) -> Result<(), CliError> {
+    let input = Input::of(&options.source)?;
+    let limits = options.source.limits;
+    if input.by_line && options.onto.is_some() {
+        let what = "one archive can't be continued with many documents: --onto takes no lines";
+        return Err(CliError::Usage { what: what.into() });
+    }
+    let onto = options.onto.as_deref();
+    let conversion = Conversion {
+        from: options.from.of(),
+        to: options.to.of(),
+        onto: onto.map(|file| archive(file, limits)).transpose()?,
+        write: WriteOptions {
+            ai_sdk: options.ai_sdk,
+            namespace: !options.no_namespace,
+        },
+        strict: options.strict,
+        output: output.clone(),
+        read: ReadOptions {
+            limits: limits.limits(),
+            attribution: attributions(options.attribution.as_deref(), options.agent, limits)?,
+            thread_id: options.thread_id,
+            title: options.title,
+            at: options.at,
+            trust: if options.trust_namespace {
+                Trust::OwnNamespace
+            } else {
+                Trust::Nothing
+            },
+            ai_sdk: options.ai_sdk,
+        },
+    };
+    let sink = Sink::open(options.target.output.as_deref(), output)?;
+    let way = Way {
+        refused: "not carried whole",
+        ..Way::new(output, limits, options.going)
+    };
+    let by_line = input.by_line;
+    let totals = work(input, sink, &way, move |text, spot| {
+        conversion.document(text, spot)
+    })?;
+    output.told(&summary(output, by_line, totals));
+    Ok(())
+}
+
+fn summary(output: &Output, by_line: bool, totals: Totals) -> String {
+    let (n_losses, n_lines) = (totals.found, totals.documents);
+    if output.is_json() {
+        return json_line(if by_line {
+            json!({"losses": n_losses, "lines": n_lines})
+        } else {
+            json!({"losses": n_losses})
+        });
+    }
+    let lines = if by_line {
+        format!("{n_lines} lines, ")
+    } else {
+        String::new()
+    };
+    let plural = if n_losses == 1 { "loss" } else { "losses" };
+    format!("{lines}{n_losses} {plural}\n")
+}
+
+fn archive(file: &Path, limits: LimitOptions) -> Result<Archive, CliError> {
+    let input = Input::open(Some(file))?;
+    let spot = input.name.to_string();
+    let limits = limits.limits();
+    let text = input.text(limits.max_bytes)?;
+    Archive::decode(text, &limits).map_err(|source| CliError::Unread {
+        spot,
+        what: "archive",
+        source: source.into(),
+    })
+}
+
+/// What the file says, and the agent of every run that it does not name.
+fn attributions(
+    file: Option<&Path>,
+    agent: Option<String>,
+    limits: LimitOptions,
+) -> Result<Vec<Attribution>, CliError> {
+    let mut found = match file {
+        None => Vec::new(),
+        Some(file) => attribution::read(Input::open(Some(file))?, &limits.limits())?,
+    };
+    found.extend(agent.map(|agent| Attribution {
+        agent,
+        ..Attribution::default()
+    }));
+    Ok(found)
+}
+
+impl Conversion {
+    fn document(&self, text: &str, spot: &Spot) -> Result<Done, CliError> {
+        let (archive, mut losses) = self.archive(text, spot)?;
+        let written = convert::write(self.to, &archive, &self.write);
+        losses.extend(written.losses);
+        let mut done = Done {
+            out: written.value,
+            said: losses
+                .iter()
+                .map(|Loss { pointer, what }| {
+                    report(&self.output, spot, "not carried", pointer, what)
+                })
+                .collect(),
+            n_found: losses.len(),
+            refused: None,
+        };
+        if spot.line.is_some() && self.to == Form::Of(Format::AiSdkStream) {
+            done.out = chunks(&done.out);
+        }
+        if self.strict && !losses.is_empty() {
+            done.refused = Some(CliError::Lossy {
+                spot: spot.to_string(),
+                n_losses: losses.len(),
+            });
+        }
+        Ok(done)
+    }
+
+    fn archive(&self, text: &str, spot: &Spot) -> Result<(Archive, Vec<Loss>), CliError> {
+        let failed = |error| unread(self.from, error, spot);
+        if let Some(archive) = &self.onto {
+            let mut archive = archive.clone();
+            let losses = convert::append(&mut archive, self.from, text, &self.read);
+            return Ok((archive, losses.map_err(failed)?));
+        }
+        let Converted { value, losses } =
+            convert::read(self.from, text, &self.read).map_err(failed)?;
+        Ok((value, losses))
+    }
+}
+
+/// The error of a text that is not in this form.
+pub(crate) fn unread(form: Form, mut error: ReadError, spot: &Spot) -> CliError {
+    if let (Some(line), Some(error)) = (spot.line, json_fault(&mut error)) {
+        error.line = usize::try_from(line).unwrap_or(usize::MAX);
+    }
+    CliError::Unread {
+        spot: spot.to_string(),
+        what: form.name(),
+        source: error.into(),
+    }
+}
+
+/// What is wrong with the text as JSON, if that is it.
+pub(crate) fn json_fault(error: &mut ReadError) -> Option<&mut thread::DecodeError> {
+    use interop::ai_sdk::AiSdkError;
+    use interop::archive::ArchiveError;
+    use interop::pydantic_ai::PydanticAiError;
+    if let ReadError::Json(error)
+    | ReadError::Archive(ArchiveError::Json(error))
+    | ReadError::PydanticAi(PydanticAiError::Json(error))
+    | ReadError::AiSdk(AiSdkError::Json(error)) = error
+    {
+        return Some(error);
+    }
+    None
+}
+
+/// The chunks of a stream of server-sent events as an array: a stream has many lines.
+fn chunks(stream: &str) -> String {
+    let mut chunks = Vec::new();
+    let mut chunk = String::new();
+    for line in stream.lines().chain([""]) {
+        if let Some(data) = line.strip_prefix("data:") {
+            chunk.push_str(data);
+        } else if line.is_empty() && !chunk.is_empty() {
+            chunks.push(std::mem::take(&mut chunk));
+        }
+    }
+    chunks.retain(|chunk| chunk.trim() != "[DONE]");
+    let chunks: Vec<_> = chunks.iter().map(|chunk| chunk.trim()).collect();
+    format!("[{}]", chunks.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chunks;
+
+    #[test]
+    fn the_chunks_of_a_stream_are_an_array_on_one_line() {
+        let stream = "data: {\"type\":\"start\"}\n\ndata: {\"a\":\ndata: 1}\n\ndata: [DONE]\n\n";
+        assert_eq!(chunks(stream), r#"[{"type":"start"},{"a": 1}]"#);
+        assert_eq!(chunks(""), "[]");
+    }
+}

@@ -1,0 +1,73 @@
+//! How far a command is, shown on a terminal and nowhere else.
+
+use crate::input::Input;
+use crate::output::Output;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// A text of less is done before anyone looks.
+const SMALL: u64 = 8 << 20;
+
+/// A bar, a spinner or nothing.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// For lines: a bar where the size is known, a spinner where it is not.
+    pub(crate) fn of_lines(input: &Input, output: &Output) -> Self {
+        if is_hidden(output) {
+            return Self(ProgressBar::hidden());
+        }
+        match input.size {
+            Some(size) => {
+                let template = "{bar:30} {bytes}/{total_bytes}  {msg}  {bytes_per_sec}  {eta} left";
+                Self::shown(ProgressBar::new(size), template)
+            }
+            None => Self::shown(
+                ProgressBar::new_spinner(),
+                "{spinner} {bytes}  {msg}  {bytes_per_sec}",
+            ),
+        }
+    }
+
+    /// For one document: a spinner where it is large.
+    pub(crate) fn of_document(input: &Input, output: &Output) -> Self {
+        if is_hidden(output) || input.size.is_some_and(|size| size < SMALL) {
+            return Self(ProgressBar::hidden());
+        }
+        let shown = Self::shown(ProgressBar::new_spinner(), "{spinner} {msg}  {elapsed}");
+        shown.0.set_message(input.name.to_string());
+        shown
+    }
+
+    fn shown(bar: ProgressBar, template: &str) -> Self {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// So many bytes more are done, and so many lines in all.
+    pub(crate) fn advance(&self, n_bytes: u64, n_lines: u64) {
+        self.0.inc(n_bytes);
+        if !self.0.is_hidden() {
+            self.0.set_message(format!("{n_lines} lines"));
+        }
+    }
+
+    /// Prints something without the bar in between.
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn is_hidden(output: &Output) -> bool {
+    output.is_json() || !std::io::stderr().is_terminal()
+}

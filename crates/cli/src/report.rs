@@ -1,0 +1,47 @@
+//! Lines about places in documents.
+
+use crate::output::{DIM, Output, clean, json_line};
+use crate::work::Spot;
+use serde_json::{Value, json};
+
+/// A line that says what became of a place in a document; a loss and a change look alike.
+pub(crate) fn report(
+    output: &Output,
+    spot: &Spot,
+    word: &str,
+    pointer: &str,
+    what: &str,
+) -> String {
+    if output.is_json() {
+        return json_line(at_line(
+            json!({"kind": word, "pointer": pointer, "what": what}),
+            spot,
+        ));
+    }
+    let what = clean(what).replace('\n', " ");
+    let line = before(spot);
+    format!("{line}{DIM}{word}{DIM:#}  {}  {what}\n", place(pointer))
+}
+
+/// The pointer, for people.
+pub(crate) fn place(pointer: &str) -> String {
+    if pointer.is_empty() {
+        "(document)".into()
+    } else {
+        clean(pointer)
+    }
+}
+
+/// The line, for people, where each is a document.
+pub(crate) fn before(spot: &Spot) -> String {
+    let line = spot.line.map(|line| format!("line {line}: "));
+    line.unwrap_or_default()
+}
+
+/// The same object with the line, where each is a document.
+pub(crate) fn at_line(mut value: Value, spot: &Spot) -> Value {
+    if let (Some(line), Some(object)) = (spot.line, value.as_object_mut()) {
+        object.insert("line".to_owned(), line.into());
+    }
+    value
+}

@@ -1,0 +1,72 @@
+//! `upgrade` and `downgrade`.
+
+use crate::args::{Downgrade, Upgrade};
+use crate::check::decode;
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::Output;
+use crate::report::report;
+use crate::sink::Sink;
+use crate::work::{Done, Spot, Way, work};
+use thread::{Version, Versioned};
+
+pub(crate) fn upgrade(options: &Upgrade, output: &Output) -> Result<(), CliError> {
+    let source = &options.source;
+    let input = Input::of(source)?;
+    let sink = Sink::open(options.target.output.as_deref(), output)?;
+    let way = Way::new(output, source.limits, options.going);
+    let (limits, to) = (source.limits.limits(), Version::from(options.to.as_str()));
+    let output = output.clone();
+    work(input, sink, &way, move |text, spot| {
+        let thread = decode(text, &limits, spot)?;
+        let upgraded = thread::upgrade_to(&thread, &to);
+        let upgraded = upgraded.map_err(|error| CliError::Untranslated {
+            spot: spot.to_string(),
+            source: error.into(),
+        })?;
+        Ok(done(&upgraded, spot, &output))
+    })
+    .map(drop)
+}
+
+pub(crate) fn downgrade(options: &Downgrade, output: &Output) -> Result<(), CliError> {
+    let source = &options.source;
+    let input = Input::of(source)?;
+    let sink = Sink::open(options.target.output.as_deref(), output)?;
+    let way = Way {
+        refused: "not carried whole",
+        ..Way::new(output, source.limits, options.going)
+    };
+    let (limits, to) = (source.limits.limits(), Version::from(options.to.as_str()));
+    let (strict, output) = (options.strict, output.clone());
+    work(input, sink, &way, move |text, spot| {
+        let thread = decode(text, &limits, spot)?;
+        let downgraded = thread::downgrade(&thread, &to);
+        let downgraded = downgraded.map_err(|error| CliError::Untranslated {
+            spot: spot.to_string(),
+            source: error.into(),
+        })?;
+        let n_losses = downgraded.losses().count();
+        let mut done = done(&downgraded, spot, &output);
+        if strict && n_losses > 0 {
+            done.refused = Some(CliError::Lossy {
+                spot: spot.to_string(),
+                n_losses,
+            });
+        }
+        Ok(done)
+    })
+    .map(drop)
+}
+
+fn done(versioned: &Versioned, spot: &Spot, output: &Output) -> Done {
+    let changes = versioned.changes.iter();
+    Done {
+        out: versioned.thread.encode(),
+        said: changes
+            .map(|it| report(output, spot, it.kind.as_str(), &it.pointer, &it.what))
+            .collect(),
+        n_found: versioned.changes.len(),
+        refused: None,
+    }
+}
