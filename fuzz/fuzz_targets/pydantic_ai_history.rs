@@ -25,7 +25,10 @@ fuzz_target!(|text: &str| {
     let document = archive.to_thread().value;
     for violation in validate(&document, Profile::Strict) {
         let is_sound = violation.severity != Severity::Error;
-        assert!(is_sound || !violation.pointer.starts_with("/turns/"), "{violation}");
+        assert!(
+            is_sound || !violation.pointer.starts_with("/turns/"),
+            "{violation}"
+        );
     }
     let runs = archive.runs.clone();
     append(&mut archive, text, &options).expect("what was read can be added");
