@@ -1,5 +1,8 @@
 //! A history of 10,000 messages read into an archive, written, and seen as a document, beside a copy
 //! of its bytes and two parsers that build every value. `cargo bench -p loomline-benches --bench convert`
+//!
+//! The history is made here, or read from the file that `LOOMLINE_HISTORY` names, so that another
+//! library can be given the same one: `scripts/bench-conversions`.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -103,7 +106,11 @@ fn history() -> String {
 }
 
 fn conversions(criterion: &mut Criterion) {
-    let text = history();
+    #[allow(clippy::disallowed_methods, reason = "a bench has no other arguments")]
+    let text = match std::env::var("LOOMLINE_HISTORY") {
+        Ok(file) => std::fs::read_to_string(file).unwrap(),
+        Err(_) => history(),
+    };
     let options = ReadOptions::default();
     let archive = read(&text, &options).unwrap();
     assert!(write(&archive).value == text);

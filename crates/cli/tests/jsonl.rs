@@ -289,3 +289,44 @@ fn a_reader_that_leaves_is_no_error() {
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{command}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_of_many_times_the_memory_in_use_is_judged() {
+    use std::io::{Read, Write as _};
+    const LINES: usize = 300;
+    const MEGABYTE: usize = 1 << 20;
+    let line = format!(
+        r#"{{"version":"0.0.4","thread_id":"7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01","created_at":"2026-01-05T08:00:00Z","updated_at":"2026-01-05T08:00:00Z","agents":{{}},"turns":[],"x":"{}"}}
+"#,
+        "x".repeat(MEGABYTE)
+    );
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loomline"))
+        .args(["validate", "--jsonl"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for _ in 0..LINES {
+        input.write_all(line.as_bytes()).unwrap();
+    }
+    // Its input is still open, so it is there to be asked.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB"))
+        .and_then(|kilobytes| kilobytes.trim().parse::<usize>().ok())
+        .unwrap();
+    drop(input);
+    let mut told = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{told}");
+    assert!(told.contains("300"), "{told}");
+    assert!(peak * 1024 < LINES * MEGABYTE / 2, "{peak} kB");
+}

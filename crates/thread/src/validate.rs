@@ -16,6 +16,7 @@ mod rule;
 pub(crate) mod turns;
 pub(crate) mod uri;
 
+pub use instants::is_instant;
 pub use rule::Rule;
 
 use crate::document::{Thread, Version};

@@ -50,7 +50,6 @@ pub use read::{read_messages, read_stream};
 pub use write::{ui_messages, write_messages, write_stream};
 
 use super::chunk::Major;
-use jiff::Timestamp;
 use thread::json::Step;
 use thread::{Json, Object};
 use uuid::Uuid;
@@ -88,7 +87,7 @@ fn instant(metadata: Option<&Json>) -> Option<&str> {
     let found = ["/createdAt", "/timestamp", "/pydantic_ai/timestamp"]
         .into_iter()
         .filter_map(|pointer| metadata.pointer(pointer)?.as_str());
-    let mut found = found.filter(|text| text.parse::<Timestamp>().is_ok());
+    let mut found = found.filter(|text| thread::validate::is_instant(text));
     found.next()
 }
 

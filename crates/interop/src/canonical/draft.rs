@@ -4,6 +4,7 @@ use crate::Loss;
 use crate::runs::ModelMessage;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use thread::validate::is_instant;
 use thread::{Json, Object};
 use uuid::Uuid;
 
@@ -45,8 +46,11 @@ fn own(message: &Object) -> Option<&str> {
 
 /// An instant as it is spelled; one without an offset is taken for UTC.
 pub(crate) fn instant(text: &str) -> Option<String> {
-    if text.parse::<Timestamp>().is_ok() {
+    if is_instant(text) {
         return Some(text.to_owned());
+    }
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Some(instant.to_string());
     }
     let local: DateTime = text.parse().ok()?;
     Some(format!("{local}Z"))

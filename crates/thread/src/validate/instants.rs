@@ -29,6 +29,12 @@ pub(super) fn is_legal(text: &str) -> bool {
     Reading::of(text) != Reading::Malformed
 }
 
+/// Whether text is an instant as the protocol has it: ISO 8601, with an offset (2.0.0 rule 1).
+#[must_use]
+pub fn is_instant(text: &str) -> bool {
+    matches!(Reading::of(text), Reading::Instant(_))
+}
+
 /// What a timestamp turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
