@@ -5,7 +5,34 @@
 //! leave their module. Every converter returns [`Converted`]: the value, and the list of what the
 //! target can't carry (architecture rule 10).
 //!
-//! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments.
+//! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments. Without its
+//! feature `model` (what models read and write) it builds for WebAssembly, so that a browser can derive
+//! the document that a server derives.
+//!
+//! Histories go through an [`archive`], which keeps them as they came; [`convert`] reads any format
+//! into one and writes one in any format:
+//!
+//! ```
+//! use loomline_interop::archive::Format;
+//! use loomline_interop::convert::{Form, ReadOptions, WriteOptions, read, write};
+//!
+//! let history = r#"[{"parts":[{"content":"You are brief.","part_kind":"system-prompt"},{"content":"Hi","part_kind":"user-prompt"}],"kind":"request"},{"parts":[{"content":"Hello","part_kind":"text"}],"usage":{"input_tokens":9},"kind":"response"}]"#;
+//! let archive = read(Form::Of(Format::PydanticAi), history, &ReadOptions::default())?.value;
+//!
+//! // The same format comes back byte for byte.
+//! let again = write(Form::Of(Format::PydanticAi), &archive, &WriteOptions::default());
+//! assert_eq!(again.value, history);
+//! assert!(again.losses.is_empty());
+//!
+//! // A document has no place for system prompts, and says so.
+//! let document = write(Form::Of(Format::Thread), &archive, &WriteOptions::default());
+//! assert!(document.losses.iter().any(|loss| loss.what.contains("system prompt")));
+//!
+//! // What a client shows.
+//! let messages = write(Form::Of(Format::AiSdkUi), &archive, &WriteOptions::default());
+//! assert!(messages.value.contains(r#""role":"assistant""#));
+//! # Ok::<(), loomline_interop::convert::ReadError>(())
+//! ```
 
 pub mod ai_sdk;
 pub mod archive;

@@ -17,6 +17,11 @@ pub(super) struct Times {
 }
 
 impl Times {
+    /// The instant of what has none.
+    pub(super) fn last(&self) -> &str {
+        &self.last
+    }
+
     pub(super) fn new(first: &str) -> Self {
         Self {
             last: first.to_owned(),

@@ -3,8 +3,9 @@
 use super::turns::{complete, interrupted};
 use crate::Loss;
 use std::collections::{BTreeMap, BTreeSet};
+use thread::document::CompletionStatus;
 use thread::validate::{Rule, Severity};
-use thread::{Json, Object, Profile, Thread, validate};
+use thread::{Json, Object, Profile, Thread, complete_cycles, validate};
 
 /// How often what is left may show something new; each round takes something out.
 const ROUNDS: usize = 32;
@@ -148,6 +149,7 @@ impl Breaches {
                 );
             }
         }
+        let is_complete = turn.get_str("completion_status") == Some("complete");
         let messages = turn.get_mut("messages").and_then(Json::as_array_mut);
         let Some(messages) = messages else {
             return;
@@ -163,12 +165,17 @@ impl Breaches {
             let ended_at = all.last().and_then(|end| end.get("timestamp")?.as_str());
             let ended_at = ended_at.map(str::to_owned);
             let answer = last_response(&all);
-            let at = answer.and_then(|answer| places.get(answer)).cloned();
-            let kept = complete(all, places, losses);
+            let was_complete = is_complete && has_broken(&all);
+            let ending = if was_complete {
+                CompletionStatus::Complete
+            } else {
+                CompletionStatus::Interrupted
+            };
+            let kept = complete(all, ending, places, losses);
             // What came of the run's last answer decides how the run ended.
-            let is_cut = at.is_some_and(|at| !places.contains(&at));
-            *messages = kept;
-            if is_cut && turn.get_str("completion_status") == Some("complete") {
+            let is_cut = answer.is_some_and(|answer| kept.stays.get(answer) == Some(&false));
+            *messages = kept.messages;
+            if is_cut && is_complete {
                 *turn = cut_short(std::mem::take(turn), ended_at);
             }
         }
@@ -178,6 +185,13 @@ impl Breaches {
 fn message_mut(turn: &mut Object, message: usize) -> Option<&mut Object> {
     let messages = turn.get_mut("messages")?.as_array_mut()?;
     messages.get_mut(message)?.as_object_mut()
+}
+
+/// Whether a cycle before the last one is not complete. Those go first: what the last one waits for may
+/// still come (ruling 2).
+fn has_broken(messages: &[Json]) -> bool {
+    let kept = complete_cycles(messages.to_vec(), CompletionStatus::Complete);
+    kept != messages
 }
 
 fn last_response(messages: &[Json]) -> Option<usize> {

@@ -46,12 +46,17 @@ pub(super) fn turns(run: ModelRun, times: &mut Times, losses: &mut Vec<Loss>) ->
             turn: prompt.into_user_turn().into(),
         });
     }
-    if !drafts.is_empty() {
+    // That a run was interrupted is a fact, even if nothing of what it said can stand here.
+    if !drafts.is_empty() || run.interruption.is_some() {
         let agent = run.agent_id.unwrap_or_else(|| agent_id(UNNAMED));
         let turn = Object::new()
             .with("turn_type", "agent")
             .with("agent_id", agent.as_str())
-            .with_some("started_at", began_at);
+            .with_some(
+                "started_at",
+                began_at.or_else(|| Some(times.last().to_owned())),
+            );
+        let ended_at = ended_at.or_else(|| Some(times.last().to_owned()));
         let (mut places, mut messages) = (Vec::new(), Vec::new());
         for draft in drafts {
             places.push(draft.pointer.clone());
@@ -61,9 +66,10 @@ pub(super) fn turns(run: ModelRun, times: &mut Times, losses: &mut Vec<Loss>) ->
         let turn = match run.interruption {
             Some(why) => {
                 let messages = without_cut_off(messages, &mut places, losses);
-                let messages = complete(messages, &mut places, losses);
+                let ending = CompletionStatus::Interrupted;
+                let kept = complete(messages, ending, &mut places, losses);
                 let turn = interrupted(turn, Some(why), ended_at);
-                turn.with("messages", Json::Array(messages))
+                turn.with("messages", Json::Array(kept.messages))
             }
             None => turn
                 .with_some("completed_at", ended_at)
@@ -136,12 +142,20 @@ fn keep(
     kept
 }
 
-/// The complete cycles of a turn that was interrupted, and where their messages stand.
+/// The messages of a turn that stay.
+pub(super) struct Kept {
+    pub(super) messages: Vec<Json>,
+    /// For each message that there was, whether it stays.
+    pub(super) stays: Vec<bool>,
+}
+
+/// The complete cycles of a turn that ended so, and where their messages stand.
 pub(super) fn complete(
     mut messages: Vec<Json>,
+    ending: CompletionStatus,
     places: &mut Vec<String>,
     losses: &mut Vec<Loss>,
-) -> Vec<Json> {
+) -> Kept {
     let n_parts = |message: &Json| {
         message
             .get("parts")
@@ -154,7 +168,7 @@ pub(super) fn complete(
             message.insert(PLACE, place as u64);
         }
     }
-    let mut kept = complete_cycles(messages, CompletionStatus::Interrupted);
+    let mut kept = complete_cycles(messages, ending);
     let mut stays = vec![None; before.len()];
     for message in &mut kept {
         let mark = message
@@ -167,6 +181,10 @@ pub(super) fn complete(
         }
     }
     let all = std::mem::take(places);
+    let kept = Kept {
+        messages: kept,
+        stays: stays.iter().map(Option::is_some).collect(),
+    };
     for ((pointer, before), stays) in all.into_iter().zip(before).zip(stays) {
         let what = match stays {
             None => "a message of an incomplete cycle",

@@ -99,3 +99,60 @@ fn the_forms_are_found_by_name() {
     let again = read(Form::Archive, &text, &ReadOptions::default()).unwrap();
     assert_eq!(again.value, archive);
 }
+
+/// The only agent's turn of what an archive of a stream or a history gives: its status, why it was
+/// interrupted, and the kinds of its parts and events.
+fn agents_turn(format: Format, text: &str) -> (String, Option<String>, Vec<String>) {
+    let archive = read(Form::Of(format), text, &ReadOptions::default()).unwrap();
+    let document = archive.value.to_thread().value;
+    assert_eq!(errors(&document), Vec::<String>::new());
+    let root = Json::from(document.root().clone());
+    let turns = root.get("turns").and_then(Json::as_array).unwrap();
+    let turn = turns.last().unwrap();
+    let text = |json: &Json, key: &str| json.get(key)?.as_str().map(str::to_owned);
+    let reason = turn.get("interruption").and_then(|why| text(why, "reason"));
+    let messages = turn.get("messages").and_then(Json::as_array).unwrap();
+    let mut kinds = Vec::new();
+    for message in messages {
+        kinds.extend(text(message, "event_type"));
+        let parts = message.get("parts").and_then(Json::as_array);
+        let parts = parts.unwrap_or_default().iter();
+        kinds.extend(parts.filter_map(|part| text(part, "part_kind")));
+    }
+    (text(turn, "completion_status").unwrap(), reason, kinds)
+}
+
+#[test]
+fn a_call_that_waits_stays_although_an_earlier_one_was_never_answered() {
+    let history = r#"[{"parts":[{"content":"Hi","part_kind":"user-prompt"}],"kind":"request"},
+        {"parts":[{"tool_name":"t","args":null,"tool_call_id":"a1","part_kind":"tool-call"}],"kind":"response","run_id":"r"},
+        {"parts":[{"content":"Go on","part_kind":"user-prompt"}],"kind":"request","run_id":"r"},
+        {"parts":[{"content":"May I?","part_kind":"text"},{"tool_name":"t","args":null,"tool_call_id":"b1","part_kind":"tool-call"}],"kind":"response","run_id":"r"}]"#;
+    let (status, reason, kinds) = agents_turn(Format::PydanticAi, history);
+    assert_eq!((status.as_str(), reason), ("complete", None));
+    assert_eq!(kinds, ["user-prompt", "text", "tool-call"]);
+}
+
+#[test]
+fn an_event_after_the_last_answer_does_not_hide_what_became_of_it() {
+    let stream = r#"[{"type":"start"},{"type":"start-step"},
+        {"type":"tool-input-available","toolCallId":"t0","toolName":"t","input":{}},{"type":"finish-step"},
+        {"type":"start-step"},{"type":"text-start","id":"x"},{"type":"text-delta","id":"x","delta":"May I?"},{"type":"text-end","id":"x"},
+        {"type":"tool-input-available","toolCallId":"t1","toolName":"t","input":{}},
+        {"type":"data-w","data":1},{"type":"finish-step"},{"type":"finish"}]"#;
+    let (status, _, kinds) = agents_turn(Format::AiSdkStream, stream);
+    assert_eq!(status, "complete");
+    assert_eq!(kinds, ["text", "tool-call", "data-w"]);
+}
+
+#[test]
+fn a_run_that_was_cancelled_in_its_first_word_is_in_the_document() {
+    let stream = r#"[{"type":"start"},{"type":"start-step"},{"type":"text-start","id":"x"},
+        {"type":"text-delta","id":"x","delta":"Hel"},{"type":"abort"}]"#;
+    let (status, reason, kinds) = agents_turn(Format::AiSdkStream, stream);
+    assert_eq!(
+        (status.as_str(), reason.as_deref()),
+        ("interrupted", Some("user_cancelled"))
+    );
+    assert_eq!(kinds, Vec::<String>::new());
+}
