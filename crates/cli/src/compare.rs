@@ -14,7 +14,7 @@ use anstyle::Style;
 use interop::Loss;
 use interop::convert::{self, ReadOptions};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thread::merge::ConflictKind;
 use thread::{CanonicalOptions, Conflict, Json, Object, Thread};
@@ -57,6 +57,10 @@ fn coloured(text: &str) -> String {
 
 pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
     once_from_stdin(&[&options.base, &options.ours, &options.theirs])?;
+    apart(
+        options.target.output.as_deref(),
+        options.conflicts.as_deref(),
+    )?;
     let load = |file| load(file, Form::Thread, options.limits, output);
     let (base, ours) = (load(&options.base)?, load(&options.ours)?);
     let merged = thread::merge(&base, &ours, &load(&options.theirs)?);
@@ -154,6 +158,32 @@ fn value(conflict: &Conflict) -> Json {
         }
     }
     value.into()
+}
+
+/// The document and the conflicts are two files.
+fn apart(output: Option<&Path>, conflicts: Option<&Path>) -> Result<(), CliError> {
+    let (Some(output), Some(conflicts)) = (output, conflicts) else {
+        return Ok(());
+    };
+    let same = match (output.canonicalize(), conflicts.canonicalize()) {
+        (Ok(output), Ok(conflicts)) => output == conflicts,
+        (Err(_), _) | (_, Err(_)) => place_of(output) == place_of(conflicts),
+    };
+    if !same {
+        return Ok(());
+    }
+    let what = "the document and the conflicts can't be written to one file";
+    Err(CliError::Usage { what: what.into() })
+}
+
+/// Where a file that may not be there yet will be, as far as its directory is known.
+fn place_of(file: &Path) -> PathBuf {
+    let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+    match (directory, file.file_name()) {
+        (Ok(directory), Some(name)) => directory.join(name),
+        (Err(_), _) | (_, None) => file.to_owned(),
+    }
 }
 
 /// Standard input can be read once.

@@ -44,9 +44,10 @@ pub(crate) fn render(options: Render, output: &Output) -> Result<(), CliError> {
                 ..rendering.clone()
             },
         );
+        let taken = interop::pydantic_ai::library_messages(&rendered.messages);
         let mut done = Done {
-            out: Json::Array(rendered.messages).to_text(),
-            n_found: rendered.changes.len(),
+            out: Json::Array(taken.value).to_text(),
+            n_found: rendered.changes.len() + taken.losses.len(),
             ..Done::default()
         };
         if reports {
@@ -60,7 +61,10 @@ pub(crate) fn render(options: Render, output: &Output) -> Result<(), CliError> {
                     &words(change.what),
                 )
             });
-            done.said = lines.collect();
+            let losses = taken.losses.iter();
+            let losses =
+                losses.map(|loss| report(&output, spot, "not carried", &loss.pointer, &loss.what));
+            done.said = lines.chain(losses).collect();
         }
         Ok(done)
     })

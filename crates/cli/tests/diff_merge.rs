@@ -236,3 +236,21 @@ fn conflicts_go_to_a_file_or_to_scripts_as_data() {
     let first = ran.err.lines().next().unwrap();
     assert_eq!(serde_json::from_str::<Value>(first).unwrap(), conflict);
 }
+
+#[test]
+fn the_document_and_the_conflicts_are_not_written_to_one_file() {
+    let branches = conflicting();
+    let file = branches.0.path("both.json");
+    let other = file.with_file_name(".").join("both.json");
+    for conflicts in [&file, &other] {
+        let arguments = [
+            "-o",
+            file.to_str().unwrap(),
+            "--conflicts",
+            conflicts.to_str().unwrap(),
+        ];
+        let ran = branches.merge(&arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+        assert!(!file.exists());
+    }
+}

@@ -46,6 +46,25 @@ fn rendered(arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.out).unwrap()
 }
 
+/// What is rendered of a thread with these parts of Ada's, each in a response of its own, and the
+/// report.
+fn of_parts(parts: &[Value], arguments: &[&str]) -> (Value, String) {
+    let mut thread: Value = serde_json::from_str(&thread()).unwrap();
+    let messages = parts.iter().map(|part| {
+        json!({
+            "message_type": "response", "timestamp": "2026-01-05T08:00:01Z", "agent_id": "a",
+            "usage": null, "parts": [part],
+        })
+    });
+    thread["turns"][1]["messages"] = messages.collect();
+    let ran = Home::new().feed(
+        &[&["render", "--as", "a", "--report"], arguments].concat(),
+        &thread.to_string(),
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    (serde_json::from_str(&ran.out).unwrap(), ran.err)
+}
+
 fn last(messages: &Value) -> Value {
     messages.as_array().unwrap().last().unwrap()["parts"][0]["content"].clone()
 }
@@ -104,4 +123,54 @@ fn an_unknown_agent_is_exit_4_with_those_there_are() {
     let ran = home.feed(&["render", "--as", "Bo"], &thread());
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
     assert!(ran.err.contains("give its id"), "{ran:?}");
+}
+
+#[test]
+fn what_is_rendered_is_in_the_words_of_the_library_and_what_it_refuses_is_reported() {
+    let (messages, report) = of_parts(
+        &[
+            json!({"part_kind": "thinking", "thinking_id": "t", "provider_name": "x"}),
+            json!({"part_kind": "custom:mood", "mood": "fine"}),
+            json!({"part_kind": "tool-call", "tool_name": "f", "args": [1], "tool_call_id": "q"}),
+        ],
+        &[],
+    );
+    let thought = &messages[1]["parts"][0];
+    assert_eq!(
+        (&thought["id"], &thought["content"]),
+        (&json!("t"), &json!(""))
+    );
+    assert!(messages[1].get("usage").is_none(), "{messages}");
+    assert_eq!(messages[2]["parts"][0]["args"], "[1]");
+    assert_eq!(messages.as_array().unwrap().len(), 3, "{messages}");
+    let kind = "not carried  /2/parts/0  a part of a kind that the library has not\n";
+    assert!(report.contains(kind), "{report}");
+    assert!(
+        report.contains("not carried  /3/parts/0/args  "),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_failed_answer_has_an_outcome() {
+    let failed = thread().replace(
+        "\"content\":\"2 m\"",
+        "\"content\":\"2 m\",\"status\":\"error\"",
+    );
+    let ran = Home::new().feed(&["render", "--as", "a"], &failed);
+    let messages: Value = serde_json::from_str(&ran.out).unwrap();
+    let answer = &messages[2]["parts"][0];
+    assert_eq!(
+        (&answer["outcome"], answer.get("status")),
+        (&json!("failed"), None)
+    );
+}
+
+#[test]
+fn a_pending_call_is_left_open_and_reported() {
+    let call = json!({"part_kind": "tool-call", "tool_name": "f", "args": {}, "tool_call_id": "q"});
+    let (messages, report) = of_parts(&[call], &["--unanswered", "interrupted"]);
+    assert_eq!(messages.as_array().unwrap().len(), 2, "{messages}");
+    let line = "rendered  /turns/1/messages/0/parts/0  pending call left open\n";
+    assert!(report.contains(line), "{report}");
 }

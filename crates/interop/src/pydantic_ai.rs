@@ -17,6 +17,7 @@ mod schema;
 pub use append::append;
 pub(crate) use history::model_runs;
 pub use history::{read, read_owned, write};
+pub use messages::library_messages;
 
 use crate::Converted;
 use crate::archive::Archive;

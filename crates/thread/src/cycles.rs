@@ -179,6 +179,7 @@ pub fn pending_tool_calls(thread: &Thread) -> Vec<PendingCall<'_>> {
         Finding::Unanswered { .. }
         | Finding::Orphan { .. }
         | Finding::Repeated { .. }
+        | Finding::Misplaced { .. }
         | Finding::Renamed { .. } => None,
     });
     let mut pending: Vec<_> = pending.collect();

@@ -6,6 +6,9 @@
 //! difference that the canonical form has too. The order of keys, the spelling of numbers and a
 //! `null` in place of an absent optional member are not.
 //!
+//! Integers of 2^53 and more, which are no I-JSON numbers, count to the last digit: two of them can
+//! be one double, and so alike in the canonical form, and are a semantic difference all the same.
+//!
 //! # Alignment
 //! Turns are aligned with turns, messages of aligned turns with messages, and so on: what is alike
 //! at both ends first, then what has the same canonical hash (unique hashes as anchors, a bounded
@@ -15,8 +18,10 @@
 //! unknown members) is compared key by key and index by index.
 
 mod align;
+mod brief;
 mod compare;
 mod digest;
+mod exact;
 mod form;
 mod members;
 mod patch;
@@ -30,9 +35,9 @@ pub use form::DiffFormatError;
 pub use patch::{PatchError, patch};
 pub use text::Summary;
 
+pub(crate) use brief::{brief, printable};
 pub(crate) use place::Place;
 pub(crate) use sequence::{Pairing, pairings};
-pub(crate) use text::{brief, printable};
 
 use crate::canonical::CanonicalOptions;
 use crate::document::Thread;
@@ -61,7 +66,7 @@ pub struct Change {
     pub from: Option<String>,
     /// Where it is in the second document (JSON Pointer); absent for what was removed.
     pub to: Option<String>,
-    /// Whether the canonical form has the difference too.
+    /// Whether the canonical form has the difference too, or would if it had all integers.
     pub semantic: bool,
     /// What happened to it.
     pub kind: ChangeKind,
@@ -113,7 +118,7 @@ pub enum ChangeKind {
 pub struct MemberChange {
     /// Where it is, as a JSON Pointer from the thing changed; empty for the thing itself.
     pub pointer: String,
-    /// Whether the canonical form has the difference too.
+    /// Whether the canonical form has the difference too, or would if it had all integers.
     pub semantic: bool,
     /// The difference.
     pub edit: Edit,

@@ -12,7 +12,8 @@
 //! - `updated_at` is the later of the two.
 //! - What one side removed and the other changed stays. So does an agent that one side removed and
 //!   that the merged turns name.
-//! - A difference of form only gives way to a difference in meaning.
+//! - A difference of form only gives way to a difference in meaning. Integers of 2^53 and more are
+//!   the same only to the last digit, as in a diff.
 //!
 //! Two changes that do not touch can still break the protocol together: one side interrupts a
 //! turn, the other sets `completed_at`. Where there is no other conflict, every error that the

@@ -9,6 +9,10 @@
 //! Every provider wants each call answered before the next response. What a valid document does
 //! not promise in this, the renderer sees to, and says so: everything that is left out or altered
 //! is in [`Rendered::changes`].
+//!
+//! The messages are framed as Pydantic AI's are, and the parts in them stand in the protocol's own
+//! words. `interop::pydantic_ai::library_messages` puts those into the library's, which then loads
+//! them.
 
 mod alter;
 mod author;
@@ -23,6 +27,7 @@ mod tools;
 pub use marker::{MarkerStripper, strip_markers};
 pub use options::{AskedModel, Attribution, RenderOptions, ToolTraffic, Unanswered};
 
+use crate::cycles::pending_tool_calls;
 use crate::document::Thread;
 use crate::json::{Json, Object};
 use author::Authors;
@@ -33,8 +38,10 @@ use pairs::Pairs;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Rendered {
-    /// The messages: Pydantic AI's `ModelMessages`, each an object of `parts`, `timestamp`, `kind`
-    /// (`request` or `response`) and what else the message has.
+    /// The messages, each an object of `parts`, `timestamp`, `kind` (`request` or `response`) and
+    /// what else the message has. Parts and members are in the protocol's words (`status`,
+    /// `thinking_id`, kinds of one's own); `interop::pydantic_ai::library_messages` makes of them
+    /// what Pydantic AI loads.
     pub messages: Vec<Json>,
     /// Everything that was left out or altered, step by step.
     pub changes: Vec<Change>,
@@ -94,6 +101,8 @@ pub enum What {
     OpenCycleDropped,
     /// A call without an answer got one that says so.
     AnsweredAsInterrupted,
+    /// A pending call of the viewing agent was left open, for the caller to answer.
+    PendingCallLeftOpen,
     /// An answer was moved up to the response with its call.
     AnswerMoved,
     /// A message was left out, since nothing of it was left.
@@ -101,6 +110,9 @@ pub enum What {
 }
 
 /// Renders a thread for the agent that is to speak next.
+///
+/// The result is in the protocol's own words; `interop::pydantic_ai::library_messages` makes it
+/// loadable by Pydantic AI.
 ///
 /// ```
 /// use loomline_thread::Thread;
@@ -138,7 +150,12 @@ pub fn render(thread: &Thread, options: &RenderOptions) -> Rendered {
     if options.attribution == Attribution::QuotedInUserMessage {
         drafts = quote::quote(drafts, &mut changes);
     }
-    let mut drafts = open_calls::settle(drafts, options.unanswered, &mut changes);
+    let pending = pending_tool_calls(thread);
+    let pending = pending
+        .iter()
+        .map(|call| (call.turn, Some(call.message), call.part));
+    let mut drafts =
+        open_calls::settle(drafts, options.unanswered, &pending.collect(), &mut changes);
     configure(&mut drafts, options);
     Rendered {
         messages: drafts.into_iter().map(Draft::into_json).collect(),

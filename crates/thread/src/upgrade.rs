@@ -2,7 +2,8 @@
 //!
 //! An upgrade goes step by step, 1.0.0 → 2.0.0 → 0.0.3 → 0.0.4, and loses nothing: what a later
 //! version has no name for stays as an unknown member in its place. What a later version does not
-//! allow, such as a call that was never answered, stays as well and is reported as
+//! allow, such as a call that was never answered, or takes for something else, such as a member
+//! that it gives a meaning, stays as well and is reported as
 //! [`Kept`](crate::ChangeKind::Kept); [`validate()`](crate::validate()) then says what is wrong.
 //!
 //! # From 1.0.0
@@ -91,7 +92,7 @@ pub fn upgrade_to(thread: &Thread, to: &Version) -> Result<Versioned, UpgradeErr
         origin = to_turns(&mut thread, &mut changes);
     }
     if passes(Version::V0_0_3) {
-        steps::to_0_0_3(&mut thread, &mut changes);
+        steps::to_0_0_3(&mut thread, &mut changes, &origin);
     }
     if passes(Version::V0_0_4) {
         steps::to_0_0_4(&mut thread, &mut changes, &origin);

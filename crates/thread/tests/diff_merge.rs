@@ -163,6 +163,37 @@ fn the_text_names_what_changed_at_every_level() {
 }
 
 #[test]
+fn what_differs_is_in_sight_where_only_the_id_of_a_call_or_its_tool_changed() {
+    let with = |tool: &str, id: &str| {
+        thread(&format!(
+            r#"{{"turns":[{{"turn_type":"agent","agent_id":"w","messages":[
+                {{"message_type":"response","parts":[
+                    {{"part_kind":"tool-call","tool_name":"{tool}","tool_call_id":"{id}","args":{{"q":1}}}}]}}]}}]}}"#
+        ))
+    };
+    let expected = r#"~ turn 0 (agent w)
+  ~ message 0 response
+    - tool-call find {"q":1} tool_call_id "c1"
+    + tool-call find {"q":1} tool_call_id "c2"
+1 part added, 1 part removed
+"#;
+    assert_eq!(
+        diff(&with("find", "c1"), &with("find", "c2")).to_text(),
+        expected
+    );
+    let expected = r#"~ turn 0 (agent w)
+  ~ message 0 response
+    - tool-call find tool_name "find"
+    + tool-call seek tool_name "seek"
+1 part changed
+"#;
+    let renamed = diff(&with("find", "c1"), &with("seek", "c1"));
+    assert_eq!(renamed.to_text(), expected);
+    let back = diff(&with("seek", "c1"), &with("find", "c1")).invert();
+    assert_eq!(back.to_text(), expected);
+}
+
+#[test]
 fn a_forged_diff_is_refused() {
     let from = document_of(&["w"], &[user("a"), agent("w", "b")]);
     let to = document_of(&["w", "v"], &[user("a"), user("c"), agent("w", "d")]);
@@ -287,6 +318,61 @@ fn an_agent_that_one_removed_stays_if_the_other_lets_it_speak() {
     assert_eq!(merged.thread, theirs);
     assert_eq!(merged.conflicts[0].kind, ConflictKind::RemovedAndChanged);
     assert_eq!(merged.conflicts[0].pointer, "/agents/v");
+}
+
+#[test]
+fn an_agent_that_only_an_event_names_stays() {
+    let event = |name: &str, members: &str| {
+        format!(
+            r#"{{"turn_type":"agent","agent_id":"w","started_at":"{AT}","completion_status":"complete","messages":[
+            {{"message_type":"system","timestamp":"{AT}","event_type":"{name}",{members}}}]}}"#
+        )
+    };
+    for (event, stays) in [
+        (
+            event("data-x", r#""source_agent":"v","event_data":{}"#),
+            true,
+        ),
+        (
+            event("data-x", r#""target_agents":["v"],"event_data":{}"#),
+            true,
+        ),
+        (
+            event("data-tp-agent_handoff", r#""event_data":{"to":"v"}"#),
+            true,
+        ),
+        (event("agent.handoff", r#""event_data":{"to":"v"}"#), true),
+        (event("data-x", r#""event_data":{"to":"v"}"#), false),
+    ] {
+        let base = document_of(&["w", "v"], &[user("a")]);
+        let ours = document_of(&["w"], &[user("a")]);
+        let theirs = document_of(&["w", "v"], &[user("a"), event.clone()]);
+        let merged = merge(&base, &ours, &theirs);
+        assert_eq!(merged.thread.agent("v").is_some(), stays, "{event}");
+        let told: Vec<_> = merged.conflicts.iter().map(|it| &*it.pointer).collect();
+        assert_eq!(told, if stays { vec!["/agents/v"] } else { Vec::new() });
+    }
+}
+
+#[test]
+fn integers_that_are_one_double_are_different_all_the_same() {
+    let with = |id: u64| {
+        thread(&format!(
+            r#"{{"version":"0.0.4","turns":[],"metadata":{{"id":{id}}}}}"#
+        ))
+    };
+    let two_to_53 = 1 << 53;
+    let [base, ours, theirs] = [0, 1, 2].map(|n| with(two_to_53 + n));
+    let merged = merge(&base, &ours, &theirs);
+    assert_eq!(merged.thread, ours);
+    let [conflict] = &*merged.conflicts else {
+        panic!("{:?}", merged.conflicts)
+    };
+    assert_eq!(conflict.kind, ConflictKind::BothChanged);
+    assert_eq!(conflict.pointer, "/metadata/id");
+
+    let expected = "~ thread\n  - metadata/id 9007199254740993\n  + metadata/id 9007199254740992\n1 thread changed\n";
+    assert_eq!(diff(&ours, &base).to_text(), expected);
 }
 
 #[test]

@@ -325,6 +325,9 @@ fn a_call_of_ones_own_at_the_very_end_is_left_for_the_caller_to_answer() {
     ];
     let pending = render(&thread(turns.clone()), &options("a"));
     assert_eq!(shown(&pending)[1], "response: Shall I? | call c");
+    let left = &pending.changes[1];
+    assert_eq!(left.what, What::PendingCallLeftOpen);
+    assert_eq!(left.pointer, "/turns/1/messages/0/parts/1");
     let unanswered = Unanswered::Drop;
     let dropped = render(
         &thread(turns.clone()),
@@ -336,6 +339,100 @@ fn a_call_of_ones_own_at_the_very_end_is_left_for_the_caller_to_answer() {
     assert_eq!(shown(&dropped), ["request: Order it."]);
     let foreign = render(&thread(turns), &options("b"));
     assert_eq!(shown(&foreign)[2], "request: interrupted c");
+}
+
+#[test]
+fn ones_own_calls_at_the_end_of_an_interrupted_turn_are_answered_as_interrupted() {
+    let mut turn = agent_turn("a", vec![message("response", "a", vec![call("c")])]);
+    if let Some(turn) = turn.as_object_mut() {
+        turn.insert("completion_status", "interrupted");
+    }
+    let rendered = render(&thread(vec![turn]), &options("a"));
+    assert_eq!(
+        shown(&rendered),
+        ["response: call c", "request: interrupted c"]
+    );
+    assert_eq!(whats(&rendered), [What::AnsweredAsInterrupted]);
+}
+
+#[test]
+fn made_up_answers_follow_those_that_came_in_the_order_of_the_calls() {
+    let turns = vec![agent_turn(
+        "a",
+        vec![
+            message(
+                "response",
+                "a",
+                vec![call("c"), call("d"), call("e"), call("f")],
+            ),
+            message("request", "a", vec![answer("f")]),
+            message("request", "a", vec![answer("d"), prompt("So?")]),
+            message("response", "a", vec![call("g"), call("h"), text("Hm.")]),
+            message("request", "a", vec![answer("h")]),
+            message("response", "a", vec![text("Well.")]),
+        ],
+    )];
+    let rendered = render(&thread(turns), &options("a"));
+    assert_eq!(
+        shown(&rendered),
+        [
+            "response: call c | call d | call e | call f",
+            "request: answer f",
+            "request: answer d | interrupted c | interrupted e | So?",
+            "response: call g | call h | Hm.",
+            "request: answer h | interrupted g",
+            "response: Well.",
+        ]
+    );
+}
+
+#[test]
+fn tools_that_the_provider_of_another_agent_ran_are_hidden_or_summarised_too() {
+    let searched = json(
+        r#"{"part_kind":"builtin-tool-call","tool_name":"search","tool_call_id":"s","args":{}}"#,
+    );
+    let found = json(
+        r#"{"part_kind":"builtin-tool-return","tool_name":"search","tool_call_id":"s","content":"secret"}"#,
+    );
+    let said = vec![text("Looking."), searched, found, text("Yes.")];
+    let turns = vec![agent_turn(
+        "a",
+        vec![message("response", "a", said.clone())],
+    )];
+    for (tool_traffic, what, expected) in [
+        (
+            ToolTraffic::Hide,
+            What::ToolTrafficHidden,
+            "response: {agent:Ada}: Looking. | {agent:Ada}: Yes.",
+        ),
+        (
+            ToolTraffic::Summarise,
+            What::ToolTrafficSummarised,
+            "response: {agent:Ada}: Looking. | {agent:Ada}: called search and got an answer | {agent:Ada}: Yes.",
+        ),
+    ] {
+        let traffic = |agent| RenderOptions {
+            tool_traffic,
+            ..options(agent)
+        };
+        let foreign = render(&thread(turns.clone()), &traffic("b"));
+        assert_eq!(shown(&foreign), [expected]);
+        let taken: Vec<_> = foreign
+            .changes
+            .iter()
+            .filter(|change| change.what == what)
+            .map(|change| change.pointer.as_str())
+            .collect();
+        assert_eq!(
+            taken,
+            ["/turns/0/messages/0/parts/1", "/turns/0/messages/0/parts/2"]
+        );
+        let own = render(&thread(turns.clone()), &traffic("a"));
+        assert_eq!(
+            own.messages[0].get("parts"),
+            Some(&Json::Array(said.clone()))
+        );
+    }
 }
 
 #[test]
@@ -355,11 +452,11 @@ fn a_call_that_a_user_talks_over_is_answered_as_interrupted() {
         shown(&rendered),
         [
             "response: call c | call d",
-            "request: interrupted c | answer d",
+            "request: answer d | interrupted c",
             "request: Never mind."
         ]
     );
-    let made_up = rendered.messages[1].pointer("/parts/0/timestamp");
+    let made_up = rendered.messages[1].pointer("/parts/1/timestamp");
     assert_eq!(made_up, Some(&AT.into()));
     let unanswered = Unanswered::Drop;
     let rendered = render(

@@ -253,3 +253,42 @@ fn payloads_of_the_protocols_events_are_checked() {
         );
     }
 }
+
+#[test]
+fn a_call_stands_in_a_response_and_an_answer_does_not() {
+    let part = |kind: &str, rest: &str| {
+        format!(r#"{{"part_kind":"{kind}","tool_name":"t","tool_call_id":"c"{rest}}}"#)
+    };
+    let call = part("tool-call", r#","args":{}"#);
+    let answer = part("tool-return", r#","content":"x","status":"success""#);
+    let retry = part("retry-prompt", r#","content":"again""#);
+    let of = |kind: &str, parts: &[&str]| {
+        let parts = parts.join(",");
+        message(kind, &format!(r#""parts":[{parts}]"#))
+    };
+    let run = |messages: &[String]| found("0.0.4", "", &agent(&messages.join(",")));
+
+    let good = [of("response", &[&call]), of("request", &[&answer])];
+    assert_eq!(run(&good), [""; 0]);
+    let provider = [
+        part("builtin-tool-call", ""),
+        part("builtin-tool-return", ""),
+    ];
+    assert_eq!(
+        run(&[of("response", &[&provider[0], &provider[1]])]),
+        [""; 0]
+    );
+
+    let place = |pointer: &str| format!("warning/error tp-2-tool-place {pointer}");
+    let own = [of("response", &[&call, &answer, &retry]), good[1].clone()];
+    let expected = [1, 2].map(|part| place(&format!("/turns/0/messages/0/parts/{part}")));
+    assert_eq!(run(&own), expected);
+    assert_eq!(
+        run(&[of("request", &[&call])]),
+        [place("/turns/0/messages/0/parts/0")]
+    );
+    let submitted = user(&format!(r#""parts":[{call}]"#));
+    assert_eq!(found("2.0.0", "", &submitted), [place("/turns/0/parts/0")]);
+    let output = r#"{"part_kind":"retry-prompt","content":"again"}"#;
+    assert_eq!(run(&[of("response", &[output])]), [""; 0]);
+}

@@ -239,6 +239,53 @@ fn a_parent_becomes_a_link_in_its_place() {
 }
 
 #[test]
+fn a_null_takes_the_link_to_the_parent_as_an_absent_member_does() {
+    for relationships in ["null", r#"{"links":null}"#, r#"{"links":[]}"#, "{}"] {
+        let text = format!(
+            r#"{{"version":"2.0.0","relationships":{relationships},"parent_thread_id":"p","turns":[]}}"#
+        );
+        let upgraded = upgrade_to(&document(&text), &Version::V0_0_3).unwrap();
+        assert_eq!(
+            upgraded.thread.encode(),
+            r#"{"version":"0.0.3","relationships":{"links":[{"thread_id":"p","relation":"spawned_from"}]},"turns":[]}"#
+        );
+        let kinds: Vec<_> = upgraded.changes.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [ChangeKind::Moved], "{relationships}");
+    }
+}
+
+#[test]
+fn a_member_that_the_later_version_gives_a_meaning_is_reported() {
+    let kept = |text: &str| -> Vec<String> {
+        let source = document(text);
+        let upgraded = upgrade_to(&source, &Version::V0_0_3).unwrap();
+        let changes = upgraded.changes.into_iter();
+        let kept = changes.filter(|it| it.kind == ChangeKind::Kept);
+        kept.map(|it| it.pointer).collect()
+    };
+    let with = |relationships: &str, own: &str| {
+        format!(
+            r#"{{"version":"2.0.0","relationships":{relationships},"turns":[
+            {{"turn_type":"user","client_metadata":{own},"parts":[{{"part_kind":"tool-return","content_ref":{own}}}]}},
+            {{"turn_type":"agent","client_metadata":{own},"messages":[{{"message_type":"request","parts":[
+                {{"part_kind":"text","content_ref":{own}}},{{"part_kind":"tool-return","content_ref":{own}}}]}}]}}]}}"#
+        )
+    };
+    assert_eq!(kept(&with("null", "null")), [""; 0]);
+    let good = r#"{"links":[{"thread_id":"p","relation":"r","metadata":null}],"x":1}"#;
+    assert_eq!(kept(&with(good, "null")), [""; 0]);
+    let expected = [
+        "/relationships",
+        "/turns/0/client_metadata",
+        "/turns/0/parts/0/content_ref",
+        "/turns/1/messages/0/parts/1/content_ref",
+    ];
+    for malformed in ["[]", r#"{"links":{}}"#, r#"{"links":[{"relation":"r"}]}"#] {
+        assert_eq!(kept(&with(malformed, "{}")), expected, "{malformed}");
+    }
+}
+
+#[test]
 fn a_broken_cycle_is_kept_and_reported() {
     let text = r#"{"version":"0.0.3","turns":[{"turn_type":"agent","agent_id":"a","messages":[
         {"message_type":"response","parts":[{"part_kind":"tool-call","tool_call_id":"c"}]},

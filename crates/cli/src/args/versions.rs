@@ -128,6 +128,7 @@ pub(crate) enum ForeignTools {
 pub(crate) enum Unanswered {
     /// They are left out, with the response they stand in.
     Drop,
-    /// They are answered as interrupted.
+    /// They are answered as interrupted; the agent's own pending calls, at the end of a complete last
+    /// turn, are left open.
     Interrupted,
 }

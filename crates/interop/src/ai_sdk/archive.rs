@@ -3,7 +3,7 @@
 //! A run of format `ai-sdk-ui` has one UI message for each record, a run of format `ai-sdk-stream`
 //! one chunk, both as they came. `head.ai_sdk` is the major version of `ai` that they are from, and
 //! `head.at` the instant of what has none. A stream's `head.done` says whether it ended with
-//! `[DONE]`; where it goes on with a message, `head.continues` is that message with nothing but its
+//! `[DONE]`, its `head.done_at` before which chunks it said that too; where it goes on with a message, `head.continues` is that message with nothing but its
 //! calls that were open. Messages that a newer list has not, or has otherwise, stand in
 //! `head.superseded`: `[{"at": place, "records": […]}]`.
 //!
@@ -32,6 +32,8 @@ mod append;
 mod check;
 mod chunks;
 mod error;
+mod events;
+mod halves;
 mod last;
 mod lower;
 mod model;

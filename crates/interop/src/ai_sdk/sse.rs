@@ -1,5 +1,5 @@
 //! Server-sent events, as a stream of chunks has them: each event is one chunk's JSON, and the
-//! last one is [`DONE`].
+//! last one is [`DONE`], behind which clients read on all the same.
 //!
 //! [`Decoder`] gives the data of events from bytes in pieces of any size; [`Chunks`] gives the
 //! chunks. Both do what the parser of the AI SDK's client does: an event that is not ended by an

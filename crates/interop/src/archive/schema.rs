@@ -143,6 +143,7 @@ fn run() -> Object {
         .with("ai_sdk", described("The major version of `ai` that the records are from: 5, 6 or 7; with `ai-sdk-ui` and `ai-sdk-stream`.").with("type", "integer").with("minimum", 0))
         .with("at", text("The instant of what has none, in RFC 3339; with `ai-sdk-ui` and `ai-sdk-stream`."))
         .with("done", described("Whether the stream ended with `[DONE]`; with `ai-sdk-stream`.").with("type", "boolean"))
+        .with("done_at", described("How many chunks stood before each other `[DONE]`; with `ai-sdk-stream`.").with("type", "array").with("items", Object::new().with("type", "integer").with("minimum", 0)))
         .with("continues", described("The message that the stream goes on with, with nothing but its open calls; with `ai-sdk-stream`.").with("type", "object"));
     let unnamed = Object::new().with("not", having("format", Object::new()));
     let rules = records().map(|(format, name, _)| {

@@ -1,21 +1,30 @@
 //! An archive that goes on: a history that has grown, or what a run added to it.
 
+mod old;
+
+use self::old::{Meaning, Old};
 use super::PydanticAiError;
 use super::cut::{Open, Roles, Who, cut};
 use super::history::{head, own, register};
 use super::note::{Note, notes};
 use crate::archive::{Archive, Format, Record, Run};
 use crate::convert::ReadOptions;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thread::{Json, Object};
 
 /// Goes on with an archive: `text` is the whole history after another run, or only what the run added.
 ///
-/// It is the whole history where it begins with the archive's first message, has more than half of
-/// its runs, or has more than half of its messages in their places. The archive then gives exactly
-/// that history; messages that it no longer has are kept in the `superseded` of their run's head.
-/// What the archive ends with already is not added again.
+/// The messages that a run added are never older ones, so it is the whole history where anything in
+/// it is known: a run of the archive by its `run_id`, a message that has an instant, the first
+/// message, what a user said when in the same place (whatever system prompts stand beside it), or
+/// more than half of the messages in their places. The archive then gives exactly that history;
+/// messages that it no longer has are kept in the `superseded` of their run's head. Where nothing is
+/// known, the messages are added.
+///
+/// What the archive ends with already is not added again. Messages that all have the `run_id` of one
+/// run of the archive are what that run added: told again, where any is known of it, they take the
+/// place of what was known; else that run goes on with them.
 pub fn append(
     archive: &mut Archive,
     text: &str,
@@ -27,18 +36,25 @@ pub fn append(
         .iter()
         .map(|note| text.get(note.span.clone()).unwrap_or_default())
         .collect();
-    if new.is_empty() || old.ends_with(&new) {
-        return Ok(());
-    }
     let fallback = archive.runs.iter().rev();
     let fallback = fallback
         .filter(|run| run.format == Format::PydanticAi)
         .find_map(|run| known(run.agent_id.as_deref()));
     let mut roles = Roles::new(&options.attribution, fallback);
-    let plan = if old.is_in(archive, &new, &notes) {
-        Plan::rewrite(archive, &old, &new, &notes, &mut roles)
-    } else {
-        Plan::add(&notes, &mut roles)
+    let plan = match old.meaning_of(archive, &new, &notes) {
+        Meaning::Nothing => return Ok(()),
+        Meaning::Again(run) => {
+            tell_again(archive, &old, run, &new);
+            return Ok(());
+        }
+        Meaning::More(run) => {
+            if let Some(run) = archive.runs.get_mut(run) {
+                run.records.extend(fresh(&new, &vec![None; new.len()]));
+            }
+            return Ok(());
+        }
+        Meaning::Whole => Plan::rewrite(archive, &old, &new, &notes, &mut roles),
+        Meaning::Added => Plan::add(&notes, &mut roles),
     };
     let at = options.at.clone();
     plan.carry_out(archive, &old, &new, &notes, &at);
@@ -48,120 +64,35 @@ pub fn append(
     Ok(())
 }
 
+/// Puts what a run is now said to have added in the place of what was known of it.
+fn tell_again(archive: &mut Archive, old: &Old, run: usize, new: &[&str]) {
+    let found = old.of_run(run).places_in(new);
+    let mut found = found.into_iter();
+    let mut known: Vec<Option<&Record>> = vec![None; new.len()];
+    let mut places = Vec::with_capacity(old.messages.len());
+    for (owner, record) in &old.messages {
+        if *owner != run {
+            places.push(Some(0));
+            continue;
+        }
+        let place = found.next().flatten();
+        if let Some(slot) = place.and_then(|place| known.get_mut(place)) {
+            *slot = Some(record);
+        }
+        places.push(place);
+    }
+    let records = fresh(new, &known);
+    if let Some(run) = archive.runs.get_mut(run) {
+        run.records = records;
+    }
+    supersede(archive, old, &places);
+}
+
 fn known(agent_id: Option<&str>) -> Option<Who> {
     Some(Who {
         agent_id: agent_id?.to_owned(),
         name: None,
     })
-}
-
-/// The history that an archive has: each message and the place of its run.
-struct Old {
-    messages: Vec<(usize, Record)>,
-}
-
-impl Old {
-    fn of(archive: &Archive) -> Self {
-        let runs = archive.runs.iter().enumerate();
-        let runs = runs.filter(|(_, run)| run.format == Format::PydanticAi);
-        let messages = runs.flat_map(|(place, run)| {
-            let records = run.records.iter();
-            records.map(move |record| (place, record.clone()))
-        });
-        Self {
-            messages: messages.collect(),
-        }
-    }
-
-    fn is(&self, place: usize, text: &str) -> bool {
-        let message = self.messages.get(place);
-        message.is_some_and(|(_, record)| same(record, text))
-    }
-
-    fn ends_with(&self, new: &[&str]) -> bool {
-        let Some(from) = self.messages.len().checked_sub(new.len()) else {
-            return false;
-        };
-        (from..).zip(new).all(|(place, text)| self.is(place, text))
-    }
-
-    /// Whether a history has this one in it, as it was or rewritten.
-    fn is_in(&self, archive: &Archive, new: &[&str], notes: &[Note<'_>]) -> bool {
-        if self.messages.is_empty() {
-            return false;
-        }
-        if new.first().is_some_and(|text| self.is(0, text)) {
-            return true;
-        }
-        let ids = archive.runs.iter();
-        let ids = ids.filter(|run| run.format == Format::PydanticAi);
-        let ids: BTreeSet<&str> = ids.filter_map(|run| run.head.get_str("run_id")).collect();
-        let theirs: BTreeSet<&str> = notes
-            .iter()
-            .filter_map(|note| note.run_id.as_deref())
-            .collect();
-        let shared = ids.intersection(&theirs).count();
-        if shared * 2 > ids.len() {
-            return true;
-        }
-        let in_place = new.iter().enumerate();
-        let in_place = in_place.filter(|(place, text)| self.is(*place, text));
-        in_place.count() * 2 > self.messages.len()
-    }
-
-    /// Where each message of this history stands in the new one, if it still does; in order.
-    fn places_in(&self, new: &[&str]) -> Vec<Option<usize>> {
-        let mut places = vec![None; self.messages.len()];
-        let pairs = self.messages.iter().zip(new);
-        let head = pairs
-            .take_while(|((_, record), text)| same(record, text))
-            .count();
-        for (place, slot) in places.iter_mut().take(head).enumerate() {
-            *slot = Some(place);
-        }
-        let rest = self.messages.len().min(new.len()) - head;
-        let pairs = self.messages.iter().rev().zip(new.iter().rev()).take(rest);
-        let tail = pairs
-            .take_while(|((_, record), text)| same(record, text))
-            .count();
-        for (place, slot) in places.iter_mut().rev().take(tail).enumerate() {
-            *slot = Some(new.len() - 1 - place);
-        }
-        let mut spelled: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let end = new.len() - tail;
-        for (place, text) in new.iter().enumerate().take(end).skip(head) {
-            spelled.entry(text).or_default().push(place);
-        }
-        let mut next = head;
-        let middle = places.len() - tail;
-        let middle = places
-            .iter_mut()
-            .zip(&self.messages)
-            .take(middle)
-            .skip(head);
-        for (slot, (_, record)) in middle {
-            let found = spelled.get(record.text());
-            let found = found.and_then(|found| {
-                let from = found.partition_point(|place| *place < next);
-                found.get(from).copied()
-            });
-            if let Some(place) = found {
-                *slot = Some(place);
-                next = place + 1;
-            }
-        }
-        places
-    }
-}
-
-/// Whether a record is this message, however it is spaced.
-fn same(record: &Record, text: &str) -> bool {
-    if record.text() == text {
-        return true;
-    }
-    let spaced = |text: &str| text.contains(['\n', ' ']);
-    (spaced(text) || spaced(record.text()))
-        && Json::parse(text).is_ok_and(|json| json == record.json())
 }
 
 /// What becomes of the messages of a new history.
@@ -195,6 +126,14 @@ impl Plan {
         for (place, (run, _)) in places.iter().zip(&old.messages) {
             if let Some(place) = place {
                 matched.insert(*place, *run);
+            }
+        }
+        for (place, run) in old.alike(new, notes) {
+            let before = matched.range(..=place).next_back();
+            let next = matched.range(place..).next();
+            let fits = before.is_none_or(|(at, of)| *at < place && *of <= run);
+            if fits && next.is_none_or(|(_, of)| run <= *of) {
+                matched.insert(place, run);
             }
         }
         let by_id: BTreeMap<&str, usize> = archive

@@ -2,9 +2,10 @@
 
 use super::check::CHECKED;
 use super::note::notes;
+use super::schema::NAMED_BY_KIND;
 use super::{PydanticAiError, schema};
-use crate::Loss;
 use crate::runs::ModelMessage;
+use crate::{Converted, Loss};
 use thread::{Json, Object};
 
 /// Kinds of parts that the library gives the present instant if they have none.
@@ -16,6 +17,62 @@ const TIMED: [&str; 6] = [
     "retry-feedback",
     "builtin-tool-return",
 ];
+
+/// Kinds of parts that name a tool.
+const TOOLS: [&str; 4] = [
+    "tool-call",
+    "tool-return",
+    "builtin-tool-call",
+    "builtin-tool-return",
+];
+
+/// Model messages as the library takes them.
+///
+/// The messages are those of [`thread::render::render`]: framed as the library frames them, with
+/// parts in the words of the protocol. Statuses become outcomes and `thinking_id` becomes `id`;
+/// what the library refuses is left out. Members that it does not know, such as `name`, stay. A
+/// message of which nothing is left goes too. No call loses its answer by it.
+///
+/// The pointers of the losses lead into `messages`.
+///
+/// ```
+/// use loomline_interop::pydantic_ai::library_messages;
+/// use thread::Json;
+///
+/// let message = Json::parse(
+///     r#"{"parts":[{"part_kind":"custom:mood"},{"part_kind":"text","content":"Hi."}],"usage":null,"kind":"response"}"#,
+/// )?;
+/// let taken = library_messages(&[message]);
+/// assert_eq!(
+///     taken.value[0].to_text(),
+///     r#"{"parts":[{"content":"Hi.","part_kind":"text"}],"kind":"response"}"#
+/// );
+/// assert_eq!(taken.losses[0].pointer, "/0/parts/0");
+/// # Ok::<(), thread::DecodeError>(())
+/// ```
+pub fn library_messages(messages: &[Json]) -> Converted<Vec<Json>> {
+    let n_parts = |message: &Json| message.get("parts")?.as_array().map(<[Json]>::len);
+    let mut losses = Vec::new();
+    let mut value = Vec::with_capacity(messages.len());
+    for (place, json) in messages.iter().enumerate() {
+        let message = ModelMessage {
+            json: json.clone(),
+            pointer: format!("/{place}"),
+        };
+        let Some(taken) = library_message(&message, &mut losses) else {
+            continue;
+        };
+        if n_parts(&taken) == Some(0) && n_parts(json) != Some(0) {
+            losses.push(Loss {
+                pointer: message.pointer,
+                what: "a message of which nothing is left".to_owned(),
+            });
+        } else {
+            value.push(taken);
+        }
+    }
+    Converted { value, losses }
+}
 
 /// A message that the library loads, or `None` if it has no word for it.
 pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) -> Option<Json> {
@@ -35,6 +92,7 @@ pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) ->
         return None;
     }
     let instant = source.get_str("timestamp");
+    let kind = source.get_str("kind").unwrap_or_default();
     let parts = source
         .get("parts")
         .and_then(Json::as_array)
@@ -42,42 +100,137 @@ pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) ->
     let mut written = Vec::with_capacity(parts.len());
     for (place, part) in parts.iter().enumerate() {
         let at = format!("{at}/parts/{place}");
-        let kind = part.get("part_kind").and_then(Json::as_str);
-        match kind.and_then(schema::part).zip(part.as_object()) {
+        let known = part.get("part_kind").and_then(Json::as_str);
+        match known.and_then(schema::part).zip(part.as_object()) {
             Some(((_, table), part)) => {
-                written.push(ordered(library_part(part, instant, &at, &mut lost), table).into());
+                let part = library_part(part, instant, &at, &mut lost);
+                let part = taken_part(part, kind, &at, &mut lost);
+                written.extend(part.map(|part| Json::from(ordered(part, table))));
             }
             None => lost(at, "a part of a kind that the library has not"),
         }
     }
     let mut whole = source.clone();
-    whole.insert("parts", Json::Array(written));
-    loop {
-        let text = format!(
-            "[{}]",
-            Json::from(ordered(whole.clone(), &schema::MESSAGE)).to_text()
-        );
-        let Err(error) = notes(&text, &CHECKED) else {
-            return Some(ordered(whole, &schema::MESSAGE).into());
-        };
-        let what = format!("what the library does not take: {error}");
-        let mut steps = error.pointer().split('/').skip(2);
-        let gone = match (steps.next(), steps.next().and_then(|n| n.parse().ok())) {
-            (Some("parts"), Some(place)) => take_part(&mut whole, place),
-            (Some(member), _) => whole.remove(member).is_some(),
-            (None, _) => false,
-        };
-        lost(at.clone(), &what);
-        if !gone || matches!(error, PydanticAiError::NotAMessage { .. }) {
+    whole.insert("parts", Json::Array(Vec::new()));
+    if kind == "response" && source.get("timestamp").is_some_and(Json::is_null) {
+        whole.remove("timestamp");
+    }
+    while let Err(error) = judged(whole.clone()) {
+        if !without_refused(&mut whole, &error, 2, at, &mut lost) {
+            lost(at.clone(), &refusal(&error));
             return None;
+        }
+    }
+    whole.insert("parts", Json::Array(written));
+    Some(ordered(whole, &schema::MESSAGE).into())
+}
+
+fn judged(message: Object) -> Result<(), PydanticAiError> {
+    let history = Json::Array(vec![message.into()]);
+    notes(&history.to_text(), &CHECKED).map(drop)
+}
+
+fn judged_part(part: Object, kind: &str) -> Result<(), PydanticAiError> {
+    let message = Object::new().with("parts", Json::Array(vec![part.into()]));
+    judged(message.with("kind", kind))
+}
+
+fn refusal(error: &PydanticAiError) -> String {
+    match error {
+        PydanticAiError::Shape {
+            expected, found, ..
+        } => format!("what the library does not take: expected {expected}, found {found}"),
+        PydanticAiError::Json(_)
+        | PydanticAiError::NotAList { .. }
+        | PydanticAiError::NotAMessage { .. } => {
+            format!("what the library does not take: {error}")
         }
     }
 }
 
-fn take_part(message: &mut Object, place: usize) -> bool {
-    let parts = message.get_mut("parts").and_then(Json::as_array_mut);
-    let parts = parts.filter(|parts| place < parts.len());
-    parts.map(|parts| parts.remove(place)).is_some()
+/// Takes the member out that is refused, of `usage` only the member in it; says whether there is
+/// one to take out. A null says nothing, so nothing is lost with it.
+fn without_refused(
+    object: &mut Object,
+    error: &PydanticAiError,
+    n_before: usize,
+    at: &str,
+    lost: &mut impl FnMut(String, &str),
+) -> bool {
+    let mut steps = error.pointer().split('/').skip(n_before);
+    let Some(member) = steps.next() else {
+        return false;
+    };
+    let inner = steps.next().filter(|_| member == "usage");
+    let inner = inner.and_then(|key| {
+        let gone = object.get_mut(member)?.as_object_mut()?.remove(key)?;
+        Some((format!("{at}/{member}/{key}"), gone))
+    });
+    let gone = inner.or_else(|| Some((format!("{at}/{member}"), object.remove(member)?)));
+    let Some((place, gone)) = gone else {
+        return false;
+    };
+    if !gone.is_null() {
+        lost(place, &refusal(error));
+    }
+    true
+}
+
+/// A part of a message of this kind without what the library does not take in it, or `None` if
+/// it does not take the part.
+fn taken_part(
+    mut part: Object,
+    kind: &str,
+    at: &str,
+    lost: &mut impl FnMut(String, &str),
+) -> Option<Object> {
+    if part.get_str("part_kind") == Some("user-prompt")
+        && let Some(content) = part.get_mut("content").and_then(Json::as_array_mut)
+    {
+        let n_items = content.len();
+        let items = std::mem::take(content).into_iter().enumerate();
+        let taken =
+            items.filter_map(|(n, item)| taken_item(item, &format!("{at}/content/{n}"), lost));
+        *content = taken.collect();
+        if content.is_empty() && n_items > 0 {
+            part.insert("content", "");
+        }
+    }
+    while let Err(error) = judged_part(part.clone(), kind) {
+        let member = error.pointer().split('/').nth(4);
+        let can_go = member.is_some_and(|member| !["content", "part_kind"].contains(&member));
+        if !can_go || !without_refused(&mut part, &error, 4, at, lost) {
+            lost(at.to_owned(), &refusal(&error));
+            return None;
+        }
+    }
+    Some(part)
+}
+
+/// What a user said, as the library takes it. Nulls go if it does not take them.
+fn taken_item(item: Json, at: &str, lost: &mut impl FnMut(String, &str)) -> Option<Json> {
+    let kind = item.get("kind").and_then(Json::as_str);
+    if kind.is_some_and(|kind| schema::content(kind).is_none()) {
+        lost(at.to_owned(), "content of a kind that the library has not");
+        return None;
+    }
+    let prompt = |item: &Json| {
+        Object::new()
+            .with("part_kind", "user-prompt")
+            .with("content", Json::Array(vec![item.clone()]))
+    };
+    let Err(error) = judged_part(prompt(&item), "request") else {
+        return Some(item);
+    };
+    let mut plain = item;
+    if let Some(object) = plain.as_object_mut() {
+        object.retain(|_, value| !value.is_null());
+    }
+    if judged_part(prompt(&plain), "request").is_ok() {
+        return Some(plain);
+    }
+    lost(at.to_owned(), &refusal(&error));
+    None
 }
 
 /// The members in the order of the table, and then those that it has not.
@@ -109,13 +262,16 @@ fn library_part(
             part.insert("timestamp", instant);
         }
     }
+    if TOOLS.contains(&kind.as_str()) {
+        name_tool(&mut part, at, lost);
+    }
     match kind.as_str() {
         "tool-return" => {
             let status = part.get_str("status").map(str::to_owned);
             if let Some(status) = status {
                 part.remove("status");
-                if !part.contains_key("outcome") {
-                    outcome(&mut part, &status);
+                if part.get("outcome").is_none_or(Json::is_null) && !outcome(&mut part, &status) {
+                    lost(format!("{at}/status"), "a status that the library has not");
                 }
             }
             if part
@@ -124,12 +280,30 @@ fn library_part(
             {
                 lost(format!("{at}/content_ref"), "where the content is stored");
                 part.remove("content_ref");
-                if !part.contains_key("content") {
-                    part.insert("content", Json::Null);
-                }
+            }
+            if !part.contains_key("content") {
+                part.insert("content", Json::Null);
             }
         }
-        "tool-call" => {
+        "retry-prompt" => {
+            let takes = |part: &Object| judged_part(part.clone(), "request");
+            let content = part.get("content").cloned().unwrap_or_default();
+            let mut alone = Object::new().with("part_kind", "retry-prompt");
+            alone.insert("content", content.clone());
+            if takes(&alone).is_err() {
+                let text = if content.is_null() {
+                    String::new()
+                } else {
+                    lost(
+                        format!("{at}/content"),
+                        "content that the library does not take; its text is kept",
+                    );
+                    content.to_text()
+                };
+                part.insert("content", text);
+            }
+        }
+        "tool-call" | "builtin-tool-call" => {
             let args = part.get_mut("args");
             if let Some(args @ (Json::Bool(_) | Json::Number(_) | Json::Array(_))) = args {
                 *args = args.to_text().into();
@@ -154,9 +328,29 @@ fn library_part(
     part
 }
 
-/// What the library says where the protocol says `status`; success goes without saying.
-fn outcome(part: &mut Object, status: &str) {
+/// Gives a call or an answer without a name one, so that neither goes without the other.
+fn name_tool(part: &mut Object, at: &str, lost: &mut impl FnMut(String, &str)) {
+    let by_kind = part
+        .get_str("tool_kind")
+        .is_some_and(|kind| NAMED_BY_KIND.contains(&kind));
+    let is_named = part.get_str("tool_name").is_some();
+    if is_named || (by_kind && !part.contains_key("tool_name")) {
+        return;
+    }
+    part.insert("tool_name", "unknown");
+    lost(
+        format!("{at}/tool_name"),
+        "that the tool has no name; it is called unknown",
+    );
+}
+
+/// Writes what the library says where the protocol says `status`; success goes without saying.
+/// Says whether there is a word for it.
+fn outcome(part: &mut Object, status: &str) -> bool {
     match status {
+        "success" => {
+            part.remove("outcome");
+        }
         "error" => {
             part.insert("outcome", "failed");
         }
@@ -164,6 +358,111 @@ fn outcome(part: &mut Object, status: &str) {
             part.insert("outcome", "retried");
             part.insert("retry", Object::new().with("cause", "validation_error"));
         }
-        _ => {}
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(messages: &str) -> (String, Vec<String>) {
+        let messages = Json::parse(messages).expect("JSON");
+        let taken = library_messages(messages.as_array().expect("a list"));
+        let losses = taken.losses.into_iter().map(|loss| loss.pointer);
+        (Json::Array(taken.value).to_text(), losses.collect())
+    }
+
+    fn part(kind: &str, part: &str) -> (String, Vec<String>) {
+        let (text, losses) = taken(&format!(
+            r#"[{{"kind":"{kind}","timestamp":"2026-01-05T08:00:00Z","parts":[{part}]}}]"#
+        ));
+        let value = Json::parse(&text).expect("JSON");
+        let part = value.pointer("/0/parts/0").map(Json::to_text);
+        (part.unwrap_or_default(), losses)
+    }
+
+    #[test]
+    fn statuses_become_outcomes() {
+        for (status, outcome) in [("error", "failed"), ("validation_error", "retried")] {
+            let (text, losses) = part(
+                "request",
+                &format!(
+                    r#"{{"part_kind":"tool-return","tool_name":"f","content":1,"tool_call_id":"c","status":"{status}"}}"#
+                ),
+            );
+            assert!(
+                text.contains(&format!(r#""outcome":"{outcome}""#)),
+                "{text}"
+            );
+            assert!(!text.contains("status") && losses.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_call_loses_its_answer_over_a_member() {
+        for (member, lost) in [
+            (r#""tool_name":"f","outcome":"vanished""#, "outcome"),
+            (r#""tool_name":"f","status":"odd""#, "status"),
+            (r#""tool_name":7"#, "tool_name"),
+            (r#""tool_name":"f","timestamp":"yesterday""#, "timestamp"),
+        ] {
+            let (text, losses) = part(
+                "request",
+                &format!(
+                    r#"{{"part_kind":"tool-return","content":1,"tool_call_id":"c",{member}}}"#
+                ),
+            );
+            assert!(text.contains(r#""tool_call_id":"c""#), "{text}");
+            assert_eq!(losses, [format!("/0/parts/0/{lost}")]);
+        }
+        let (text, losses) = part(
+            "request",
+            r#"{"part_kind":"retry-prompt","tool_name":"f","content":{"a":1},"tool_call_id":"c"}"#,
+        );
+        assert!(text.contains(r#""content":"{\"a\":1}""#), "{text}");
+        assert_eq!(losses, ["/0/parts/0/content"]);
+    }
+
+    #[test]
+    fn nulls_go_unsaid() {
+        let (text, losses) = part(
+            "request",
+            r#"{"part_kind":"retry-prompt","content":"again","tool_call_id":null}"#,
+        );
+        assert!(!text.contains("null") && losses.is_empty(), "{text}");
+        let (text, losses) = taken(
+            r#"[{"kind":"response","parts":[],"usage":null,"timestamp":null,"state":null},
+            {"kind":"response","parts":[],"usage":{"input_tokens":null,"output_tokens":2}}]"#,
+        );
+        let expected = r#"[{"parts":[],"kind":"response"},{"parts":[],"usage":{"output_tokens":2},"kind":"response"}]"#;
+        assert_eq!((text.as_str(), losses.len()), (expected, 0));
+    }
+
+    #[test]
+    fn what_the_library_refuses_of_a_prompt_is_left_out_and_the_rest_stays() {
+        let (text, losses) = part(
+            "request",
+            r#"{"part_kind":"user-prompt","content":["see",{"kind":"hologram"},{"url":"u"},
+            {"kind":"image-url","url":"u","force_download":null}]}"#,
+        );
+        assert!(
+            text.contains(r#""content":["see",{"kind":"image-url","url":"u"}]"#),
+            "{text}"
+        );
+        assert_eq!(losses, ["/0/parts/0/content/1", "/0/parts/0/content/2"]);
+    }
+
+    #[test]
+    fn a_message_of_which_nothing_is_left_goes_and_a_name_stays() {
+        let (text, losses) = taken(
+            r#"[{"kind":"response","parts":[{"part_kind":"custom:x"}]},7,
+            {"kind":"response","parts":[{"part_kind":"text","content":"Hi."}],"name":"Ada"}]"#,
+        );
+        let expected =
+            r#"[{"parts":[{"content":"Hi.","part_kind":"text"}],"kind":"response","name":"Ada"}]"#;
+        assert_eq!(text, expected);
+        assert_eq!(losses, ["/0/parts/0", "/0", "/1"]);
     }
 }

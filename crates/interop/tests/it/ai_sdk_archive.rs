@@ -3,6 +3,7 @@
 mod laws;
 mod namespace;
 mod recorded;
+mod unlike;
 
 use loomline_interop::Converted;
 use loomline_interop::ai_sdk::{self, AiSdkError};

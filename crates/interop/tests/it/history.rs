@@ -1,5 +1,7 @@
 //! Histories of Pydantic AI through the archive: runs and agents, appending, what a document gives.
 
+mod onto;
+
 use crate::document::errors;
 use crate::histories::list;
 use loomline_interop::archive::{Archive, Run};
@@ -238,7 +240,7 @@ fn a_document_of_another_source_is_written_as_messages_that_can_be_read() {
         "/runs/0/records/1/messages/1/parts/0/content_ref",
         "/runs/0/records/1/messages/2",
         "/runs/0/records/1/messages/3/parts/1",
-        "/runs/0/records/1/messages/3",
+        "/runs/0/records/1/messages/3/parts/2",
         "/runs/0/records/1/messages/3",
     ];
     assert_eq!(pointers, expected);

@@ -1,7 +1,7 @@
 //! Which answer belongs to which call, turn by turn.
 
 use super::{PendingCall, is_call};
-use crate::document::{AgentTurn, CompletionStatus, Message, Part, Thread, Turn};
+use crate::document::{AgentTurn, CompletionStatus, Message, Part, PartKind, Thread, Turn};
 use std::collections::BTreeMap;
 
 /// Why a call has no answer.
@@ -31,6 +31,8 @@ pub(crate) enum Finding<'a> {
     Orphan { place: Place, id: &'a str },
     /// An id that is called or answered twice in one cycle.
     Repeated { place: Place, id: &'a str },
+    /// A call or answer where none can stand.
+    Misplaced { place: Place, is_call: bool },
     /// An answer that names another tool than its call.
     Renamed { place: Place, name: &'a str },
 }
@@ -73,6 +75,7 @@ impl<'a> Ledger<'a> {
                             message: None,
                             part,
                         };
+                        ledger.no_call(place, view);
                         ledger.answer_from_user(place, view);
                     }
                 }
@@ -117,6 +120,8 @@ impl<'a> Ledger<'a> {
                                 call: view,
                             };
                             self.call(&mut open, call);
+                        } else {
+                            self.no_answer(turn, message, part, view);
                         }
                     }
                 }
@@ -127,6 +132,7 @@ impl<'a> Ledger<'a> {
                             message: Some(message),
                             part,
                         };
+                        self.no_call(place, view);
                         if !self.answer(&mut open, place, view) {
                             self.orphan(place, view);
                         }
@@ -196,6 +202,39 @@ impl<'a> Ledger<'a> {
         self.waiting.extend(waiting);
         if !settled {
             self.orphan(place, part);
+        }
+    }
+
+    /// Only a model calls: a call in what it is told can't be answered.
+    fn no_call(&mut self, place: Place, part: Part<'a>) {
+        if is_call(part) {
+            let is_call = true;
+            self.findings.push(Finding::Misplaced { place, is_call });
+        }
+    }
+
+    /// A model does not answer its own calls; what its provider runs for it has other kinds.
+    fn no_answer(&mut self, turn: usize, message: usize, part: usize, view: Part<'a>) {
+        let answers = match view.kind() {
+            PartKind::ToolReturn => true,
+            PartKind::RetryPrompt => view.tool_call_id().is_some() && view.tool_name().is_some(),
+            PartKind::UserPrompt
+            | PartKind::Text
+            | PartKind::Thinking
+            | PartKind::ToolCall
+            | PartKind::File
+            | PartKind::SystemPrompt
+            | PartKind::Other(_)
+            | PartKind::Missing => false,
+        };
+        if answers {
+            let place = Place {
+                turn,
+                message: Some(message),
+                part,
+            };
+            let is_call = false;
+            self.findings.push(Finding::Misplaced { place, is_call });
         }
     }
 

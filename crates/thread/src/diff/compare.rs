@@ -1,10 +1,10 @@
 //! Comparing: walks two documents side by side and writes down what is different.
 
-use super::place::Place;
+use super::place::{MeaningHash, Place};
 use super::sequence::{Pairing, pairings};
 use super::values::{object, reordered, value};
 use super::{Change, ChangeKind, Level, MemberChange};
-use crate::canonical::{CanonicalOptions, ContentHash};
+use crate::canonical::CanonicalOptions;
 use crate::document::{AgentConfig, Message, Part, Thread, Tier, Turn, Version};
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
@@ -50,7 +50,7 @@ impl<'d> Document<'d> {
                 if event.event_type().is_some_and(|name| Tier::of(name, &self.version) == Tier::System))
     }
 
-    fn meaning(&self, level: Level, place: &Place<'_>, item: &Json) -> Option<ContentHash> {
+    fn meaning(&self, level: Level, place: &Place<'_>, item: &Json) -> Option<MeaningHash> {
         if self.leaves_out(level, item) {
             return None;
         }

@@ -2,15 +2,22 @@
 //!
 //! Which nulls mean nothing depends on where they are. So the meaning of a value is asked of the
 //! canonical form itself, of a document that holds the value alone in its place: comparing and
-//! canonicalising can't come to disagree.
+//! canonicalising can't come to disagree. Large integers, which the canonical form rounds, are
+//! added to it to the last digit.
 
-use crate::canonical::{CanonicalOptions, ContentHash, hash};
+use super::exact::large_integers;
+use crate::canonical::{CanonicalOptions, hash};
 use crate::document::Thread;
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
+use sha2::{Digest, Sha256};
 
 /// The members that say what an object is.
 const TAGS: [&str; 3] = ["turn_type", "message_type", "part_kind"];
+
+/// What a value means, as a hash: that of the canonical form and of the integers it rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MeaningHash([u8; 32]);
 
 /// A place in a document, chained to the place above it.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +68,7 @@ impl<'a> Place<'a> {
 
     /// The hash of what a value, or its absence, means here; none for a number that has no
     /// canonical form.
-    pub(crate) fn meaning(&self, value: Option<Json>) -> Option<ContentHash> {
+    pub(crate) fn meaning(&self, value: Option<Json>) -> Option<MeaningHash> {
         let mut value = value;
         let mut here = self;
         while let Some(above) = here.above {
@@ -75,7 +82,16 @@ impl<'a> Place<'a> {
             here = above;
         }
         let root = value.and_then(Json::into_object).unwrap_or_default();
-        hash(&Thread::from_root(root), CanonicalOptions::default()).ok()
+        let integers = large_integers(&root);
+        let hash = hash(&Thread::from_root(root), CanonicalOptions::default()).ok()?;
+        if integers.is_empty() {
+            return Some(MeaningHash(*hash.as_bytes()));
+        }
+        let mut both = Sha256::new_with_prefix(hash.as_bytes());
+        for (pointer, integer) in integers {
+            both.update(format!("{pointer}\0{integer}\0"));
+        }
+        Some(MeaningHash(both.finalize().into()))
     }
 
     /// Whether two values mean the same here.
@@ -122,5 +138,18 @@ mod tests {
         assert!(place.same(Some(&number("1.0")), Some(&number("1"))));
         assert!(place.same(Some(&number("1e999")), Some(&number("1e999"))));
         assert!(!place.same(Some(&number("1e999")), Some(&number("1E999"))));
+    }
+
+    #[test]
+    fn large_integers_mean_the_same_only_to_the_last_digit() {
+        let root = Object::new();
+        let place = Place::ROOT.key(&root, "x");
+        let same = |one, other| {
+            let [one, other] = [one, other].map(|text| Json::parse(text).unwrap());
+            place.same(Some(&one), Some(&other))
+        };
+        assert!(!same("[9007199254740993]", "[9007199254740992]"));
+        assert!(!same("[9007199254740993,0]", "[0,9007199254740993]"));
+        assert!(same("[9007199254740993.0]", "[9007199254740993]"));
     }
 }

@@ -1,7 +1,7 @@
 //! Pairing the turns, messages, parts or links of two documents.
 
 use super::align::align;
-use crate::canonical::ContentHash;
+use super::place::MeaningHash;
 use crate::json::Json;
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ const NAMES: [&str; 8] = [
 ];
 
 /// Gives the hash of what an item means.
-pub(crate) type Meaning<'f> = &'f dyn Fn(&Json) -> Option<ContentHash>;
+pub(crate) type Meaning<'f> = &'f dyn Fn(&Json) -> Option<MeaningHash>;
 
 /// What an item is: its JSON type and the strings that name it.
 type Kind<'a> = (&'static str, [Option<&'a str>; NAMES.len()]);
@@ -121,13 +121,13 @@ fn n_equal<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canonical::{CanonicalOptions, hash};
-    use crate::document::Thread;
+    use crate::diff::Place;
+    use crate::json::Object;
 
     fn pair(from: &str, to: &str) -> Vec<Pairing> {
         let meaning = |item: &Json| {
-            let thread = Thread::from_root(crate::json::Object::new().with("x", item.clone()));
-            hash(&thread, CanonicalOptions::default()).ok()
+            let root = Object::new();
+            Place::ROOT.key(&root, "x").meaning(Some(item.clone()))
         };
         let items = |text| Json::parse(text).unwrap().into_array().unwrap();
         pairings(&items(from), &items(to), [&meaning, &meaning])

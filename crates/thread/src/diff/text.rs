@@ -3,18 +3,11 @@
 //! Only what is semantic is shown; the last line counts the rest. Everything that came from a
 //! document is escaped, so that it can't steer a terminal, and shortened around what differs.
 
+use super::brief::{brief, brief_pair, printable};
 use super::{Change, ChangeKind, Diff, Edit, Level, MemberChange};
 use crate::json::Json;
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter, Write};
-
-/// How many characters of a value are shown.
-const SHOWN: usize = 100;
-
-/// How many characters are shown before and after what differs.
-const AROUND: usize = 20;
-
-/// What JSON text holds by itself and a terminal takes as it is.
-const QUOTES: [char; 3] = ['"', '\'', '\\'];
 
 /// How much a diff holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,10 +53,7 @@ impl Diff {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        let written = self
-            .changes
-            .iter()
-            .try_for_each(|change| write_change(&mut text, change, 0));
+        let written = write_changes(&mut text, &self.changes, 0);
         debug_assert!(written.is_ok(), "a string refuses nothing");
         text.push_str(&self.summary().to_string());
         text.push('\n');
@@ -110,39 +100,93 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-fn write_change(out: &mut String, change: &Change, depth: usize) -> fmt::Result {
+/// Writes changes of one sequence. Where something removed and something added look alike, the id
+/// of their call follows.
+fn write_changes(out: &mut String, changes: &[Change], depth: usize) -> fmt::Result {
+    let lines = |of_removed: bool| -> BTreeSet<String> {
+        let moved = changes.iter().filter_map(|change| match &change.kind {
+            ChangeKind::Removed { value, .. } if of_removed => Some((change, value)),
+            ChangeKind::Added { value, .. } if !of_removed => Some((change, value)),
+            ChangeKind::Removed { .. } | ChangeKind::Added { .. } | ChangeKind::Changed { .. } => {
+                None
+            }
+        });
+        moved.map(|(change, value)| line(change, value)).collect()
+    };
+    let removed = lines(true);
+    let alike = if removed.is_empty() {
+        removed
+    } else {
+        removed.intersection(&lines(false)).cloned().collect()
+    };
+    changes
+        .iter()
+        .try_for_each(|change| write_change(out, change, depth, &alike))
+}
+
+/// What is shown of something added or removed.
+fn line(change: &Change, value: &Json) -> String {
+    format!("{}{}", Title(change), excerpt(value))
+}
+
+fn write_change(
+    out: &mut String,
+    change: &Change,
+    depth: usize,
+    alike: &BTreeSet<String>,
+) -> fmt::Result {
     if !change.semantic {
         return Ok(());
     }
     let indent = "  ".repeat(depth);
     match &change.kind {
-        ChangeKind::Added { value, .. } => {
-            writeln!(out, "{indent}+ {}{}", Title(change), excerpt(value))
-        }
-        ChangeKind::Removed { value, .. } => {
-            writeln!(out, "{indent}- {}{}", Title(change), excerpt(value))
+        ChangeKind::Added { value, .. } | ChangeKind::Removed { value, .. } => {
+            let added = matches!(change.kind, ChangeKind::Added { .. });
+            let sign = if added { '+' } else { '-' };
+            let line = line(change, value);
+            let id = if alike.contains(&line) {
+                call_id(value)
+            } else {
+                String::new()
+            };
+            writeln!(out, "{indent}{sign} {line}{id}")
         }
         ChangeKind::Changed { members, inner } => {
             let shown: Vec<_> = members.iter().filter(|member| member.semantic).collect();
-            let label = printable(&change.label);
             if let ([only], Level::Part) = (&*shown, change.level)
                 && let Edit::Replaced { old, new } = &only.edit
             {
+                let (was, is) = labels(&change.label, only);
                 let (old, new) = brief_pair(old, new);
                 let name = member_name(only).filter(|name| name != "content");
                 let name = name.map(|name| format!(" {name}")).unwrap_or_default();
-                writeln!(out, "{indent}- {label}{name} {old}")?;
-                return writeln!(out, "{indent}+ {label}{name} {new}");
+                writeln!(out, "{indent}- {was}{name} {old}")?;
+                return writeln!(out, "{indent}+ {is}{name} {new}");
             }
             writeln!(out, "{indent}~ {}", Title(change))?;
             for member in shown {
                 write_member(out, member, &indent)?;
             }
-            inner
-                .iter()
-                .try_for_each(|change| write_change(out, change, depth + 1))
+            write_changes(out, inner, depth + 1)
         }
     }
+}
+
+/// What a part was called and is called, which differs if its tool does.
+fn labels(label: &str, only: &MemberChange) -> (String, String) {
+    if let ("/tool_name", Edit::Replaced { old, new }) = (&*only.pointer, &only.edit) {
+        let name = |json: &Json| json.as_str().map(|name| format!(" {name}"));
+        let (old, new) = (name(old).unwrap_or_default(), name(new).unwrap_or_default());
+        let mut known = [&new, &old].into_iter().filter(|name| !name.is_empty());
+        let stem = known.find_map(|name| label.strip_suffix(name.as_str()));
+        if let Some(stem) = stem {
+            return (
+                printable(&format!("{stem}{old}")),
+                printable(&format!("{stem}{new}")),
+            );
+        }
+    }
+    (printable(label), printable(label))
 }
 
 fn write_member(out: &mut String, member: &MemberChange, indent: &str) -> fmt::Result {
@@ -190,14 +234,25 @@ impl Display for Title<'_> {
 
 /// The first text of what was added or removed, with a space before it; empty if it has none.
 fn excerpt(value: &Json) -> String {
-    let mut here = value;
-    while let Some(inner) = first_inside(here) {
-        here = inner;
-    }
+    let here = innermost(value);
     let content = ["content", "args", "event_data"]
         .into_iter()
         .find_map(|key| here.get(key));
     content.map_or_else(String::new, |content| format!(" {}", brief(content)))
+}
+
+/// The id of the first call or answer, with its name and a space before it; empty if it has none.
+fn call_id(value: &Json) -> String {
+    let id = innermost(value).get("tool_call_id");
+    id.map_or_else(String::new, |id| format!(" tool_call_id {}", brief(id)))
+}
+
+fn innermost(value: &Json) -> &Json {
+    let mut here = value;
+    while let Some(inner) = first_inside(here) {
+        here = inner;
+    }
+    here
 }
 
 /// The first message or part of a value.
@@ -206,113 +261,9 @@ fn first_inside(value: &Json) -> Option<&Json> {
     first("messages").or_else(|| first("parts"))
 }
 
-/// A value on one line, shortened at the end.
-pub(crate) fn brief(value: &Json) -> String {
-    match value {
-        Json::String(string) => quoted(string, "", ""),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_) => {
-            let (text, cut) = cut(&value.to_text(), SHOWN);
-            format!("{}{}", printable(&text), if cut { "…" } else { "" })
-        }
-    }
-}
-
-/// Two values on a line each, shortened so that what differs shows.
-fn brief_pair(old: &Json, new: &Json) -> (String, String) {
-    let (Some(old), Some(new)) = (old.as_str(), new.as_str()) else {
-        return (brief(old), brief(new));
-    };
-    let alike = old.chars().zip(new.chars()).take_while(|(a, b)| a == b);
-    let start: usize = alike.map(|(char, _)| char.len_utf8()).sum();
-    let rest = |text: &'_ str| text.get(start..).unwrap_or_default().to_owned();
-    let (old_rest, new_rest) = (rest(old), rest(new));
-    let ends = old_rest.chars().rev().zip(new_rest.chars().rev());
-    let end: usize = ends
-        .take_while(|(a, b)| a == b)
-        .map(|(char, _)| char.len_utf8())
-        .sum();
-    let show = |text: &str, rest: &str| {
-        let middle = rest.get(..rest.len() - end).unwrap_or_default();
-        quoted(
-            middle,
-            text.get(..start).unwrap_or_default(),
-            rest.get(rest.len() - end..).unwrap_or_default(),
-        )
-    };
-    (show(old, &old_rest), show(new, &new_rest))
-}
-
-/// A string in quotes: the end of what is before, what matters, the start of what is after.
-fn quoted(text: &str, before: &str, after: &str) -> String {
-    let skipped = before.chars().count().saturating_sub(AROUND);
-    let context: String = before.chars().skip(skipped).collect();
-    let (middle, middle_cut) = cut(text, SHOWN);
-    let (after, after_cut) = if middle_cut {
-        (String::new(), true)
-    } else {
-        cut(after, AROUND)
-    };
-    let shown = format!("{:?}", format!("{context}{middle}{after}"));
-    let open = if skipped > 0 { "…" } else { "" };
-    let close = if middle_cut || after_cut { "…" } else { "" };
-    format!("{open}{shown}{close}")
-}
-
-/// The first characters of a text, and whether there are more.
-fn cut(text: &str, length: usize) -> (String, bool) {
-    let mut chars = text.chars();
-    let kept = chars.by_ref().take(length).collect();
-    (kept, chars.next().is_some())
-}
-
-/// A text in which nothing is left that a terminal could obey; quotes stay as they are.
-pub(crate) fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for piece in text.split_inclusive(QUOTES) {
-        let plain = piece.strip_suffix(QUOTES).unwrap_or(piece);
-        safe.extend(plain.escape_debug());
-        safe.push_str(piece.strip_prefix(plain).unwrap_or_default());
-    }
-    safe
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_differs_in_a_long_text_is_in_sight() {
-        let (before, after) = ("a".repeat(500), "z".repeat(500));
-        let old = Json::from(format!("{before} red {after}"));
-        let new = Json::from(format!("{before} green {after}"));
-        let (old, new) = brief_pair(&old, &new);
-        assert_eq!(
-            old,
-            format!("…\"{} red {}\"…", "a".repeat(19), "z".repeat(19))
-        );
-        assert_eq!(
-            new,
-            format!("…\"{} green {}\"…", "a".repeat(19), "z".repeat(19))
-        );
-        assert_eq!(
-            brief(&Json::from("x".repeat(101))),
-            format!("\"{}\"…", "x".repeat(100))
-        );
-    }
-
-    #[test]
-    fn nothing_from_a_document_reaches_the_terminal_as_it_is() {
-        let evil = "\u{1b}[2J\u{7}\u{9b}\u{202e}\u{85}\n";
-        for shown in [
-            printable(evil),
-            brief(&evil.into()),
-            brief(&Json::from(vec![evil])),
-            brief_pair(&evil.into(), &"x".into()).0,
-        ] {
-            let obeyed = |char: char| char.is_control() || char == '\u{202e}';
-            assert!(!shown.contains(obeyed), "{shown:?}");
-        }
-    }
 
     #[test]
     fn a_summary_counts_in_words() {

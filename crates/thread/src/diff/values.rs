@@ -1,8 +1,8 @@
 //! Comparing free data: members key by key, elements index by index.
 
+use super::exact::is_same_number;
 use super::place::Place;
 use super::{Edit, MemberChange};
-use crate::canonical::canonical_json;
 use crate::json::{Json, Object};
 use crate::path::{Step, pointer};
 
@@ -137,14 +137,4 @@ fn array(place: &Place<'_>, at: &str, from: &[Json], to: &[Json], changes: &mut 
             },
         });
     }
-}
-
-/// Whether two values are the same number, spelled in two ways.
-fn is_same_number(from: &Json, to: &Json) -> bool {
-    let numbers = from.as_number().is_some() && to.as_number().is_some();
-    numbers
-        && match (canonical_json(from), canonical_json(to)) {
-            (Ok(from), Ok(to)) => from == to,
-            (Err(_), _) | (_, Err(_)) => false,
-        }
 }

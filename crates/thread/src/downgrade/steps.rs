@@ -105,6 +105,7 @@ fn unanswered(thread: &Thread, places: Option<&[usize]>) -> Unanswered {
         Finding::Unanswered { .. }
         | Finding::Orphan { .. }
         | Finding::Repeated { .. }
+        | Finding::Misplaced { .. }
         | Finding::Renamed { .. } => None,
     });
     Unanswered {

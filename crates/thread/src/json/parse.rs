@@ -36,7 +36,8 @@ impl Default for Limits {
 /// A container being read.
 enum Open {
     Array(Vec<Json>),
-    Object(Object, Box<str>),
+    /// The members so far, and the key whose value is being read.
+    Object(Object, Option<Box<str>>),
 }
 
 struct Parser<'t> {
@@ -116,7 +117,7 @@ impl Parser<'_> {
         let Some(key) = key.map_err(|error| self.fail(&error))? else {
             return Ok(None);
         };
-        self.open.push(Open::Object(Object::new(), key));
+        self.open.push(Open::Object(Object::new(), Some(key)));
         self.peek().map(Some)
     }
 
@@ -133,7 +134,9 @@ impl Parser<'_> {
                 }
             }
             Some(Open::Object(object, key)) => {
-                object.insert(std::mem::take(key), value);
+                if let Some(key) = key.take() {
+                    object.insert(key, value);
+                }
                 let next = self.jiter.next_key().map(|key| key.map(Box::<str>::from));
                 match next.map_err(|error| self.fail(&error))? {
                     Some(next) => self.member(next).map(Closed::Next),
@@ -146,10 +149,9 @@ impl Parser<'_> {
     /// Begins the next member of the innermost object.
     fn member(&mut self, next: Box<str>) -> Result<Peek, DecodeError> {
         if let Some(Open::Object(object, key)) = self.open.last_mut() {
-            let repeated = object.contains_key(&next);
-            *key = next;
-            if repeated {
-                let key = key.to_string();
+            let repeated = object.contains_key(&next).then(|| next.to_string());
+            *key = Some(next);
+            if let Some(key) = repeated {
                 return Err(self.fail_here(Fault::DuplicateKey { key }));
             }
         }
@@ -232,9 +234,9 @@ impl Parser<'_> {
 
     fn fail_at(&self, index: usize, fault: Fault) -> DecodeError {
         let position = self.jiter.error_position(index.min(self.text.len()));
-        let steps = self.open.iter().map(|open| match open {
-            Open::Array(items) => Step::Index(items.len()),
-            Open::Object(_, key) => Step::Key(key),
+        let steps = self.open.iter().filter_map(|open| match open {
+            Open::Array(items) => Some(Step::Index(items.len())),
+            Open::Object(_, key) => key.as_deref().map(Step::Key),
         });
         DecodeError {
             fault,
@@ -309,6 +311,23 @@ mod tests {
         let key = "k".to_owned();
         assert_eq!(error.fault, Fault::DuplicateKey { key });
         assert_eq!((error.pointer.as_str(), error.line), ("/a/1/k", 2));
+    }
+
+    #[test]
+    fn a_fault_between_members_is_told_of_their_object() {
+        for (text, expected) in [
+            (r#"{"version":"0.0.4""#, ""),
+            (r#"{"a":1,}"#, ""),
+            (r#"{"a":1 "b":2}"#, ""),
+            (r#"{"":1,"#, ""),
+            (r#"{"turns":[{"a":1"#, "/turns/0"),
+            (r#"{"turns":[{"a":1,"b" 2}]}"#, "/turns/0"),
+            (r#"{"":"#, "/"),
+            (r#"{"turns":[{"a":1,"b":"#, "/turns/0/b"),
+        ] {
+            let error = Json::parse(text).unwrap_err();
+            assert_eq!(error.pointer, expected, "{text}");
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(super) fn restore(merged: &mut Merged, roots: [&Object; 3]) {
     }
 }
 
-/// The agents that turns, messages and conflicts name.
+/// The agents that turns, messages, events and conflicts name.
 fn named(merged: &Merged) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     let mut name = |id: Option<&str>| named.extend(id.map(str::to_owned));
@@ -80,6 +80,19 @@ fn message(json: &Json, name: &mut impl FnMut(Option<&str>)) {
     match Message::new(json) {
         Message::Request(request) => name(request.agent_id()),
         Message::Response(response) => name(response.agent_id()),
-        Message::System(_) | Message::Unknown(_) => {}
+        Message::System(event) => {
+            name(event.source_agent());
+            event.target_agents().for_each(|id| name(Some(id)));
+            if event.event_type().is_some_and(is_handoff) {
+                let to = event.event_data().and_then(|data| data.get("to"));
+                name(to.and_then(Json::as_str));
+            }
+        }
+        Message::Unknown(_) => {}
     }
+}
+
+/// Whether an event hands over to another agent, by its name since 0.0.4 or before.
+fn is_handoff(event_type: &str) -> bool {
+    matches!(event_type, "data-tp-agent_handoff" | "agent.handoff")
 }

@@ -73,32 +73,37 @@ fn take_out(
 }
 
 /// Puts every answer right after the response with its call, before anything else is said: one
-/// that stands later is moved there, and one that never came is made up. Only the viewing agent's
-/// own calls at the very end stay open, for the caller to answer.
+/// that stands later is moved there, and one that never came is made up, after those that did
+/// come. Only the viewing agent's own pending calls at the very end stay open, for the caller to
+/// answer.
 pub(super) fn settle<'a>(
     mut drafts: Vec<Draft<'a>>,
     unanswered: Unanswered,
+    pending: &BTreeSet<At>,
     changes: &mut Vec<Change>,
 ) -> Vec<Draft<'a>> {
     if unanswered == Unanswered::Drop {
         drop_open(&mut drafts, changes);
     }
-    let plan = Plan::new(&drafts);
+    let plan = Plan::new(&drafts, pending);
+    let left = plan.left_open.iter();
+    changes.extend(left.map(|at| Change::new(pointer_at(*at), What::PendingCallLeftOpen)));
     if plan.moves.is_empty() && plan.lacking.is_empty() {
         return drafts;
     }
     plan.carry_out(drafts, changes)
 }
 
-/// Which calls have their answer in the wrong place, and which have none.
+/// Which calls have their answer in the wrong place, which have none, and which may go without.
 #[derive(Default)]
 struct Plan {
     moves: BTreeSet<At>,
     lacking: BTreeSet<At>,
+    left_open: BTreeSet<At>,
 }
 
 impl Plan {
-    fn new(drafts: &[Draft<'_>]) -> Self {
+    fn new(drafts: &[Draft<'_>], pending: &BTreeSet<At>) -> Self {
         let standing: BTreeSet<At> = answers(drafts).collect();
         let mut plan = Self::default();
         let mut end = drafts.len();
@@ -112,7 +117,9 @@ impl Plan {
             for at in calls(draft).filter(|at| !in_place.contains(at)) {
                 if standing.contains(&at) {
                     plan.moves.insert(at);
-                } else if !is_own_end {
+                } else if is_own_end && pending.contains(&at) {
+                    plan.left_open.insert(at);
+                } else {
                     plan.lacking.insert(at);
                 }
             }
@@ -129,6 +136,7 @@ impl Plan {
         let mut moved = self.take_moving(&mut drafts, changes);
         let mut settled: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
         let mut due: Option<Draft<'a>> = None;
+        let mut made_up: Option<Draft<'a>> = None;
         for mut draft in drafts {
             if let Some(mut answers) = due.take() {
                 if draft.kind == Kind::Request {
@@ -138,10 +146,16 @@ impl Plan {
                     settled.push(answers);
                 }
             }
-            due = self.due(&draft, &mut moved, changes);
+            if draft.kind == Kind::Response {
+                settle_made_up(&mut settled, made_up.take());
+                (due, made_up) = self.due(&draft, &mut moved, changes);
+            } else {
+                put_made_up(&mut settled, &mut draft, &mut made_up);
+            }
             settled.push(draft);
         }
         settled.extend(due);
+        settle_made_up(&mut settled, made_up);
         settled
     }
 
@@ -163,30 +177,68 @@ impl Plan {
         moved
     }
 
-    /// A request with the answers that a response is still due, in the order of its calls.
+    /// The answers that a response is still due, in the order of its calls: a request with those
+    /// that moved, and one with those that are made up.
     fn due<'a>(
         &self,
         response: &Draft<'a>,
         moved: &mut BTreeMap<At, Piece<'a>>,
         changes: &mut Vec<Change>,
-    ) -> Option<Draft<'a>> {
-        if response.kind != Kind::Response {
-            return None;
-        }
-        let mut parts = Vec::new();
+    ) -> (Option<Draft<'a>>, Option<Draft<'a>>) {
+        let (mut came, mut made_up) = (Vec::new(), Vec::new());
         for piece in &response.parts {
             if let Some(answer) = moved.remove(&piece.at) {
-                parts.push(answer);
+                came.push(answer);
             } else if self.lacking.contains(&piece.at) {
                 let at = piece.at;
                 let json = no_answer(Part::new(&piece.json), response.timestamp.clone());
                 let link = Some(Link::Answer(at, response.foreign));
                 changes.push(Change::new(pointer_at(at), What::AnsweredAsInterrupted));
-                parts.push(Piece { json, at, link });
+                made_up.push(Piece { json, at, link });
             }
         }
-        let timestamp = response.timestamp.clone();
-        (!parts.is_empty()).then(|| Draft::request(response.place, timestamp, parts))
+        let request = |parts: Vec<Piece<'a>>| {
+            let timestamp = response.timestamp.clone();
+            (!parts.is_empty()).then(|| Draft::request(response.place, timestamp, parts))
+        };
+        (request(came), request(made_up))
+    }
+}
+
+/// Puts made-up answers behind the last that came, once a request says something else.
+fn put_made_up<'a>(
+    settled: &mut [Draft<'a>],
+    request: &mut Draft<'a>,
+    made_up: &mut Option<Draft<'a>>,
+) {
+    let parts = request.parts.iter();
+    let n_answers = parts
+        .take_while(|piece| answered_by(piece).is_some())
+        .count();
+    if n_answers == request.parts.len() {
+        return;
+    }
+    let Some(answers) = made_up.take() else {
+        return;
+    };
+    match settled.last_mut() {
+        Some(before) if n_answers == 0 && before.kind == Kind::Request => {
+            before.parts.extend(answers.parts);
+        }
+        Some(_) | None => {
+            request.parts.splice(n_answers..n_answers, answers.parts);
+        }
+    }
+}
+
+/// Puts made-up answers into the request before, or into one of their own.
+fn settle_made_up<'a>(settled: &mut Vec<Draft<'a>>, made_up: Option<Draft<'a>>) {
+    let Some(answers) = made_up else {
+        return;
+    };
+    match settled.last_mut() {
+        Some(before) if before.kind == Kind::Request => before.parts.extend(answers.parts),
+        Some(_) | None => settled.push(answers),
     }
 }
 

@@ -64,7 +64,8 @@ pub enum ToolTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unanswered {
     /// An answer with the outcome `interrupted` follows. The viewing agent's own calls at the very
-    /// end are left open: they are pending, and the caller brings the answers.
+    /// end are left open if the last turn is complete: they are pending (ruling 2), and the caller
+    /// brings the answers.
     #[default]
     AnswerAsInterrupted,
     /// The response goes with its other calls and their answers, as 0.0.4 has it; so do calls that

@@ -5,6 +5,7 @@ use super::draft::{Draft, Piece, pointer_at};
 use super::pairs::{Link, Pairs};
 use super::{Change, What};
 use crate::document::{Part, PartKind};
+use std::collections::BTreeMap;
 
 /// Takes out the calls of other agents and the answers to them, wherever they stand.
 pub(super) fn hide(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
@@ -13,42 +14,85 @@ pub(super) fn hide(draft: &mut Draft<'_>, changes: &mut Vec<Change>) {
 
 /// Puts one text in the place of the calls of a response, which says how each ended.
 pub(super) fn summarise(draft: &mut Draft<'_>, pairs: &Pairs<'_>, changes: &mut Vec<Change>) {
-    let calls = draft.parts.iter().enumerate();
-    let calls = calls.filter(|(_, piece)| matches!(piece.link, Some(Link::Call(Some(_)))));
+    let returned: BTreeMap<_, _> = draft
+        .parts
+        .iter()
+        .filter(|piece| by_provider(draft, piece) == Some(Traffic::Answer))
+        .map(|piece| Part::new(&piece.json))
+        .map(|part| (part.tool_call_id(), part))
+        .collect();
     let mut place = None;
+    let mut n_before = 0;
     let mut sentences = Vec::new();
-    for (n, piece) in calls {
-        place.get_or_insert((n, piece.at));
-        let name = Part::new(&piece.json).tool_name().unwrap_or("a tool");
-        let ending = pairs.answer(piece.at).map_or("got no answer", ending);
-        sentences.push(format!("called {name} and {ending}"));
+    for piece in &draft.parts {
+        let traffic = traffic(draft, piece);
+        if traffic == Some(Traffic::Call) {
+            place.get_or_insert((n_before, piece.at));
+            let part = Part::new(&piece.json);
+            let name = part.tool_name().unwrap_or("a tool");
+            let answer = match piece.link {
+                Some(_) => pairs.answer(piece.at),
+                None => returned.get(&part.tool_call_id()).copied(),
+            };
+            let ending = answer.map_or("got no answer", ending);
+            sentences.push(format!("called {name} and {ending}"));
+        }
+        n_before += usize::from(traffic.is_none());
     }
+    take_out(draft, What::ToolTrafficSummarised, changes);
     if let Some((n, at)) = place {
         let json = text_part(&sentences.join("; "));
         let link = None;
-        // Answers never stand in a response, so nothing before the first call is taken out.
-        take_out(draft, What::ToolTrafficSummarised, changes);
         draft.parts.insert(n, Piece { json, at, link });
-    } else {
-        take_out(draft, What::ToolTrafficSummarised, changes);
     }
 }
 
 fn take_out(draft: &mut Draft<'_>, what: What, changes: &mut Vec<Change>) {
-    draft.parts.retain(|piece| {
-        let foreign = is_foreign(piece);
-        if foreign {
-            changes.push(Change::new(pointer_at(piece.at), what));
-        }
-        !foreign
-    });
+    let parts = std::mem::take(&mut draft.parts);
+    let (gone, left) = parts
+        .into_iter()
+        .partition(|piece| traffic(draft, piece).is_some());
+    draft.parts = left;
+    let gone: Vec<Piece<'_>> = gone;
+    changes.extend(
+        gone.iter()
+            .map(|piece| Change::new(pointer_at(piece.at), what)),
+    );
 }
 
-fn is_foreign(piece: &Piece<'_>) -> bool {
-    matches!(
-        piece.link,
-        Some(Link::Call(Some(_)) | Link::Answer(_, Some(_)))
-    )
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Traffic {
+    Call,
+    Answer,
+}
+
+/// What of the traffic with another agent's tools a part is, if it is of that.
+fn traffic(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
+    match piece.link {
+        Some(Link::Call(Some(_))) => Some(Traffic::Call),
+        Some(Link::Answer(_, Some(_))) => Some(Traffic::Answer),
+        Some(_) => None,
+        None => by_provider(draft, piece),
+    }
+}
+
+/// The same of tools that the provider of another agent ran by itself.
+fn by_provider(draft: &Draft<'_>, piece: &Piece<'_>) -> Option<Traffic> {
+    draft.foreign?;
+    match Part::new(&piece.json).kind() {
+        PartKind::Other("builtin-tool-call") => Some(Traffic::Call),
+        PartKind::Other("builtin-tool-return") => Some(Traffic::Answer),
+        PartKind::UserPrompt
+        | PartKind::Text
+        | PartKind::Thinking
+        | PartKind::ToolCall
+        | PartKind::ToolReturn
+        | PartKind::RetryPrompt
+        | PartKind::File
+        | PartKind::SystemPrompt
+        | PartKind::Other(_)
+        | PartKind::Missing => None,
+    }
 }
 
 /// How a call ended, by what its answer says of itself.

@@ -35,7 +35,7 @@ pub(super) fn describe(context: Context<'_>, about: &str) -> String {
 fn applies(rule: Rule, version: &Version) -> bool {
     match rule {
         Rule::AgentIdentifier | Rule::Sequence => *version == Version::V1_0_0,
-        Rule::AgentRef | Rule::TurnOverlap => *version != Version::V1_0_0,
+        Rule::AgentRef | Rule::TurnOverlap | Rule::ToolPlace => *version != Version::V1_0_0,
         Rule::ContentRefUri | Rule::ContentRefScheme => *version >= Version::V0_0_3,
         Rule::CallUnanswered => *version < Version::V0_0_4,
         Rule::CompleteCycle | Rule::NoCycle => *version >= Version::V0_0_4,
@@ -80,6 +80,9 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
         Rule::Timestamp => "an instant is one: its month has the day, and there is no year -0",
         Rule::ToolCallId => "the `tool_call_id` of an answer is that of a call that is open there",
         Rule::ToolCallIdRepeated => "a `tool_call_id` comes once in a cycle of calls and answers",
+        Rule::ToolPlace => {
+            "a `tool-call` stands in a response, and what answers one in a request or a user's turn"
+        }
         Rule::ToolName => "the `tool_name` of an answer is that of the call",
         Rule::CallUnanswered => "only the calls of the last response of the last run may be open",
         Rule::AgentId => "an `agent_id` is a key of `agents`",

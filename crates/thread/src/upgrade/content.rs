@@ -2,6 +2,7 @@
 
 use super::members::rewrite;
 use crate::json::{Json, Object};
+use crate::versioned::rebuild;
 
 /// What a user wrote and attached, as the content of a `user-prompt`.
 pub(super) fn user_content(content: Option<Json>, attachments: Vec<Json>) -> Json {
@@ -31,6 +32,7 @@ fn user_item(item: Json) -> Json {
 
 /// A piece of media as user content: bytes, a place, or neither, with its kind in its place.
 fn media(item: Object, kind: &str) -> Object {
+    let item = unwrapped(item, kind);
     let (target, kind) = match (data_key(&item, kind), url_key(&item, kind)) {
         (Some(key), _) => (Some((key, "data")), "binary".to_owned()),
         (None, Some(key)) => {
@@ -52,6 +54,27 @@ fn media(item: Object, kind: &str) -> Object {
     let is_bytes = kind == "binary";
     complete(&mut media, is_bytes);
     media
+}
+
+/// The item with the place itself where it is an object around it: `{"image_url": {"url": …}}`.
+/// What else that object holds stays in it.
+fn unwrapped(mut item: Object, kind: &str) -> Object {
+    let key = format!("{kind}_url");
+    let inner = item.get(&key).and_then(Json::as_object);
+    let has_url = inner.is_some_and(|inner| inner.get_str("url").is_some());
+    if !has_url || item.contains_key("url") {
+        return item;
+    }
+    rebuild(&mut item, |name, value| {
+        if *name != *key {
+            return [Some((name, value)), None];
+        }
+        let mut inner = value.into_object().unwrap_or_default();
+        let url = inner.remove("url").map(|url| ("url".into(), url));
+        let rest = (!inner.is_empty()).then(|| (name, inner.into()));
+        [url, rest]
+    });
+    item
 }
 
 /// The member that holds bytes: `data`, or `image_base64` and the like.
@@ -173,6 +196,19 @@ mod tests {
             r#"{"kind":"image-url","url":"https://i.example/a"},"#,
             r#"{"x":1,"kind":"binary","data":"YQ==","media_type":"application/octet-stream"},"#,
             r#"{"kind":"file","file_id":"f"},{"kind":"binary","data":"/9j/a","media_type":"image/jpeg"}]"#
+        );
+        assert_eq!(content(items, "[]"), expected);
+    }
+
+    #[test]
+    fn a_place_inside_of_an_object_is_a_place() {
+        let items = r#"[{"type":"image","image_url":{"url":"https://i.example/a"}},
+            {"x":1,"type":"image","image_url":{"detail":"low","url":"https://i.example/b"}},
+            {"type":"image","image_url":{"detail":"low"}}]"#;
+        let expected = concat!(
+            r#"[{"kind":"image-url","url":"https://i.example/a"},"#,
+            r#"{"x":1,"kind":"image-url","url":"https://i.example/b","image_url":{"detail":"low"}},"#,
+            r#"{"kind":"image","image_url":{"detail":"low"}}]"#
         );
         assert_eq!(content(items, "[]"), expected);
     }

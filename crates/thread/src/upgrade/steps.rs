@@ -2,15 +2,87 @@
 
 use super::Origin;
 use crate::cycles::{Finding, Ledger, Reason};
-use crate::document::Thread;
+use crate::document::{Message, Part, PartKind, Thread, Turn};
 use crate::json::{Json, Object};
 use crate::versioned::{ChangeKind, Changes, events, items_mut, rebuild};
 
 const PARENT: &str = "parent_thread_id";
 
-/// 2.0.0 → 0.0.3: the parent that 1.0.0 names becomes a link.
-pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes) {
-    let root = thread.root_mut();
+/// 2.0.0 → 0.0.3: the parent that 1.0.0 names becomes a link, and members of the document's own
+/// get a meaning.
+pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes, origin: &Origin) {
+    if thread.root().get("relationships").is_some_and(is_malformed) {
+        let what = "0.0.3 has links in `relationships`, and this can't be read as links";
+        changes.add(ChangeKind::Kept, "/relationships".to_owned(), what);
+    }
+    for (place, turn) in thread.turns().enumerate() {
+        match turn {
+            Turn::User(turn) => {
+                if present(turn.object(), "client_metadata") {
+                    let pointer = format!("{}/client_metadata", origin.turn(place));
+                    let what = "0.0.3 reads the turn's own `client_metadata`";
+                    changes.add(ChangeKind::Kept, pointer, what);
+                }
+                stored(turn.parts(), changes, |part| origin.part(place, None, part));
+            }
+            Turn::Agent(turn) => {
+                for (message, view) in turn.messages().enumerate() {
+                    let pointer = |part| origin.part(place, Some(message), part);
+                    match view {
+                        Message::Request(request) => stored(request.parts(), changes, pointer),
+                        Message::Response(response) => stored(response.parts(), changes, pointer),
+                        Message::System(_) | Message::Unknown(_) => {}
+                    }
+                }
+            }
+            Turn::Unknown(_) => {}
+        }
+    }
+    link_parent(thread.root_mut(), changes);
+}
+
+/// Reports the returns that have a reference to content of their own.
+fn stored<'a>(
+    parts: impl Iterator<Item = Part<'a>>,
+    changes: &mut Changes,
+    pointer: impl Fn(usize) -> String,
+) {
+    for (place, part) in parts.enumerate() {
+        let object = part.object();
+        if part.kind() == PartKind::ToolReturn
+            && object.is_some_and(|object| present(object, "content_ref"))
+        {
+            let pointer = format!("{}/content_ref", pointer(place));
+            let what = "0.0.3 reads the part's own `content_ref`";
+            changes.add(ChangeKind::Kept, pointer, what);
+        }
+    }
+}
+
+fn present(object: &Object, key: &str) -> bool {
+    object.get(key).is_some_and(|value| !value.is_null())
+}
+
+/// Whether 0.0.3 can't read a value as relationships.
+fn is_malformed(relationships: &Json) -> bool {
+    let is_link = |link: &Json| {
+        let link = link.as_object();
+        link.is_some_and(|link| {
+            let metadata = link.get("metadata");
+            link.get_str("thread_id").is_some()
+                && link.get_str("relation").is_some()
+                && metadata.is_none_or(|it| it.is_null() || it.as_object().is_some())
+        })
+    };
+    let links = match relationships {
+        Json::Null => None,
+        Json::Object(object) => object.get("links").filter(|links| !links.is_null()),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => return true,
+    };
+    links.is_some_and(|links| !links.as_array().is_some_and(|it| it.iter().all(is_link)))
+}
+
+fn link_parent(root: &mut Object, changes: &mut Changes) {
     let Some(parent) = root.get_str(PARENT).map(str::to_owned) else {
         return;
     };
@@ -45,8 +117,11 @@ pub(super) fn to_0_0_3(thread: &mut Thread, changes: &mut Changes) {
 }
 
 fn links(relationships: &mut Json) -> Option<&mut Vec<Json>> {
+    if relationships.is_null() {
+        *relationships = Object::new().into();
+    }
     let relationships = relationships.as_object_mut()?;
-    if !relationships.contains_key("links") {
+    if !present(relationships, "links") {
         relationships.insert("links", Json::Array(Vec::new()));
     }
     relationships.get_mut("links")?.as_array_mut()

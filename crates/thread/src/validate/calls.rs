@@ -40,6 +40,15 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, origin: &Origin) {
                     message,
                 );
             }
+            Finding::Misplaced { place, is_call } => {
+                let message = if is_call {
+                    "only a response calls a tool"
+                } else {
+                    "a response answers no call"
+                };
+                let pointer = origin.part(place.turn, place.message, place.part);
+                report.add_at(Rule::ToolPlace, pointer, message);
+            }
             Finding::Renamed { place, name } => {
                 let message = format!("{name:?} is not the tool that was called");
                 report.add_at(Rule::ToolName, pointer(place, "tool_name"), message);

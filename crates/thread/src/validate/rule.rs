@@ -23,6 +23,8 @@ pub enum Rule {
     ToolCallId,
     /// Rule 2: a cycle calls or answers the same id twice.
     ToolCallIdRepeated,
+    /// Rule 2: a call stands elsewhere than in a response, or an answer stands in one.
+    ToolPlace,
     /// Rule 2: an answer names another tool than its call.
     ToolName,
     /// Rule 2: a call has no answer, in a document from before 0.0.4.
@@ -91,6 +93,7 @@ impl Rule {
         Self::TimestampOffset,
         Self::ToolCallId,
         Self::ToolCallIdRepeated,
+        Self::ToolPlace,
         Self::ToolName,
         Self::CallUnanswered,
         Self::AgentId,
@@ -133,6 +136,7 @@ impl Rule {
             Self::TimestampOffset => "tp-1-timestamp-offset",
             Self::ToolCallId => "tp-2-tool-call-id",
             Self::ToolCallIdRepeated => "tp-2-tool-call-id-repeated",
+            Self::ToolPlace => "tp-2-tool-place",
             Self::ToolName => "tp-2-tool-name",
             Self::CallUnanswered => "tp-2-call-unanswered",
             Self::AgentId => "tp-3-agent-id",
@@ -182,6 +186,7 @@ impl Rule {
             | Self::UnknownKind
             | Self::TimestampOffset
             | Self::ToolCallIdRepeated
+            | Self::ToolPlace
             | Self::ToolName
             | Self::CallUnanswered
             | Self::AgentKey

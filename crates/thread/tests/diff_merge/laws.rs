@@ -51,7 +51,23 @@ proptest! {
     }
 
     #[test]
-    fn a_difference_is_semantic_if_the_canonical_forms_differ((from, to) in pair()) {
+    fn large_integers_are_the_same_only_if_they_are_equal(
+        near in 0u64..1 << 10, one in 0u64..8, other in 0u64..8, third in 0u64..8, keep_sys: bool,
+    ) {
+        let with = |n: u64| {
+            let n = (1 << 53) + near * (1 << 50) + n;
+            thread(&format!(r#"{{"turns":[{{"x":{n}}},{{"x":0}}],"metadata":{{"a":[{n}]}}}}"#))
+        };
+        let (one, other, third) = (with(one), with(other), with(third));
+        let diff = diff_with(&one, &other, CanonicalOptions { keep_sys });
+        prop_assert_eq!(diff.is_semantic(), one != other);
+        prop_assert_eq!(diff.to_text().len() > diff.summary().to_string().len() + 1, one != other);
+        let all_differ = one != other && other != third && third != one;
+        prop_assert_eq!(!merge(&one, &other, &third).conflicts.is_empty(), all_differ);
+    }
+
+    #[test]
+    fn a_difference_of_i_json_is_semantic_if_the_canonical_forms_differ((from, to) in pair()) {
         for keep_sys in [true, false] {
             let diff = diff_with(&from, &to, CanonicalOptions { keep_sys });
             let differ = meaning(&from, keep_sys) != meaning(&to, keep_sys);

@@ -21,7 +21,9 @@ pub(super) fn chunks(message: &Json, major: Major) -> Vec<Json> {
     }
     // A client shows a step that begins only with the next thing to show.
     let begins = parts.last().map(|part| text_of(part, "type")) == Some("step-start");
-    if let Some(metadata) = some(message, "metadata").filter(|_| begins) {
+    if let Some(metadata) =
+        some(message, "metadata").filter(|known| begins && known.as_object().is_some())
+    {
         let again = chunk("message-metadata").with("messageMetadata", metadata.clone());
         writer.push(again);
     }

@@ -13,6 +13,16 @@ pub enum AiSdkError {
     /// An event is too large.
     #[error(transparent)]
     TooLarge(#[from] EventTooLarge),
+    /// It is no stream.
+    #[error("line {line}: expected {expected}, found {found}")]
+    NoStream {
+        /// The first line that is not blank, from 1.
+        line: usize,
+        /// What was expected.
+        expected: &'static str,
+        /// How the line begins.
+        found: String,
+    },
     /// A member is missing or is not what it must be.
     #[error("{pointer:?}: expected {expected}, found {found}")]
     Shape {
@@ -30,6 +40,7 @@ impl Within for AiSdkError {
         match self {
             Self::Json(error) => Self::Json(error.within(step)),
             Self::TooLarge(error) => Self::TooLarge(error),
+            Self::NoStream { .. } => self,
             Self::Shape {
                 pointer,
                 expected,

@@ -35,10 +35,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
         for (place, record) in run.records.iter().enumerate() {
             reader.message(record, &format!("{pointer}/records/{place}"));
         }
-        reader.is_cut.then(|| Interruption {
-            reason: "interrupted".to_owned(),
-            at: None,
-        })
+        reader.cut()
     };
     reader.flush_systems(pointer);
     Converted {
@@ -90,7 +87,12 @@ impl Reader {
             .unwrap_or(&self.at)
             .to_owned();
         match text_of(&message, "role") {
-            "assistant" => self.assistant(&message, parts_of(&message), &[], None, pointer),
+            "assistant" => {
+                self.flush_systems(pointer);
+                let before = self.messages.len();
+                self.assistant(&message, parts_of(&message), &[], None, pointer);
+                self.nothing_since(before, pointer);
+            }
             "system" => {
                 self.metadata(&message, pointer);
                 for (place, part) in parts_of(&message).iter().enumerate() {
@@ -164,7 +166,25 @@ impl Reader {
             .collect();
         let reason = told.facts.finish_reason.as_deref();
         self.assistant(message, parts, &errors, reason, pointer);
-        told.interruption()
+        if told.message.is_some() {
+            self.nothing_since(0, pointer);
+        }
+        told.interruption().or_else(|| self.cut())
+    }
+
+    /// That an answer ended in the middle of a part.
+    fn cut(&self) -> Option<Interruption> {
+        self.is_cut.then(|| Interruption {
+            reason: "interrupted".to_owned(),
+            at: None,
+        })
+    }
+
+    /// Names an answer that nothing is left of.
+    fn nothing_since(&mut self, before: usize, pointer: &str) {
+        if self.messages.len() == before {
+            self.lost(pointer, "an answer without a part that a model message has");
+        }
     }
 
     /// What calls of an earlier run were answered in this.
@@ -196,7 +216,6 @@ impl Reader {
         finish_reason: Option<&str>,
         pointer: &str,
     ) {
-        self.flush_systems(pointer);
         let at = instant(message.get("metadata"))
             .unwrap_or(&self.at)
             .to_owned();

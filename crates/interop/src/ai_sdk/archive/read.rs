@@ -38,6 +38,9 @@ pub fn read_messages(text: &str, options: &ReadOptions) -> Result<Converted<Arch
 }
 
 /// Reads a UI message stream: server-sent events, or an array of chunks.
+///
+/// What has neither an event nor a comment is refused; other lines that are no fields of an event
+/// are reported. What comes behind `[DONE]` counts, as it does for clients.
 pub fn read_stream(text: &str, options: &ReadOptions) -> Result<Converted<Archive>, AiSdkError> {
     let mut losses = Vec::new();
     let run = stream_run(text, options, &mut losses)?;
@@ -66,6 +69,11 @@ pub(super) fn stream_run(
     let streamed = source::chunks(text, &options.limits, losses)?;
     let mut run = Run::new(Format::AiSdkStream, None, streamed.chunks);
     run.head = head(options).with("done", streamed.done);
+    if !streamed.done_at.is_empty() {
+        let places = streamed.done_at.iter().map(|place| *place as u64);
+        run.head
+            .insert("done_at", places.map(Json::from).collect::<Json>());
+    }
     Ok(run)
 }
 

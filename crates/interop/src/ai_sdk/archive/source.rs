@@ -2,8 +2,8 @@
 
 use super::check;
 use super::error::{AiSdkError, shape};
+use super::events::{Streamed, events};
 use crate::Loss;
-use crate::ai_sdk::sse::{DONE, Decoder};
 use crate::archive::Record;
 use std::sync::Arc;
 use thread::json::{Scanner, Shape, Step, Within};
@@ -57,12 +57,6 @@ fn list(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Vec<Record>, 
     Ok(records)
 }
 
-/// The chunks of a stream, and whether it said that it was over.
-pub(super) struct Streamed {
-    pub(super) chunks: Vec<Record>,
-    pub(super) done: bool,
-}
-
 /// The chunks of server-sent events, or of a list.
 pub(super) fn chunks(
     text: &str,
@@ -81,7 +75,11 @@ pub(super) fn chunks(
             )
         };
         let done = chunks.iter().any(ends);
-        Streamed { chunks, done }
+        Streamed {
+            chunks,
+            done,
+            done_at: Vec::new(),
+        }
     } else {
         events(text, limits, losses)?
     };
@@ -100,30 +98,4 @@ pub(super) fn chunks(
         judged.map_err(|error| error.within(Step::Index(place)))?;
     }
     Ok(streamed)
-}
-
-fn events(text: &str, limits: &Limits, losses: &mut Vec<Loss>) -> Result<Streamed, AiSdkError> {
-    let mut decoder = Decoder::with_limit(limits.max_bytes);
-    let mut events = Vec::new();
-    decoder.push(text.as_bytes(), &mut events)?;
-    let whole = events.len();
-    decoder.push(b"\n\n", &mut events)?;
-    if events.len() > whole {
-        events.truncate(whole);
-        losses.push(Loss {
-            pointer: format!("/{whole}"),
-            what: "an event without its end, which was never sent".to_owned(),
-        });
-    }
-    let mut chunks = Vec::with_capacity(events.len());
-    let mut done = false;
-    for (place, event) in events.iter().enumerate() {
-        if event == DONE {
-            done = true;
-            break;
-        }
-        let chunk = Record::parse(event, limits);
-        chunks.push(chunk.map_err(|error| error.within(Step::Index(place)))?);
-    }
-    Ok(Streamed { chunks, done })
 }

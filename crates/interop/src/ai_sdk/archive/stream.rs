@@ -3,6 +3,7 @@
 use super::{major_of, text_of};
 use crate::Loss;
 use crate::ai_sdk::chunk::{FieldFault, Major, check_chunk};
+use crate::ai_sdk::partial_json::{ReadError, read};
 use crate::ai_sdk::reduce::{Reducer, StreamFacts};
 use crate::archive::Run;
 use crate::runs::Interruption;
@@ -26,7 +27,7 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
     let major = major_of(&run.head);
     let continued = before.filter(|_| run.head.contains_key("continues"));
     let continued = continued.or_else(|| run.head.get("continues").cloned());
-    let mut reducer = Reducer::new(major, continued);
+    let mut reducer = Reducer::new(major, continued).checked();
     let mut is_broken = false;
     for (place, record) in run.records.iter().enumerate() {
         let json = record.json();
@@ -44,7 +45,12 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
             lost(format!("a chunk: {fault}"));
             continue;
         }
-        if let Err(error) = reducer.push(&chunk) {
+        let refused = unreadable(record.text()).map(|error| error.to_string());
+        let pushed = match refused {
+            Some(error) => Err(error),
+            None => reducer.push(&chunk).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = pushed {
             let rest = run.records.len() - place;
             lost(format!(
                 "the last {rest} chunks, for a client gives up: {error}"
@@ -53,7 +59,7 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
             break;
         }
     }
-    let done = run.head.get("done").and_then(Json::as_bool) == Some(true);
+    let done = is_done(run) || done_at(run).next().is_some();
     if done {
         reducer.done();
     }
@@ -64,6 +70,29 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
         is_broken,
         done,
     }
+}
+
+/// Whether a stream ended with `[DONE]`.
+pub(super) fn is_done(run: &Run) -> bool {
+    run.head.get("done").and_then(Json::as_bool) == Some(true)
+}
+
+/// Before which of its records a stream said `[DONE]` too.
+pub(super) fn done_at(run: &Run) -> impl Iterator<Item = u64> {
+    let places = run.head.get("done_at").and_then(Json::as_array);
+    let places = places.unwrap_or_default().iter().filter_map(Json::as_u64);
+    places.filter(|place| *place <= run.records.len() as u64)
+}
+
+/// Why no client reads the text of a chunk, if so: the parse of clients refuses keys that reach for
+/// the prototype.
+pub(super) fn unreadable(text: &str) -> Option<ReadError> {
+    // Such a key is spelled out, or has an escape.
+    if !text.contains("proto") && !text.contains("\\u") {
+        return None;
+    }
+    let error = read(text).err()?;
+    matches!(error, ReadError::ForbiddenKey { .. }).then_some(error)
 }
 
 impl Told {

@@ -4,6 +4,7 @@ use super::chunks::chunks;
 use super::shown::{How, shown};
 use super::{major, namespace, parts_of, stream, text_of};
 use crate::ai_sdk::chunk::Major;
+use crate::ai_sdk::partial_json::ReadError;
 use crate::ai_sdk::reduce::Reducer;
 use crate::ai_sdk::sse::{DONE, write_event};
 use crate::archive::{Archive, Format, Run};
@@ -39,7 +40,7 @@ fn how(options: &WriteOptions) -> How {
 
 /// The UI message stream of the last answer of an archive, as server-sent events.
 ///
-/// A stream is given chunk by chunk as it came; any other answer as chunks from which a client
+/// A stream is given chunk by chunk as it came, but for chunks that no client reads; any other answer as chunks from which a client
 /// builds its message. What comes before it is in no stream and is told as a loss.
 pub fn write_stream(archive: &Archive, options: &WriteOptions) -> Converted<String> {
     let mut text = String::new();
@@ -69,7 +70,17 @@ fn before_it(n: usize, of: &str) -> Loss {
 }
 
 fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses: &mut Vec<Loss>) {
+    let mut done_at: Vec<u64> = stream::done_at(run).collect();
+    done_at.sort_unstable();
+    let mut done_at = done_at.into_iter().peekable();
     for (place, record) in run.records.iter().enumerate() {
+        while done_at.next_if(|at| *at <= place as u64).is_some() {
+            write_event(DONE, text);
+        }
+        if let Some(error) = stream::unreadable(record.text()) {
+            losses.push(given_up(format!("{pointer}/records/{place}"), &error));
+            continue;
+        }
         let chunk = record.json();
         let sent = stream::as_sent(&chunk);
         if !stream::is_known(&sent, major) {
@@ -84,8 +95,18 @@ fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses:
             std::borrow::Cow::Owned(sent) => write_event(&sent.to_text(), text),
         }
     }
-    if run.head.get("done").and_then(Json::as_bool) == Some(true) {
+    for _ in done_at {
         write_event(DONE, text);
+    }
+    if stream::is_done(run) {
+        write_event(DONE, text);
+    }
+}
+
+fn given_up(pointer: String, error: &ReadError) -> Loss {
+    Loss {
+        pointer,
+        what: format!("a chunk on which clients give up: {error}"),
     }
 }
 
@@ -103,7 +124,7 @@ fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Vec<Loss>) 
     }
     let pointer = format!("/runs/{}/records/{}", last.run, last.record);
     let told = chunks(&last.message, how.major);
-    let mut reducer = Reducer::new(how.major, None);
+    let mut reducer = Reducer::new(how.major, None).checked();
     for (place, chunk) in told.iter().enumerate() {
         if !stream::is_known(chunk, how.major) {
             let what = format!("a part of type {:?}", text_of(chunk, "type"));
@@ -111,19 +132,29 @@ fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Vec<Loss>) 
             losses.push(Loss { pointer, what });
             continue;
         }
+        let event = chunk.to_text();
+        if let Some(error) = stream::unreadable(&event) {
+            losses.push(given_up(pointer.clone(), &error));
+            continue;
+        }
         if let Err(error) = reducer.push(chunk) {
             let rest = told.len() - place;
             let what = format!("the last {rest} chunks, for a client gives up: {error}");
-            losses.push(Loss { pointer, what });
+            losses.push(Loss {
+                pointer: pointer.clone(),
+                what,
+            });
             break;
         }
         write_event(&chunk.to_text(), text);
     }
-    compare(
-        &last.message,
-        &reducer.finish().message.unwrap_or_default(),
-        losses,
-    );
+    match reducer.finish().message {
+        Some(built) => compare(&last.message, &built, losses),
+        None => losses.push(Loss {
+            pointer: pointer.clone(),
+            what: "the answer: a client shows nothing of it".to_owned(),
+        }),
+    }
     let is_open = |part: &Json| matches!(text_of(part, "state"), "streaming" | "input-streaming");
     if !parts_of(&last.message).iter().any(is_open) {
         let reason = last

@@ -48,27 +48,21 @@ impl Chunks {
         }
     }
 
-    /// Takes the next bytes, and appends the chunks that they complete. Nothing counts that comes
-    /// after [`DONE`].
+    /// Takes the next bytes, and appends the chunks that they complete. What comes after [`DONE`]
+    /// counts too, as it does for clients.
     ///
     /// After an error the stream is over: every further call gives the same error.
     pub fn push(&mut self, bytes: &[u8], chunks: &mut Vec<Json>) -> Result<(), ChunksError> {
-        if self.done {
-            return Ok(());
-        }
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let pushed = self.decoder.push(bytes, &mut self.events);
         let read = self.read(chunks);
         let taken = read.and_then(|()| Ok(pushed?));
-        if !self.done
-            && let Err(error) = &taken
-        {
+        if let Err(error) = &taken {
             self.failed = Some(error.clone());
-            return taken;
         }
-        Ok(())
+        taken
     }
 
     /// Whether the stream said that it is over. A client does without.
@@ -81,7 +75,7 @@ impl Chunks {
         for event in self.events.drain(..) {
             if event == DONE {
                 self.done = true;
-                break;
+                continue;
             }
             let place = self.place;
             self.place += 1;
@@ -108,12 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counts_after_the_end() {
+    fn what_comes_after_the_end_counts_too() {
         let mut stream = Chunks::with_limit(20);
         let mut chunks = Vec::new();
-        let taken = stream.push(b"data: 1\n\ndata: [DONE]\n\ndata: no\n\n", &mut chunks);
-        assert_eq!((taken, chunks.len()), (Ok(()), 1));
+        let taken = stream.push(b"data: 1\n\ndata: [DONE]\n\ndata: 2\n\n", &mut chunks);
+        assert_eq!((taken, chunks.len()), (Ok(()), 2));
         assert!(stream.is_done());
-        assert_eq!(stream.push(&[b'x'; 100], &mut chunks), Ok(()));
+        let error = stream.push(b"data: no\n\n", &mut chunks).unwrap_err();
+        assert!(matches!(error, ChunksError::NotJson { place: 2, .. }));
     }
 }
