@@ -24,7 +24,7 @@ use thread::{Json, Object};
 ///
 /// What the archive ends with already is not added again. Messages that all have the `run_id` of one
 /// run of the archive are what that run added: told again, where any is known of it, they take the
-/// place of what was known; else that run goes on with them.
+/// place of what was known; else that run goes on with them, if it is the last.
 pub fn append(
     archive: &mut Archive,
     text: &str,
@@ -47,14 +47,14 @@ pub fn append(
             tell_again(archive, &old, run, &new);
             return Ok(());
         }
-        Meaning::More(run) => {
+        Meaning::More(run) if run + 1 == archive.runs.len() => {
             if let Some(run) = archive.runs.get_mut(run) {
                 run.records.extend(fresh(&new, &vec![None; new.len()]));
             }
             return Ok(());
         }
         Meaning::Whole => Plan::rewrite(archive, &old, &new, &notes, &mut roles),
-        Meaning::Added => Plan::add(&notes, &mut roles),
+        Meaning::Added | Meaning::More(_) => Plan::add(&notes, &mut roles),
     };
     let at = options.at.clone();
     plan.carry_out(archive, &old, &new, &notes, &at);
