@@ -98,37 +98,19 @@ fn thread_id_of(notes: &[Note<'_>], text: &str) -> String {
         .and_then(|note| note.conversation_id.as_deref());
     let said = said.filter(|id| id.len() == 36 && Uuid::try_parse(id).is_ok());
     said.map_or_else(
-        || Uuid::new_v5(&NAMESPACE, &digest(text.as_bytes())).to_string(),
+        || Uuid::new_v5(&NAMESPACE, &gist(text.as_bytes())).to_string(),
         str::to_owned,
     )
 }
 
-/// A digest that every byte of a long text goes into, faster than SHA-1 could read it. The name
-/// under which a text gets its id; no one is kept from making two of the same.
-fn digest(bytes: &[u8]) -> [u8; 24] {
-    const PRIMES: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
-    let mut lanes = PRIMES;
-    let mut mix = |chunk: &[u8; 16]| {
-        let (words, _) = chunk.as_chunks::<8>();
-        for ((lane, word), prime) in lanes.iter_mut().zip(words).zip(PRIMES) {
-            *lane = (*lane ^ u64::from_le_bytes(*word))
-                .wrapping_mul(prime)
-                .rotate_left(29);
-        }
-    };
-    let (chunks, rest) = bytes.as_chunks::<16>();
-    chunks.iter().for_each(&mut mix);
-    let mut last = [0; 16];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    mix(&last);
-    let mut digest = [0; 24];
-    let words = lanes.into_iter().chain([bytes.len() as u64]);
-    for (to, word) in digest.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *to = word.to_le_bytes();
-    }
-    digest
+/// What a long text is known by: how it begins and ends, and how long it is. Both ends of a history
+/// hold ids and instants; reading all of it once more would cost more than it tells.
+fn gist(text: &[u8]) -> Vec<u8> {
+    const END: usize = 1 << 16;
+    let (first, rest) = text.split_at(text.len().min(END));
+    let (_, last) = rest.split_at(rest.len().saturating_sub(END));
+    let length = (text.len() as u64).to_le_bytes();
+    [first, last, &length].concat()
 }
 
 /// Registers who ran, with the model that each used last.
