@@ -907,6 +907,7 @@ impl Model for Stutters {
             model_id: "stutters".into(),
             provider: "test".into(),
             response_id: None,
+            request: None,
         };
         futures_util::stream::iter([Ok(ModelEvent::Done(Box::new(response)))]).boxed()
     }

@@ -1,6 +1,7 @@
 //! Content blocks (UPP §6).
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Where the bytes of an image, document, audio or video are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,47 @@ pub struct Media {
     /// A title or file name, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+}
+
+impl Media {
+    /// Media of this type from this source.
+    pub fn new(source: MediaSource, mime_type: impl Into<String>) -> Self {
+        Self {
+            source,
+            mime_type: mime_type.into(),
+            title: None,
+        }
+    }
+
+    /// The bytes as base64, where they are at hand.
+    pub fn base64(&self) -> Option<Cow<'_, str>> {
+        match &self.source {
+            MediaSource::Base64 { data } => Some(Cow::Borrowed(data)),
+            MediaSource::Url { .. } | MediaSource::Text { .. } => None,
+        }
+    }
+
+    /// The address, where that is the source.
+    pub fn url(&self) -> Option<&str> {
+        match &self.source {
+            MediaSource::Url { url } => Some(url),
+            MediaSource::Base64 { .. } | MediaSource::Text { .. } => None,
+        }
+    }
+
+    /// The text, where that is the source.
+    pub fn text(&self) -> Option<&str> {
+        match &self.source {
+            MediaSource::Text { data } => Some(data),
+            MediaSource::Base64 { .. } | MediaSource::Url { .. } => None,
+        }
+    }
+
+    /// The bytes as a `data:` URL, where they are at hand.
+    pub fn data_url(&self) -> Option<String> {
+        let data = self.base64()?;
+        Some(format!("data:{};base64,{data}", self.mime_type))
+    }
 }
 
 /// What a user message holds.

@@ -25,25 +25,28 @@
 
 pub mod chat_completions;
 mod clock;
+pub mod codec;
 mod content;
 mod error;
 mod event;
 mod execute;
+mod failure;
 #[cfg(feature = "http")]
 mod http;
 mod llm;
 mod message;
 mod model;
-pub mod scripted;
+mod prefix;
 #[cfg(feature = "http")]
-mod sse;
+mod provider;
+pub mod scripted;
 mod strategy;
 mod tool;
 mod turn;
 mod usage;
 
-#[cfg(feature = "http")]
-pub use chat_completions::{ChatCompletions, ChatCompletionsConfig};
+pub use chat_completions::ChatCompletions;
+pub use codec::{Codec, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, UserContent};
 pub use error::{Code, Error, Modality};
 pub use event::{Aggregate, StreamEvent};
@@ -56,8 +59,11 @@ pub use message::{
     UserMessage,
 };
 pub use model::{
-    Capabilities, Model, ModelEvent, ModelStream, Request, Response, StopReason, ToolChoice,
+    Capabilities, Model, ModelEvent, ModelStream, Request, Response, Sent, StopReason, ToolChoice,
 };
+pub use prefix::{Break, Prefix, RequestReport};
+#[cfg(feature = "http")]
+pub use provider::{Provider, ProviderConfig, answer};
 pub use scripted::{Script, ScriptError, ScriptTurn, Scripted};
 pub use strategy::{
     BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,

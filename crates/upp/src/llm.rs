@@ -6,6 +6,7 @@ use crate::event::StreamEvent;
 use crate::execute::{ExecuteError, arguments_of, execute};
 use crate::message::{Message, MessageOptions, Messages, ToolResultMessage};
 use crate::model::{Capabilities, Model, ModelEvent, Request, Response, ToolChoice};
+use crate::prefix::{Prefix, RequestReport};
 use crate::strategy::ToolUseStrategy;
 use crate::tool::{Tool, ToolCall, ToolContext, ToolExecution, ToolResult};
 use crate::turn::Turn;
@@ -232,6 +233,7 @@ impl Llm {
             },
             params: Arc::clone(&self.params),
             structure: self.structure.clone(),
+            previous: progress.sent.clone(),
             signal: signal.child_token(),
         }
     }
@@ -331,6 +333,8 @@ struct Progress {
     usage: TokenUsage,
     cycles: u32,
     rounds: u32,
+    sent: Option<Arc<Prefix>>,
+    requests: Vec<RequestReport>,
 }
 
 impl Progress {
@@ -345,6 +349,8 @@ impl Progress {
             usage: TokenUsage::default(),
             cycles: 0,
             rounds: 0,
+            sent: None,
+            requests: Vec::new(),
         }
     }
 
@@ -356,6 +362,10 @@ impl Progress {
     fn answered(&mut self, response: &Response) -> Vec<ToolCall> {
         self.cycles = self.cycles.saturating_add(1);
         self.usage.push(response.usage.clone());
+        if let Some(sent) = &response.request {
+            self.sent = Some(Arc::clone(&sent.prefix));
+            self.requests.push(sent.report.clone());
+        }
         self.push(response.message.clone().into());
         response.message.tool_calls.clone()
     }
@@ -374,6 +384,7 @@ impl Progress {
             cycles: self.cycles,
             data: response.data,
             stop_reason: response.stop_reason,
+            requests: self.requests,
         }
     }
 }

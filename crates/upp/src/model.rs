@@ -3,6 +3,7 @@
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, Messages};
+use crate::prefix::{Prefix, RequestReport};
 use crate::tool::Tool;
 use crate::usage::CycleUsage;
 use futures_util::StreamExt;
@@ -66,6 +67,8 @@ pub struct Request {
     pub params: Arc<Map<String, Value>>,
     /// The JSON Schema of the answer.
     pub structure: Option<Arc<Value>>,
+    /// The request before this one in the conversation, for the report of what they have in common.
+    pub previous: Option<Arc<Prefix>>,
     /// Cancelled when the answer is no longer wanted; it reaches the socket.
     pub signal: CancellationToken,
 }
@@ -106,6 +109,17 @@ pub struct Response {
     pub provider: String,
     /// The provider's id of the response, where it gives one.
     pub response_id: Option<String>,
+    /// What was sent, where anything was.
+    pub request: Option<Sent>,
+}
+
+/// A request that was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// For the next request's [`Request::previous`].
+    pub prefix: Arc<Prefix>,
+    /// What it had in common with the request before it, and what it left out.
+    pub report: RequestReport,
 }
 
 /// What a model's stream yields: events, then the response as the last item.

@@ -225,6 +225,7 @@ impl Scripted {
             model_id: self.model_id.to_string(),
             provider: PROVIDER.to_owned(),
             response_id: None,
+            request: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::message::{AssistantMessage, Message};
 use crate::model::StopReason;
+use crate::prefix::RequestReport;
 use crate::tool::ToolExecution;
 use crate::usage::TokenUsage;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Turn {
     /// Why the last model call stopped.
     #[serde(default = "end_turn")]
     pub stop_reason: StopReason,
+    /// What was sent for each model call, where anything was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestReport>,
 }
 
 fn end_turn() -> StopReason {

@@ -95,6 +95,7 @@ impl Model for Canned {
             model_id: "canned".to_owned(),
             provider: "canned".to_owned(),
             response_id: None,
+            request: None,
         }));
         futures_util::stream::iter([Ok(done)]).boxed()
     }

@@ -1,10 +1,11 @@
 //! Answers in the Chat Completions format: chunks in, events and a response out.
 
 use super::calls::Calls;
-use super::failure;
+use crate::codec::{self, Progress};
 use crate::error::{Code, Error};
 use crate::event::{Aggregate, StreamEvent};
-use crate::message::{AssistantMessage, MessageId, MessageOptions, Metadata};
+use crate::failure;
+use crate::message::{AssistantMessage, MessageId, MessageOptions};
 use crate::model::{Response, StopReason};
 use crate::usage::CycleUsage;
 use serde_json::{Map, Value};
@@ -17,13 +18,16 @@ const UNIQUE_ID: usize = 16;
 /// Feed each event's data to [`Decoder::push`] and call [`Decoder::finish`] at the end of the
 /// stream. The result does not depend on how the bytes were cut.
 #[derive(Debug)]
-pub struct Decoder {
+pub(super) struct Decoder {
     provider: String,
+    /// The model that was asked for.
+    requested: String,
+    /// The model that answers.
     model_id: String,
     structured: bool,
     aggregate: Aggregate,
     calls: Calls,
-    progress: Progress,
+    stage: Stage,
     open: Option<(u32, Kind)>,
     blocks: u32,
     refused: bool,
@@ -34,7 +38,7 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+enum Stage {
     Nothing,
     Started,
     /// The provider says that no more comes.
@@ -50,14 +54,20 @@ enum Kind {
 impl Decoder {
     /// A decoder for an answer of this provider and model; `structured` when a structure was asked
     /// for, so that the text is parsed into data.
-    pub fn new(provider: impl Into<String>, model_id: impl Into<String>, structured: bool) -> Self {
+    pub(super) fn new(
+        provider: impl Into<String>,
+        model_id: impl Into<String>,
+        structured: bool,
+    ) -> Self {
+        let model_id = model_id.into();
         Self {
             provider: provider.into(),
-            model_id: model_id.into(),
+            requested: model_id.clone(),
+            model_id,
             structured,
             aggregate: Aggregate::default(),
             calls: Calls::default(),
-            progress: Progress::Nothing,
+            stage: Stage::Nothing,
             open: None,
             blocks: 0,
             refused: false,
@@ -68,19 +78,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the model has said that it is done; only usage may follow.
-    pub fn is_finished(&self) -> bool {
-        self.finish_reason.is_some()
-    }
-
-    /// Takes the provider's word that the stream is whole. An answer without a finish reason is
-    /// then malformed instead of cut off.
-    pub fn done(&mut self) {
-        self.progress = Progress::Done;
-    }
-
-    /// Takes the data of one event, which is a chunk, or a whole completion.
-    pub fn push(&mut self, data: &str) -> Result<Vec<StreamEvent>, Error> {
+    fn chunk(&mut self, data: &str) -> Result<Vec<StreamEvent>, Error> {
         let chunk: Value = serde_json::from_str(data)
             .map_err(|cause| self.invalid("a chunk is not JSON").caused_by(cause))?;
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
@@ -91,8 +89,8 @@ impl Decoder {
         }
         self.describe(&chunk);
         let mut events = Vec::new();
-        if self.progress == Progress::Nothing {
-            self.progress = Progress::Started;
+        if self.stage == Stage::Nothing {
+            self.stage = Stage::Started;
             events.push(StreamEvent::MessageStart);
         }
         let choices = chunk.get("choices").and_then(Value::as_array);
@@ -109,16 +107,15 @@ impl Decoder {
         Ok(events)
     }
 
-    /// Ends the stream: the last events and the response.
-    pub fn finish(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
+    fn end(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
         let Some(finish_reason) = self.finish_reason.take() else {
-            return Err(match self.progress {
-                Progress::Nothing => self.invalid("the stream held no chunk"),
-                Progress::Started => {
+            return Err(match self.stage {
+                Stage::Nothing => self.invalid("the stream held no chunk"),
+                Stage::Started => {
                     let text = "the stream ended before the answer did";
                     Error::new(Code::NetworkError, self.provider, text)
                 }
-                Progress::Done => self.invalid("the answer ended without a finish reason"),
+                Stage::Done => self.invalid("the answer ended without a finish reason"),
             });
         };
         let mut events = Vec::new();
@@ -140,13 +137,10 @@ impl Decoder {
             .response_id
             .as_deref()
             .filter(|id| id.len() >= UNIQUE_ID);
-        let mut metadata = Metadata::new();
         self.metadata
             .insert("finish_reason".into(), Value::String(finish_reason));
-        metadata.insert(
-            self.provider.clone(),
-            Value::Object(std::mem::take(&mut self.metadata)),
-        );
+        let fields = std::mem::take(&mut self.metadata);
+        let metadata = codec::native_metadata(&self.provider, &self.requested, fields);
         let options = MessageOptions {
             id: id.map(MessageId::from),
             timestamp: None,
@@ -162,6 +156,7 @@ impl Decoder {
             model_id: self.model_id,
             provider: self.provider,
             response_id: self.response_id,
+            request: None,
         };
         Ok((events, response))
     }
@@ -179,7 +174,7 @@ impl Decoder {
             })
     }
 
-    pub(super) fn invalid(&self, message: &str) -> Error {
+    fn invalid(&self, message: &str) -> Error {
         Error::new(Code::InvalidResponse, self.provider.as_str(), message)
     }
 
@@ -276,6 +271,32 @@ impl Decoder {
         if let Some((index, _)) = self.open.take() {
             events.push(StreamEvent::ContentBlockStop { index });
         }
+    }
+}
+
+impl codec::Decoder for Decoder {
+    fn push(&mut self, frame: &str) -> Result<Vec<StreamEvent>, Error> {
+        if frame == "[DONE]" {
+            self.stage = Stage::Done;
+            return Ok(Vec::new());
+        }
+        self.chunk(frame)
+    }
+
+    fn whole(&mut self, body: &str) -> Result<Vec<StreamEvent>, Error> {
+        self.chunk(body)
+    }
+
+    fn progress(&self) -> Progress {
+        match (self.stage, &self.finish_reason) {
+            (Stage::Done, _) => Progress::Closed,
+            (Stage::Nothing | Stage::Started, Some(_)) => Progress::Answered,
+            (Stage::Nothing | Stage::Started, None) => Progress::Open,
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<(Vec<StreamEvent>, Response), Error> {
+        self.end()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Requests in the Chat Completions format.
 
+use super::ChatCompletions;
+use crate::codec::{CallIds, Conversation, Encoded, tool_result_text};
 use crate::content::{AssistantContent, Media, MediaSource, UserContent};
 use crate::error::{Code, Error};
 use crate::message::{AssistantMessage, Message, UserMessage};
@@ -7,71 +9,67 @@ use crate::model::{Request, ToolChoice};
 use crate::tool::{Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
-/// How requests are written.
-#[derive(Clone, Debug)]
-pub struct Encoding {
-    /// The provider's name: the namespace of metadata and the provider of errors.
-    pub provider: String,
-    /// The model.
-    pub model_id: String,
-    /// Whether reasoning goes back as `reasoning_content`, as some compatible providers want.
-    pub resend_reasoning: bool,
+/// The longest id of a call that the format takes.
+const LONGEST_ID: usize = 64;
+
+/// The body of a streaming request. Params come first; what the protocol rules overwrites them.
+pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encoded, Error> {
+    let mut head: Map<String, Value> = (*request.params).clone();
+    head.remove("messages");
+    let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
+    set("model", Value::from(codec.model_id.as_str()));
+    set("stream", Value::Bool(true));
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|it| codec.tool(it)).collect();
+        set("tools", tools);
+        match &request.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::None => drop(set("tool_choice", json!("none"))),
+            ToolChoice::Required => drop(set("tool_choice", json!("required"))),
+            ToolChoice::Tool(name) => {
+                let choice = json!({"type": "function", "function": {"name": name}});
+                set("tool_choice", choice);
+            }
+        }
+    }
+    if let Some(schema) = &request.structure {
+        set("response_format", response_format(schema));
+    }
+    // Other stream options of the caller stay.
+    let options = head
+        .entry("stream_options")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if !options.is_object() {
+        *options = Value::Object(Map::new());
+    }
+    if let Some(options) = options.as_object_mut() {
+        options.insert("include_usage".to_owned(), Value::Bool(true));
+    }
+    Ok(codec.conversation(request)?.encode(&head, "messages"))
 }
 
-impl Encoding {
-    /// The body of a streaming request. Params come first; what the protocol rules overwrites them.
-    pub fn encode(&self, request: &Request) -> Result<Value, Error> {
-        let mut body: Map<String, Value> = (*request.params).clone();
-        let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
-        set("model", Value::from(self.model_id.as_str()));
-        set("messages", Value::Array(self.messages(request)?));
-        set("stream", Value::Bool(true));
-        if !request.tools.is_empty() {
-            set(
-                "tools",
-                request.tools.iter().map(|it| self.tool(it)).collect(),
-            );
-            match &request.tool_choice {
-                ToolChoice::Auto => {}
-                ToolChoice::None => drop(set("tool_choice", json!("none"))),
-                ToolChoice::Required => drop(set("tool_choice", json!("required"))),
-                ToolChoice::Tool(name) => {
-                    let choice = json!({"type": "function", "function": {"name": name}});
-                    set("tool_choice", choice);
-                }
-            }
-        }
-        if let Some(schema) = &request.structure {
-            set("response_format", response_format(schema));
-        }
-        // Other stream options of the caller stay.
-        let options = body
-            .entry("stream_options")
-            .or_insert_with(|| Value::Object(Map::new()));
-        if !options.is_object() {
-            *options = Value::Object(Map::new());
-        }
-        if let Some(options) = options.as_object_mut() {
-            options.insert("include_usage".to_owned(), Value::Bool(true));
-        }
-        Ok(Value::Object(body))
-    }
-
-    fn messages(&self, request: &Request) -> Result<Vec<Value>, Error> {
-        let mut messages = Vec::with_capacity(request.messages.len() + 1);
+impl ChatCompletions {
+    fn conversation(&self, request: &Request) -> Result<Conversation, Error> {
+        let mut conversation = Conversation::default();
         if let Some(system) = &request.system {
-            messages.push(json!({"role": "system", "content": &**system}));
+            conversation.push(&json!({"role": "system", "content": &**system}));
         }
+        let mut ids = CallIds::new(LONGEST_ID);
         for message in &request.messages {
             match message {
-                Message::User(user) => messages.push(self.user(user)?),
-                Message::Assistant(assistant) => messages.push(self.assistant(assistant)),
+                Message::User(user) => conversation.push(&self.user(user)?),
+                Message::Assistant(assistant) => {
+                    let message = self.assistant(assistant, &mut ids, &mut conversation);
+                    conversation.push(&message);
+                }
                 Message::ToolResult(answered) => {
-                    messages.extend(answered.results.iter().map(tool_result));
+                    for result in &answered.results {
+                        conversation.push(&tool_result(result, &ids));
+                    }
                 }
             }
         }
-        Ok(messages)
+        Ok(conversation)
     }
 
     fn user(&self, user: &UserMessage) -> Result<Value, Error> {
@@ -123,7 +121,12 @@ impl Encoding {
         )
     }
 
-    fn assistant(&self, assistant: &AssistantMessage) -> Value {
+    fn assistant(
+        &self,
+        assistant: &AssistantMessage,
+        ids: &mut CallIds,
+        conversation: &mut Conversation,
+    ) -> Value {
         let text = assistant.joined_text();
         let calls: Vec<Value> = assistant
             .tool_calls
@@ -135,7 +138,7 @@ impl Encoding {
                     text => text,
                 };
                 json!({
-                    "id": call.tool_call_id.as_str(),
+                    "id": ids.call(&call.tool_call_id),
                     "type": "function",
                     "function": {"name": call.tool_name, "arguments": arguments},
                 })
@@ -149,11 +152,12 @@ impl Encoding {
             Value::String(text)
         };
         message.insert("content".into(), content);
-        if self.resend_reasoning {
-            let reasoning = reasoning(assistant);
-            if !reasoning.is_empty() {
-                message.insert("reasoning_content".into(), Value::String(reasoning));
-            }
+        let reasoning = reasoning(assistant);
+        if self.resend_reasoning && !reasoning.is_empty() {
+            message.insert("reasoning_content".into(), Value::String(reasoning));
+        } else if !reasoning.is_empty() {
+            let why = "the provider does not take reasoning back";
+            conversation.omit(assistant, "reasoning", why);
         }
         if !calls.is_empty() {
             message.insert("tool_calls".into(), Value::Array(calls));
@@ -218,10 +222,7 @@ fn reasoning(assistant: &AssistantMessage) -> String {
     texts.join("\n\n")
 }
 
-fn tool_result(result: &ToolResult) -> Value {
-    let text = match result.result.as_str() {
-        Some(text) => text.to_owned(),
-        None => result.result.to_string(),
-    };
-    json!({"role": "tool", "tool_call_id": result.tool_call_id.as_str(), "content": text})
+fn tool_result(result: &ToolResult, ids: &CallIds) -> Value {
+    let id = ids.result(&result.tool_call_id);
+    json!({"role": "tool", "tool_call_id": id, "content": tool_result_text(result)})
 }

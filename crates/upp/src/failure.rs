@@ -11,7 +11,7 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 /// The error of a response with a status other than 2xx. The body decides where it says more than
 /// the status (UPP §14).
-pub fn of_status(provider: &str, status: u16, body: &str) -> Error {
+pub(crate) fn of_status(provider: &str, status: u16, body: &str) -> Error {
     let body_json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let message = message_of(&body_json).map_or_else(
         || {
@@ -47,14 +47,14 @@ pub fn of_status(provider: &str, status: u16, body: &str) -> Error {
 }
 
 /// The error a provider reports inside a stream that began well.
-pub(super) fn in_stream(provider: &str, error: &Value) -> Error {
+pub(crate) fn in_stream(provider: &str, error: &Value) -> Error {
     let message = message_of(error).unwrap_or("the provider failed while it answered");
     let code = by_body(error, message).unwrap_or(Code::ProviderError);
     Error::new(code, provider, short(message))
 }
 
 /// How long `Retry-After` asks to wait, seen at `now`: seconds or an HTTP date.
-pub fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
     let value = value.trim();
     let wait = if let Ok(seconds) = value.parse::<f64>() {
         Duration::try_from_secs_f64(seconds.max(0.0)).ok()?

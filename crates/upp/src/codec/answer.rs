@@ -1,0 +1,165 @@
+//! Puts an answer together and tells its events.
+
+use crate::content::AssistantContent;
+use crate::event::StreamEvent;
+use crate::tool::{Arguments, ToolCall, ToolCallId};
+
+/// The answer so far. The index of each event is the index of its block in the message's content,
+/// or of its call among the message's calls.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerBuilder {
+    started: bool,
+    content: Vec<AssistantContent>,
+    calls: Vec<Call>,
+    events: Vec<StreamEvent>,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: ToolCallId,
+    name: String,
+    arguments: String,
+}
+
+impl AnswerBuilder {
+    /// The answer begins; a second time changes nothing.
+    pub(crate) fn start(&mut self) {
+        if !self.started {
+            self.started = true;
+            self.events.push(StreamEvent::MessageStart);
+        }
+    }
+
+    /// Opens a block, which may have content already, and gives its index.
+    pub(crate) fn open(&mut self, block: AssistantContent) -> u32 {
+        self.start();
+        let index = position(self.content.len());
+        self.events.push(StreamEvent::ContentBlockStart { index });
+        match &block {
+            AssistantContent::Text { text } if !text.is_empty() => {
+                let text = text.clone();
+                self.events.push(StreamEvent::TextDelta { index, text });
+            }
+            AssistantContent::Reasoning { text, .. } if !text.is_empty() => {
+                let text = text.clone();
+                self.events
+                    .push(StreamEvent::ReasoningDelta { index, text });
+            }
+            AssistantContent::Text { .. }
+            | AssistantContent::Reasoning { .. }
+            | AssistantContent::Image(_)
+            | AssistantContent::Audio(_)
+            | AssistantContent::Video(_) => {}
+        }
+        self.content.push(block);
+        index
+    }
+
+    /// Appends to the block's text, or to its reasoning.
+    pub(crate) fn append(&mut self, index: u32, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        let text = more.to_owned();
+        match self.block(index) {
+            Some(AssistantContent::Text { text: whole }) => {
+                whole.push_str(more);
+                self.events.push(StreamEvent::TextDelta { index, text });
+            }
+            Some(AssistantContent::Reasoning { text: whole, .. }) => {
+                whole.push_str(more);
+                self.events
+                    .push(StreamEvent::ReasoningDelta { index, text });
+            }
+            Some(
+                AssistantContent::Image(_)
+                | AssistantContent::Audio(_)
+                | AssistantContent::Video(_),
+            )
+            | None => {}
+        }
+    }
+
+    /// Appends to the signature of a reasoning block, which some providers send in pieces.
+    pub(crate) fn sign(&mut self, index: u32, more: &str) {
+        if let Some(AssistantContent::Reasoning { signature, .. }) = self.block(index) {
+            signature.get_or_insert_default().push_str(more);
+        }
+    }
+
+    /// The block is whole.
+    pub(crate) fn close(&mut self, index: u32) {
+        self.events.push(StreamEvent::ContentBlockStop { index });
+    }
+
+    /// The block at this index.
+    pub(crate) fn block(&mut self, index: u32) -> Option<&mut AssistantContent> {
+        self.content.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// A tool is called; gives the call's position. The arguments follow.
+    pub(crate) fn call(&mut self, id: impl Into<ToolCallId>, name: &str) -> u32 {
+        self.start();
+        let index = position(self.calls.len());
+        let call = Call {
+            id: id.into(),
+            name: name.to_owned(),
+            arguments: String::new(),
+        };
+        self.events.push(StreamEvent::ToolCallDelta {
+            index,
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            arguments_json: String::new(),
+        });
+        self.calls.push(call);
+        index
+    }
+
+    /// Appends to the text of the call's arguments.
+    pub(crate) fn arguments(&mut self, index: u32, more: &str) {
+        let call = usize::try_from(index)
+            .ok()
+            .and_then(|at| self.calls.get_mut(at));
+        if let Some(call) = call.filter(|_| !more.is_empty()) {
+            call.arguments.push_str(more);
+            self.events.push(StreamEvent::ToolCallDelta {
+                index,
+                tool_call_id: call.id.clone(),
+                tool_name: call.name.clone(),
+                arguments_json: more.to_owned(),
+            });
+        }
+    }
+
+    /// The text of the call's arguments so far.
+    pub(crate) fn arguments_of(&self, index: u32) -> &str {
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        self.calls.get(at).map_or("", |call| &call.arguments)
+    }
+
+    /// Whether anything was called.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// The events since the last time.
+    pub(crate) fn take_events(&mut self) -> Vec<StreamEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The content and the calls.
+    pub(crate) fn finish(self) -> (Vec<AssistantContent>, Vec<ToolCall>) {
+        let calls = self.calls.into_iter().map(|call| ToolCall {
+            tool_call_id: call.id,
+            tool_name: call.name,
+            arguments: Arguments::from_text(&call.arguments),
+            after: Vec::new(),
+        });
+        (self.content, calls.collect())
+    }
+}
+
+fn position(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

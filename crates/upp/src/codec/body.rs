@@ -1,0 +1,98 @@
+//! Writes a body whose conversation stands last.
+
+use super::{Encoded, Omission};
+use crate::message::{AssistantMessage, MessageId};
+use crate::tool::ToolResult;
+use serde_json::{Map, Value};
+
+/// A request's conversation as it is written: one text a message.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    messages: Vec<String>,
+    omitted: Vec<Omission>,
+}
+
+impl Conversation {
+    /// Adds a message.
+    pub(crate) fn push(&mut self, message: &Value) {
+        self.messages.push(message.to_string());
+    }
+
+    /// Lists something that is not sent.
+    pub(crate) fn omit(&mut self, message: &AssistantMessage, what: &str, why: &str) {
+        self.omit_of(&message.id, what, why);
+    }
+
+    /// Lists something that is not sent.
+    pub(crate) fn omit_of(&mut self, message_id: &MessageId, what: &str, why: &str) {
+        self.omitted.push(Omission {
+            message_id: message_id.clone(),
+            what: what.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+
+    /// Writes the body: `head`, then the conversation as an array under `key`, which `head` must
+    /// not have.
+    pub(crate) fn encode(self, head: &Map<String, Value>, key: &str) -> Encoded {
+        let mut body = Value::Object(head.clone()).to_string();
+        body.pop();
+        if !head.is_empty() {
+            body.push(',');
+        }
+        body.push_str(&Value::from(key).to_string());
+        body.push_str(":[");
+        let mut messages = Vec::with_capacity(self.messages.len());
+        for (at, message) in self.messages.iter().enumerate() {
+            let start = body.len();
+            if at > 0 {
+                body.push(',');
+            }
+            body.push_str(message);
+            messages.push(start..body.len());
+        }
+        body.push_str("]}");
+        Encoded {
+            body,
+            messages,
+            omitted: self.omitted,
+        }
+    }
+}
+
+/// What a model sees of a result: a string as it is, anything else as JSON.
+pub(crate) fn tool_result_text(result: &ToolResult) -> String {
+    match &result.result {
+        Value::String(text) => text.clone(),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_)) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_longer_conversation_begins_with_the_shorter_ones_bytes() {
+        let head = Map::from_iter([("model".to_owned(), json!("m"))]);
+        let of = |n: usize| {
+            let mut conversation = Conversation::default();
+            for at in 0..n {
+                conversation.push(&json!({"at": at}));
+            }
+            conversation.encode(&head, "messages")
+        };
+        for n in 0..4 {
+            let (shorter, longer) = (of(n), of(n + 1));
+            assert!(longer.body.starts_with(shorter.conversation()));
+            let read: Value = serde_json::from_str(&longer.body).unwrap();
+            assert_eq!(read["messages"].as_array().unwrap().len(), n + 1);
+        }
+        assert_eq!(of(0).body, r#"{"model":"m","messages":[]}"#);
+    }
+}

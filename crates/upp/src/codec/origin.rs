@@ -1,0 +1,65 @@
+//! Which provider and model a message is from.
+
+use crate::message::{AssistantMessage, Metadata};
+use serde_json::{Map, Value};
+
+/// The key under which a provider's metadata names the model that was asked for, where the model
+/// that answered goes by another name.
+const REQUESTED: &str = "requested_model";
+
+/// Whether the message is this model's own, so that it goes back with signatures, encrypted
+/// reasoning and ids. Anything else would be refused by the provider, or worse, believed.
+pub(crate) fn is_native(message: &AssistantMessage, provider: &str, model_id: &str) -> bool {
+    let named = |key: &str| message.metadata.get(provider)?.get(key)?.as_str();
+    named(REQUESTED).or_else(|| named("model")) == Some(model_id)
+}
+
+/// The metadata of an answer: the provider's `fields` in its namespace, with the model that was
+/// asked for.
+pub(crate) fn native_metadata(
+    provider: &str,
+    model_id: &str,
+    mut fields: Map<String, Value>,
+) -> Metadata {
+    if fields.get("model").and_then(Value::as_str) != Some(model_id) {
+        let key = if fields.contains_key("model") {
+            REQUESTED
+        } else {
+            "model"
+        };
+        fields.insert(key.to_owned(), Value::from(model_id));
+    }
+    Metadata::from_iter([(provider.to_owned(), Value::Object(fields))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::MessageOptions;
+    use serde_json::json;
+
+    #[test]
+    fn a_message_is_native_to_the_model_that_was_asked_for_it() {
+        let message = |fields: Value| {
+            let Value::Object(fields) = fields else {
+                panic!("an object")
+            };
+            let metadata = Some(native_metadata("p", "latest", fields));
+            let options = MessageOptions {
+                metadata,
+                ..MessageOptions::default()
+            };
+            AssistantMessage::new(Vec::new(), Vec::new(), options)
+        };
+        for fields in [
+            json!({}),
+            json!({"model": "latest"}),
+            json!({"model": "m-2026"}),
+        ] {
+            let message = message(fields);
+            assert!(is_native(&message, "p", "latest"));
+            assert!(!is_native(&message, "p", "m-2026"));
+            assert!(!is_native(&message, "q", "latest"));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a request has in common with the one before it.
+//!
+//! Providers bill a prompt by what their cache does not know, and the cache knows beginnings. So
+//! each request of a conversation is to begin with the bytes of the one before it. Whether it does,
+//! and where it stops to, is reported with each request.
+
+use crate::codec::{Encoded, Omission};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The fingerprint of a request: of its head, and of each message of its conversation. It holds
+/// sixteen bytes a message and none of the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prefix {
+    head: Piece,
+    messages: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Piece {
+    digest: [u8; 8],
+    length: u64,
+}
+
+impl Piece {
+    fn of(text: &str) -> Self {
+        let mut digest = [0; 8];
+        for (to, from) in digest.iter_mut().zip(Sha256::digest(text)) {
+            *to = from;
+        }
+        Self {
+            digest,
+            length: length(text.len()),
+        }
+    }
+}
+
+impl Prefix {
+    /// The fingerprint of a request.
+    pub fn of(encoded: &Encoded) -> Self {
+        let head = encoded
+            .messages
+            .first()
+            .map_or(encoded.body.len(), |range| range.start);
+        let piece = |range| Piece::of(encoded.body.get(range).unwrap_or_default());
+        Self {
+            head: piece(0..head),
+            messages: encoded.messages.iter().cloned().map(piece).collect(),
+        }
+    }
+
+    /// How many bytes this request begins with of the `earlier` one, whole pieces counted, and
+    /// where they part; nothing, if it has all of it.
+    fn common(&self, earlier: &Self) -> (u64, Option<Break>) {
+        if self.head != earlier.head {
+            return (0, Some(Break::Head));
+        }
+        let mut bytes = self.head.length;
+        for (at, piece) in earlier.messages.iter().enumerate() {
+            if self.messages.get(at) != Some(piece) {
+                return (bytes, Some(Break::Message(at)));
+            }
+            bytes = bytes.saturating_add(piece.length);
+        }
+        (bytes, None)
+    }
+}
+
+/// Where a request parts from the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Break {
+    /// In what stands before the conversation: parameters, tools, instructions.
+    Head,
+    /// In the message at this index of the conversation as it was sent.
+    Message(usize),
+}
+
+/// What was sent for one model call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestReport {
+    /// The length of the body, in bytes.
+    pub bytes: u64,
+    /// How many of them the body begins with of the request before it; absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub common_prefix_bytes: Option<u64>,
+    /// Where the request parts from the one before it: the provider's cache misses from here on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_break: Option<Break>,
+    /// What of the history was not sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<Omission>,
+}
+
+impl RequestReport {
+    /// The report of a request that follows another.
+    pub fn new(encoded: &Encoded, own: &Prefix, previous: Option<&Prefix>) -> Self {
+        let common = previous.map(|previous| own.common(previous));
+        Self {
+            bytes: length(encoded.body.len()),
+            common_prefix_bytes: common.map(|(bytes, _)| bytes),
+            cache_break: common.and_then(|(_, at)| at),
+            omitted: encoded.omitted.clone(),
+        }
+    }
+}
+
+fn length(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Conversation;
+    use serde_json::{Map, json};
+
+    fn encoded(model: &str, messages: &[&str]) -> Encoded {
+        let mut conversation = Conversation::default();
+        for message in messages {
+            conversation.push(&json!(message));
+        }
+        conversation.encode(&Map::from_iter([("model".into(), json!(model))]), "m")
+    }
+
+    fn report(earlier: &Encoded, later: &Encoded) -> RequestReport {
+        RequestReport::new(later, &Prefix::of(later), Some(&Prefix::of(earlier)))
+    }
+
+    #[test]
+    fn a_request_that_only_grew_has_all_of_the_one_before_it() {
+        let (one, two) = (encoded("x", &["a", "b"]), encoded("x", &["a", "b", "c"]));
+        let report = report(&one, &two);
+        let whole = u64::try_from(one.conversation().len()).unwrap();
+        assert_eq!(report.common_prefix_bytes, Some(whole));
+        assert_eq!(report.cache_break, None);
+    }
+
+    #[test]
+    fn a_rewritten_message_is_named_and_so_is_a_changed_head() {
+        let before = encoded("x", &["a", "b", "c"]);
+        let changed = |later| report(&before, &later).cache_break;
+        assert_eq!(
+            changed(encoded("x", &["a", "B", "c", "d"])),
+            Some(Break::Message(1))
+        );
+        assert_eq!(changed(encoded("x", &["a"])), Some(Break::Message(1)));
+        assert_eq!(changed(encoded("y", &["a", "b", "c"])), Some(Break::Head));
+    }
+
+    #[test]
+    fn the_first_request_has_none_before_it() {
+        let first = encoded("x", &["a"]);
+        let report = RequestReport::new(&first, &Prefix::of(&first), None);
+        assert_eq!(report.common_prefix_bytes, None);
+        assert_eq!(report.bytes, u64::try_from(first.body.len()).unwrap());
+    }
+}

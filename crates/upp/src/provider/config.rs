@@ -1,0 +1,80 @@
+//! How a provider is reached (UPP §13).
+
+use crate::http::Timeouts;
+use crate::model::Capabilities;
+use secrecy::SecretString;
+use std::time::Duration;
+
+/// How a provider is reached; everything has a usual value.
+#[derive(Clone)]
+pub struct ProviderConfig {
+    /// The key. Nothing is read from the environment here; that is the application's.
+    pub api_key: Option<SecretString>,
+    /// The prefix of the endpoint's address instead of the provider's own, such as
+    /// `https://gateway.example/v1`.
+    pub base_url: Option<String>,
+    /// Further headers, by name; they win over ours. Their values are treated as secrets.
+    pub headers: Vec<(String, String)>,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+    /// What the model can do, where that is not what its provider's models usually can.
+    pub capabilities: Option<Capabilities>,
+    /// The longest wait that `Retry-After` may ask for.
+    pub retry_after_max: Duration,
+    /// Longest event of a stream, in bytes.
+    pub max_event_bytes: usize,
+    /// Longest body of a response that is no stream, in bytes.
+    pub max_body_bytes: usize,
+    /// The client to send with; one of [`http_client_builder`](crate::http_client_builder) when
+    /// absent.
+    pub client: Option<reqwest::Client>,
+}
+
+impl Default for ProviderConfig {
+    fn default() -> Self {
+        Self {
+            api_key: None,
+            base_url: None,
+            headers: Vec::new(),
+            timeouts: Timeouts::default(),
+            capabilities: None,
+            retry_after_max: Duration::from_hours(1),
+            max_event_bytes: 8 << 20,
+            max_body_bytes: 64 << 20,
+            client: None,
+        }
+    }
+}
+
+impl ProviderConfig {
+    /// Sets the key.
+    #[must_use]
+    pub fn with_api_key(mut self, key: SecretString) -> Self {
+        self.api_key = Some(key);
+        self
+    }
+
+    /// Sets the prefix of the endpoint's address.
+    #[must_use]
+    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+}
+
+impl std::fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("ProviderConfig")
+            .field("timeouts", &self.timeouts)
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! Chat Completions in the grid. (Fixtures to follow.)

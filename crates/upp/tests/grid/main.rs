@@ -1,0 +1,11 @@
+//! Every provider in the same situations, against a local server that speaks its wire format.
+//!
+//! A [`Vendor`] has the fixtures of one wire format, written after its documentation; [`scenarios`]
+//! has what must hold for all of them. `vendor!` makes one test a scenario.
+#![cfg(feature = "http")]
+
+mod scenarios;
+mod server;
+mod vendor;
+
+mod chat_completions;

@@ -1,0 +1,403 @@
+//! What must hold in each situation, whoever the provider is.
+
+use crate::server::Server;
+use crate::vendor::{Scenario, Vendor};
+use futures_util::StreamExt;
+use loomline_upp::{
+    AssistantContent, Code, Error, Media, MediaSource, Message, MessageOptions, Model, ModelEvent,
+    Request, Response, StopReason, StreamEvent, Tool, ToolOutput, ToolResult, ToolResultMessage,
+    UserContent, UserMessage,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A grid test never waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A picture of one pixel, and a document of one line.
+pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+pub(crate) const PDF: &str = "JVBERi0xLjQKJSVFT0YK";
+
+pub(crate) async fn run(vendor: impl Vendor, scenario: Scenario) {
+    let vendor: Arc<dyn Vendor> = Arc::new(vendor);
+    if let Some(reason) = vendor.skip(scenario) {
+        eprintln!("{scenario:?} does not apply: {reason}");
+        return;
+    }
+    let (server, url) = Server::start(Arc::clone(&vendor), scenario).await;
+    let play = Play {
+        model: vendor.model(&url),
+        server: server.clone(),
+    };
+    tokio::time::timeout(PATIENCE, play.play(scenario))
+        .await
+        .expect("it takes too long");
+    for (n, seen) in server.seen().iter().enumerate() {
+        vendor.check(scenario, n, seen);
+    }
+}
+
+struct Play {
+    model: Arc<dyn Model>,
+    server: Server,
+}
+
+impl Play {
+    async fn play(&self, scenario: Scenario) {
+        match scenario {
+            Scenario::Text => self.text().await,
+            Scenario::Conversation => self.conversation().await,
+            Scenario::ParallelTools => self.parallel_tools().await,
+            Scenario::ToolError => self.tool_error().await,
+            Scenario::Image => self.image().await,
+            Scenario::Document => self.document().await,
+            Scenario::ReasoningRoundTrip => self.reasoning().await,
+            Scenario::StructuredOutput => self.structured().await,
+            Scenario::StopMaxTokens => {
+                let (_, response) = self.ask(request("hi")).await.unwrap();
+                assert_eq!(response.stop_reason, StopReason::MaxTokens);
+                assert_eq!(response.message.joined_text(), "Hel");
+            }
+            Scenario::StopContentFilter => {
+                let (_, response) = self.ask(request("hi")).await.unwrap();
+                assert_eq!(response.stop_reason, StopReason::ContentFilter);
+            }
+            Scenario::MidStreamError => {
+                let error = self.ask(request("hi")).await.unwrap_err();
+                assert!(
+                    matches!(error.code, Code::ProviderError | Code::RateLimited),
+                    "{error}"
+                );
+                assert!(error.is_retryable());
+            }
+            Scenario::Truncated => {
+                let error = self.ask(request("hi")).await.unwrap_err();
+                assert!(
+                    matches!(error.code, Code::NetworkError | Code::InvalidResponse),
+                    "{error}"
+                );
+            }
+            Scenario::RateLimited => {
+                let error = self.ask(request("hi")).await.unwrap_err();
+                assert_eq!((error.code, error.status), (Code::RateLimited, Some(429)));
+                assert_eq!(error.retry_after, Some(Duration::from_secs(7)));
+            }
+            Scenario::ContextOverflow => {
+                let error = self.ask(request("hi")).await.unwrap_err();
+                assert_eq!(error.code, Code::ContextLengthExceeded, "{error}");
+                assert!(!error.is_retryable());
+            }
+            Scenario::BadKey => {
+                let error = self.ask(request("hi")).await.unwrap_err();
+                assert_eq!(error.code, Code::AuthenticationFailed, "{error}");
+                assert!(!format!("{error:?} {error}").contains("sk-secret"));
+            }
+            Scenario::Cancellation => self.cancellation().await,
+            Scenario::MalformedBody => {
+                let error = self.ask(request("hi")).await.unwrap_err();
+                assert_eq!(error.code, Code::InvalidResponse, "{error}");
+            }
+            Scenario::CachedTokens => {
+                let (_, response) = self.ask(request("hi")).await.unwrap();
+                let usage = response.usage;
+                assert_eq!((usage.input_tokens, usage.output_tokens), (20, 5));
+                assert_eq!(usage.cache_read_tokens, 12);
+                assert!(usage.raw.is_some());
+            }
+        }
+    }
+
+    /// Sends a request; checks that the events are in order and say what the response says.
+    async fn ask(&self, request: Request) -> Result<(Vec<StreamEvent>, Response), Error> {
+        let mut stream = self.model.stream(request);
+        let mut events = Vec::new();
+        while let Some(item) = stream.next().await {
+            match item? {
+                ModelEvent::Event(event) => events.push(event),
+                ModelEvent::Done(response) => {
+                    assert!(stream.next().await.is_none());
+                    in_order(&events);
+                    same(&events, &response);
+                    assert_eq!(response.provider, self.model.provider());
+                    assert!(response.request.is_some());
+                    // What goes to the store and comes back is the same.
+                    let message = Message::from(response.message.clone());
+                    let text = serde_json::to_string(&message).unwrap();
+                    assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+                    return Ok((events, *response));
+                }
+            }
+        }
+        panic!("the stream ended without a response");
+    }
+
+    async fn text(&self) {
+        let (events, response) = self.ask(request("hi")).await.unwrap();
+        assert_eq!(response.message.joined_text(), "Hello, world");
+        assert_eq!(response.stop_reason, StopReason::EndTurn);
+        assert!(response.usage.input_tokens > 0 && response.usage.output_tokens > 0);
+        let n_deltas = events
+            .iter()
+            .filter(|event| matches!(event, StreamEvent::TextDelta { .. }))
+            .count();
+        assert!(n_deltas >= 3, "{n_deltas} deltas");
+    }
+
+    async fn conversation(&self) {
+        let mut next = request("count");
+        next.system = Some("Count.".into());
+        next.tools = tools();
+        for said in ["one", "two", "three"] {
+            let (_, response) = self.ask(next.clone()).await.unwrap();
+            assert_eq!(response.message.joined_text(), said);
+            let sent = response.request.clone().unwrap();
+            if next.previous.is_some() {
+                assert_eq!(sent.report.cache_break, None);
+                assert!(sent.report.common_prefix_bytes.unwrap() > 0);
+            }
+            next.previous = Some(sent.prefix);
+            next.messages.push_back_mut(response.message.into());
+            next.messages.push_back_mut("go on".into());
+        }
+        let seen = self.server.seen();
+        for pair in seen.windows(2) {
+            let [earlier, later] = pair else { panic!() };
+            let closing = earlier.text.len() - earlier.text.trim_end_matches(['}', ']']).len();
+            // The closing brackets of the last message are its own.
+            let common = earlier
+                .text
+                .bytes()
+                .zip(later.text.bytes())
+                .take_while(|(a, b)| a == b)
+                .count();
+            assert!(
+                common + closing >= earlier.text.len(),
+                "the requests part at byte {common} of {}",
+                earlier.text.len()
+            );
+        }
+    }
+
+    async fn parallel_tools(&self) {
+        let mut next = request("do both");
+        next.tools = tools();
+        let (_, response) = self.ask(next.clone()).await.unwrap();
+        assert_eq!(response.stop_reason, StopReason::ToolUse);
+        let [add, echo] = response.message.tool_calls.as_slice() else {
+            panic!("two calls: {:?}", response.message.tool_calls)
+        };
+        assert_eq!((&*add.tool_name, &*echo.tool_name), ("add", "echo"));
+        assert_ne!(add.tool_call_id, echo.tool_call_id);
+        assert_eq!(add.arguments.parse().unwrap(), json!({"a": 1, "b": 2}));
+        assert_eq!(echo.arguments.parse().unwrap(), json!({"text": "x"}));
+        let results = ToolResultMessage::new(
+            vec![
+                result(&add.tool_call_id.clone(), json!(3), false),
+                result(&echo.tool_call_id.clone(), json!("x"), false),
+            ],
+            MessageOptions::default(),
+        );
+        let response = self.go_on(next, response, results).await;
+        assert_eq!(response.message.joined_text(), "3 and x");
+    }
+
+    async fn tool_error(&self) {
+        let mut next = request("add");
+        next.tools = tools();
+        let (_, response) = self.ask(next.clone()).await.unwrap();
+        let id = response.message.tool_calls[0].tool_call_id.clone();
+        let results = ToolResultMessage::new(
+            vec![result(&id, json!("out of order"), true)],
+            MessageOptions::default(),
+        );
+        let response = self.go_on(next, response, results).await;
+        assert_eq!(response.message.joined_text(), "sorry");
+    }
+
+    /// The next request of a tool round; it begins with the bytes of the one before it.
+    async fn go_on(
+        &self,
+        mut next: Request,
+        response: Response,
+        results: ToolResultMessage,
+    ) -> Response {
+        next.previous = response.request.as_ref().map(|sent| sent.prefix.clone());
+        next.messages.push_back_mut(response.message.into());
+        next.messages.push_back_mut(results.into());
+        let (_, response) = self.ask(next).await.unwrap();
+        let report = &response.request.as_ref().unwrap().report;
+        assert_eq!(report.cache_break, None);
+        assert_eq!(report.omitted, []);
+        response
+    }
+
+    async fn image(&self) {
+        let bytes = Media::new(MediaSource::Base64 { data: PNG.into() }, "image/png");
+        self.look(UserContent::Image(bytes)).await;
+    }
+
+    async fn document(&self) {
+        let mut bytes = Media::new(MediaSource::Base64 { data: PDF.into() }, "application/pdf");
+        bytes.title = Some("notes.pdf".into());
+        self.look(UserContent::Document(bytes)).await;
+    }
+
+    async fn look(&self, block: UserContent) {
+        let text = UserContent::Text {
+            text: "What is this?".into(),
+        };
+        let message = UserMessage::new(vec![text, block], MessageOptions::default());
+        let asked = Request {
+            messages: [Message::from(message)].into_iter().collect(),
+            ..Request::default()
+        };
+        self.ask(asked).await.unwrap();
+    }
+
+    async fn reasoning(&self) {
+        let mut next = request("add");
+        next.tools = tools();
+        let (events, response) = self.ask(next.clone()).await.unwrap();
+        let thought: String = events
+            .iter()
+            .filter_map(|event| match event {
+                StreamEvent::ReasoningDelta { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(thought, "let me think");
+        assert!(
+            response
+                .message
+                .content
+                .iter()
+                .any(|block| matches!(block, AssistantContent::Reasoning { .. }))
+        );
+        // Through the store and back.
+        let text = serde_json::to_string(&Message::from(response.message.clone())).unwrap();
+        let Message::Assistant(stored) = serde_json::from_str(&text).unwrap() else {
+            panic!("another kind")
+        };
+        let response = Response {
+            message: (*stored).clone(),
+            ..response
+        };
+        let id = response.message.tool_calls[0].tool_call_id.clone();
+        let results = ToolResultMessage::new(
+            vec![result(&id, json!(3), false)],
+            MessageOptions::default(),
+        );
+        let response = self.go_on(next, response, results).await;
+        assert_eq!(response.message.joined_text(), "3");
+    }
+
+    async fn structured(&self) {
+        let mut next = request("How warm is Oslo?");
+        next.structure = Some(Arc::new(structure()));
+        let (_, response) = self.ask(next).await.unwrap();
+        assert_eq!(
+            response.data,
+            Some(json!({"city": "Oslo", "degrees": 7})),
+            "{:?}",
+            response.message
+        );
+    }
+
+    async fn cancellation(&self) {
+        let asked = request("hi");
+        let signal = asked.signal.clone();
+        let mut stream = self.model.stream(asked);
+        while let Some(item) = stream.next().await {
+            match item {
+                Ok(ModelEvent::Event(StreamEvent::TextDelta { .. })) => signal.cancel(),
+                Ok(_) => {}
+                Err(error) => {
+                    assert_eq!(error.code, Code::Cancelled);
+                    return;
+                }
+            }
+        }
+        panic!("it ended");
+    }
+}
+
+/// The structure of [`Scenario::StructuredOutput`].
+pub(crate) fn structure() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
+        "required": ["city", "degrees"],
+        "additionalProperties": false,
+    })
+}
+
+fn request(text: &str) -> Request {
+    Request {
+        messages: [Message::from(text)].into_iter().collect(),
+        ..Request::default()
+    }
+}
+
+fn result(id: &loomline_upp::ToolCallId, result: Value, is_error: bool) -> ToolResult {
+    ToolResult {
+        tool_call_id: id.clone(),
+        result,
+        is_error,
+    }
+}
+
+fn tools() -> Arc<[Tool]> {
+    let never = |_: Value, _: loomline_upp::ToolContext| {
+        Box::pin(std::future::ready(ToolOutput::Ok(Value::Null)))
+            as futures_util::future::BoxFuture<'static, ToolOutput>
+    };
+    let number = json!({"type": "integer"});
+    let schema = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let add = schema(json!({"a": number, "b": number}), json!(["a", "b"]));
+    let echo = schema(json!({"text": {"type": "string"}}), json!(["text"]));
+    [
+        Tool::new("add", "Adds two numbers.", add, never),
+        Tool::new("echo", "Says it again.", echo, never),
+    ]
+    .into()
+}
+
+fn in_order(events: &[StreamEvent]) {
+    assert_eq!(events.first(), Some(&StreamEvent::MessageStart));
+    assert_eq!(events.last(), Some(&StreamEvent::MessageStop));
+    let mut open = std::collections::BTreeSet::new();
+    for event in events {
+        match event {
+            StreamEvent::ContentBlockStart { index } => assert!(open.insert(*index)),
+            StreamEvent::ContentBlockStop { index } => assert!(open.remove(index)),
+            StreamEvent::TextDelta { index, .. } | StreamEvent::ReasoningDelta { index, .. } => {
+                assert!(open.contains(index), "a delta outside of its block");
+            }
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "a block stays open");
+}
+
+/// The events alone give the message's texts, reasoning and calls.
+fn same(events: &[StreamEvent], response: &Response) {
+    let mut aggregate = loomline_upp::Aggregate::default();
+    for event in events {
+        aggregate.push(event);
+    }
+    let (content, calls) = aggregate.finish();
+    assert_eq!(calls, response.message.tool_calls);
+    let texts = |content: &[AssistantContent]| -> Vec<(bool, String)> {
+        content
+            .iter()
+            .filter_map(|block| match block {
+                AssistantContent::Text { text } => Some((false, text.clone())),
+                AssistantContent::Reasoning { text, .. } => Some((true, text.clone())),
+                _ => None,
+            })
+            .filter(|(_, text)| !text.is_empty())
+            .collect()
+    };
+    assert_eq!(texts(&content), texts(&response.message.content));
+}
