@@ -45,7 +45,7 @@ mod tool;
 mod turn;
 mod usage;
 
-pub use chat_completions::ChatCompletions;
+pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
 pub use codec::{Codec, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, UserContent};
 pub use error::{Code, Error, Modality};

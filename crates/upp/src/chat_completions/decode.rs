@@ -1,7 +1,10 @@
 //! Answers in the Chat Completions format: chunks in, events and a response out.
 
 use super::calls::Calls;
+use super::details::Details;
+use super::{Dialect, ReasoningForm};
 use crate::codec::{self, Progress};
+use crate::content::{AssistantContent, Media, MediaSource};
 use crate::error::{Code, Error};
 use crate::event::{Aggregate, StreamEvent};
 use crate::failure;
@@ -25,6 +28,9 @@ pub(super) struct Decoder {
     /// The model that answers.
     model_id: String,
     structured: bool,
+    /// Where reasoning comes in details.
+    details: Option<Details>,
+    images: Vec<Media>,
     aggregate: Aggregate,
     calls: Calls,
     stage: Stage,
@@ -54,14 +60,12 @@ enum Kind {
 impl Decoder {
     /// A decoder for an answer of this provider and model; `structured` when a structure was asked
     /// for, so that the text is parsed into data.
-    pub(super) fn new(
-        provider: impl Into<String>,
-        model_id: impl Into<String>,
-        structured: bool,
-    ) -> Self {
+    pub(super) fn new(dialect: &Dialect, model_id: impl Into<String>, structured: bool) -> Self {
         let model_id = model_id.into();
         Self {
-            provider: provider.into(),
+            provider: dialect.provider.clone(),
+            details: (dialect.reasoning == ReasoningForm::Details).then(Details::default),
+            images: Vec::new(),
             requested: model_id.clone(),
             model_id,
             structured,
@@ -125,7 +129,11 @@ impl Decoder {
             self.aggregate.push(event);
         }
         events.push(StreamEvent::MessageStop);
-        let (content, calls) = std::mem::take(&mut self.aggregate).finish();
+        let (mut content, calls) = std::mem::take(&mut self.aggregate).finish();
+        content.extend(self.images.drain(..).map(AssistantContent::Image));
+        if let Some(details) = self.details.take().and_then(Details::finish) {
+            self.metadata.insert("reasoning_details".into(), details);
+        }
         let stop_reason = match finish_reason.as_str() {
             _ if self.refused => StopReason::ContentFilter,
             _ if !calls.is_empty() && matches!(&*finish_reason, "stop" | "function_call") => {
@@ -185,7 +193,7 @@ impl Decoder {
         if let Some(model) = text_at(chunk, "model") {
             model.clone_into(&mut self.model_id);
         }
-        for key in ["model", "system_fingerprint", "service_tier"] {
+        for key in ["model", "system_fingerprint", "service_tier", "citations"] {
             if let Some(value) = chunk.get(key).filter(|value| !value.is_null()) {
                 self.metadata.insert(key.to_owned(), value.clone());
             }
@@ -204,10 +212,23 @@ impl Decoder {
         // A provider that does not stream sends the whole message.
         let delta = choice.get("delta").filter(|delta| delta.is_object());
         if let Some(delta) = delta.or_else(|| choice.get("message")) {
-            let reasoning =
-                text_at(delta, "reasoning_content").or_else(|| text_at(delta, "reasoning"));
+            let mut reasoning = text_at(delta, "reasoning_content")
+                .or_else(|| text_at(delta, "reasoning"))
+                .map(str::to_owned);
+            if let Some(details) = &mut self.details {
+                let fragments = delta.get("reasoning_details").and_then(Value::as_array);
+                let shown = fragments.into_iter().flatten();
+                let shown: String = shown.filter_map(|it| details.push(it)).collect();
+                reasoning = reasoning.or(Some(shown).filter(|text| !text.is_empty()));
+            }
             if let Some(text) = reasoning {
-                self.text(Kind::Reasoning, text, events);
+                self.text(Kind::Reasoning, &text, events);
+            }
+            let images = delta.get("images").and_then(Value::as_array);
+            self.images
+                .extend(images.into_iter().flatten().filter_map(image));
+            if let Some(Value::Array(more)) = delta.get("annotations") {
+                self.collect("annotations", more);
             }
             match delta.get("content") {
                 Some(Value::String(text)) if !text.is_empty() => {
@@ -231,6 +252,17 @@ impl Decoder {
             self.finish_reason = Some(reason.to_owned());
         }
         Ok(())
+    }
+
+    /// Appends to a list of the metadata.
+    fn collect(&mut self, key: &str, more: &[Value]) {
+        let list = self
+            .metadata
+            .entry(key)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.extend_from_slice(more);
+        }
     }
 
     /// Content as a list of parts, as Mistral sends it.
@@ -298,6 +330,18 @@ impl codec::Decoder for Decoder {
     fn finish(self: Box<Self>) -> Result<(Vec<StreamEvent>, Response), Error> {
         self.end()
     }
+}
+
+/// A picture the model made, which comes as a `data:` URL.
+fn image(part: &Value) -> Option<Media> {
+    let url = text_at(part.get("image_url")?, "url")?;
+    let data = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"));
+    Some(match data {
+        Some((mime_type, data)) => Media::new(MediaSource::Base64 { data: data.into() }, mime_type),
+        None => Media::new(MediaSource::Url { url: url.into() }, "image/png"),
+    })
 }
 
 /// A text that is there and not empty.

@@ -1,9 +1,9 @@
 //! Requests in the Chat Completions format.
 
-use super::ChatCompletions;
-use crate::codec::{CallIds, Conversation, Encoded, tool_result_text};
-use crate::content::{AssistantContent, Media, MediaSource, UserContent};
-use crate::error::{Code, Error};
+use super::{ChatCompletions, ReasoningForm};
+use crate::codec::{CallIds, Conversation, Encoded, is_native, tool_result_text};
+use crate::content::{AssistantContent, UserContent};
+use crate::error::Error;
 use crate::message::{AssistantMessage, Message, UserMessage};
 use crate::model::{Request, ToolChoice};
 use crate::tool::{Tool, ToolResult};
@@ -13,27 +13,35 @@ use serde_json::{Map, Value, json};
 const LONGEST_ID: usize = 64;
 
 /// The body of a streaming request. Params come first; what the protocol rules overwrites them.
+/// Native tools among the params follow ours.
 pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encoded, Error> {
     let mut head: Map<String, Value> = (*request.params).clone();
     head.remove("messages");
-    let mut set = |key: &str, value: Value| head.insert(key.to_owned(), value);
-    set("model", Value::from(codec.model_id.as_str()));
-    set("stream", Value::Bool(true));
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|it| codec.tool(it)).collect();
-        set("tools", tools);
-        match &request.tool_choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => drop(set("tool_choice", json!("none"))),
-            ToolChoice::Required => drop(set("tool_choice", json!("required"))),
-            ToolChoice::Tool(name) => {
-                let choice = json!({"type": "function", "function": {"name": name}});
-                set("tool_choice", choice);
-            }
+    let mut tail = Map::new();
+    let tool_choice = head.remove("tool_choice");
+    let native_tools = head.remove("tools");
+    head.insert("model".into(), Value::from(codec.model_id.as_str()));
+    head.insert("stream".into(), Value::Bool(true));
+    let native = native_tools
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .cloned();
+    let tools: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| codec.tool(tool))
+        .chain(native)
+        .collect();
+    if !tools.is_empty() {
+        head.insert("tools".into(), Value::Array(tools));
+        if let Some(choice) = choice(&request.tool_choice).or(tool_choice) {
+            tail.insert("tool_choice".into(), choice);
         }
     }
     if let Some(schema) = &request.structure {
-        set("response_format", response_format(schema));
+        head.insert("response_format".into(), codec.response_format(schema));
     }
     // Other stream options of the caller stay.
     let options = head
@@ -45,7 +53,17 @@ pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encod
     if let Some(options) = options.as_object_mut() {
         options.insert("include_usage".to_owned(), Value::Bool(true));
     }
-    Ok(codec.conversation(request)?.encode(&head, "messages"))
+    let conversation = codec.conversation(request)?;
+    Ok(conversation.encode_then(&head, "messages", &tail))
+}
+
+fn choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!("none")),
+        ToolChoice::Required => Some(json!("required")),
+        ToolChoice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
+    }
 }
 
 impl ChatCompletions {
@@ -77,48 +95,16 @@ impl ChatCompletions {
             return Ok(json!({"role": "user", "content": text}));
         }
         let parts = user.content.iter().map(|block| self.part(block));
-        let parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
-        Ok(json!({"role": "user", "content": parts}))
-    }
-
-    fn part(&self, block: &UserContent) -> Result<Value, Error> {
-        match block {
-            UserContent::Text { text } => Ok(json!({"type": "text", "text": text})),
-            UserContent::Image(media) => match &media.source {
-                MediaSource::Base64 { data } => Ok(image(&data_url(media, data))),
-                MediaSource::Url { url } => Ok(image(url)),
-                MediaSource::Text { .. } => Err(self.unsupported("an image as text")),
-            },
-            UserContent::Document(media) => match &media.source {
-                MediaSource::Base64 { data } => Ok(json!({"type": "file", "file": {
-                    "filename": media.title.as_deref().unwrap_or("document.pdf"),
-                    "file_data": data_url(media, data),
-                }})),
-                MediaSource::Text { data } => Ok(json!({"type": "text", "text": data})),
-                MediaSource::Url { .. } => {
-                    Err(self.unsupported("a document by address; send its bytes"))
-                }
-            },
-            UserContent::Audio(media) => match (&media.source, audio_format(&media.mime_type)) {
-                (MediaSource::Base64 { data }, Some(format)) => Ok(json!({
-                    "type": "input_audio", "input_audio": {"data": data, "format": format},
-                })),
-                (
-                    MediaSource::Base64 { .. } | MediaSource::Url { .. } | MediaSource::Text { .. },
-                    _,
-                ) => Err(self.unsupported("audio other than WAV and MP3 bytes")),
-            },
-            UserContent::Video(_) => Err(self.unsupported("video")),
-            UserContent::Binary(_) => Err(self.unsupported("binary content")),
+        let mut parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
+        let provider = self.dialect.provider.as_str();
+        let marked = user
+            .metadata
+            .get(provider)
+            .and_then(|of| of.get("cache_control"));
+        if let (Some(cache), Some(Value::Object(last))) = (marked, parts.last_mut()) {
+            last.insert("cache_control".into(), cache.clone());
         }
-    }
-
-    fn unsupported(&self, what: &str) -> Error {
-        Error::new(
-            Code::InvalidRequest,
-            self.provider.as_str(),
-            format!("Chat Completions can't take {what}"),
-        )
+        Ok(json!({"role": "user", "content": parts}))
     }
 
     fn assistant(
@@ -127,7 +113,7 @@ impl ChatCompletions {
         ids: &mut CallIds,
         conversation: &mut Conversation,
     ) -> Value {
-        let text = assistant.joined_text();
+        let native = is_native(assistant, &self.dialect.provider, &self.model_id);
         let calls: Vec<Value> = assistant
             .tool_calls
             .iter()
@@ -146,23 +132,59 @@ impl ChatCompletions {
             .collect();
         let mut message = Map::new();
         message.insert("role".into(), json!("assistant"));
-        let content = if text.is_empty() && !calls.is_empty() {
-            Value::Null
-        } else {
-            Value::String(text)
+        // The format has one text; what was one is one again.
+        let text = match native {
+            true => texts(assistant).concat(),
+            false => assistant.joined_text(),
+        };
+        let content = match text.is_empty() && !calls.is_empty() {
+            true => Value::Null,
+            false => Value::String(text),
         };
         message.insert("content".into(), content);
-        let reasoning = reasoning(assistant);
-        if self.resend_reasoning && !reasoning.is_empty() {
-            message.insert("reasoning_content".into(), Value::String(reasoning));
-        } else if !reasoning.is_empty() {
-            let why = "the provider does not take reasoning back";
-            conversation.omit(assistant, "reasoning", why);
-        }
+        self.reasoning(assistant, native, &mut message, conversation);
         if !calls.is_empty() {
             message.insert("tool_calls".into(), Value::Array(calls));
         }
         Value::Object(message)
+    }
+
+    fn reasoning(
+        &self,
+        assistant: &AssistantMessage,
+        native: bool,
+        message: &mut Map<String, Value>,
+        conversation: &mut Conversation,
+    ) {
+        let provider = self.dialect.provider.as_str();
+        let fields = assistant.metadata.get(provider);
+        let details = fields.and_then(|fields| fields.get("reasoning_details"));
+        let thought = thoughts(assistant).concat();
+        if thought.is_empty() && details.is_none() {
+            return;
+        }
+        if !native {
+            conversation.omit(assistant, "reasoning", "it is another model's");
+            return;
+        }
+        match (self.dialect.reasoning, details) {
+            (ReasoningForm::Content, _) => {
+                message.insert("reasoning_content".into(), Value::String(thought));
+            }
+            (ReasoningForm::Text, _) => {
+                message.insert("reasoning".into(), Value::String(thought));
+            }
+            (ReasoningForm::Details, Some(details)) => {
+                message.insert("reasoning_details".into(), details.clone());
+            }
+            (ReasoningForm::Details, None) => {
+                message.insert("reasoning".into(), Value::String(thought));
+            }
+            (ReasoningForm::Shown, _) => {
+                let why = "the provider does not take reasoning back";
+                conversation.omit(assistant, "reasoning", why);
+            }
+        }
     }
 
     fn tool(&self, tool: &Tool) -> Value {
@@ -170,7 +192,7 @@ impl ChatCompletions {
         function.insert("name".into(), Value::from(tool.name.as_str()));
         function.insert("description".into(), Value::from(tool.description.as_str()));
         function.insert("parameters".into(), (*tool.parameters).clone());
-        let strict = [self.provider.as_str(), "openai"]
+        let strict = [self.dialect.provider.as_str(), "openai"]
             .iter()
             .find_map(|namespace| tool.metadata.get(*namespace)?.get("strict"));
         if let Some(strict) = strict {
@@ -178,48 +200,41 @@ impl ChatCompletions {
         }
         json!({"type": "function", "function": function})
     }
-}
 
-fn response_format(schema: &Value) -> Value {
-    let mut format = Map::new();
-    format.insert("name".into(), json!("json_response"));
-    if let Some(description) = schema.get("description") {
-        format.insert("description".into(), description.clone());
-    }
-    format.insert("schema".into(), schema.clone());
-    format.insert("strict".into(), json!(true));
-    json!({"type": "json_schema", "json_schema": format})
-}
-
-fn image(url: &str) -> Value {
-    json!({"type": "image_url", "image_url": {"url": url}})
-}
-
-fn data_url(media: &Media, data: &str) -> String {
-    format!("data:{};base64,{data}", media.mime_type)
-}
-
-fn audio_format(mime_type: &str) -> Option<&'static str> {
-    match mime_type {
-        "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
-        "audio/mp3" | "audio/mpeg" => Some("mp3"),
-        _ => None,
+    fn response_format(&self, schema: &Value) -> Value {
+        let mut format = Map::new();
+        format.insert("name".into(), json!("json_response"));
+        if let Some(description) = schema.get("description") {
+            format.insert("description".into(), description.clone());
+        }
+        format.insert("schema".into(), schema.clone());
+        if self.dialect.strict {
+            format.insert("strict".into(), json!(true));
+        }
+        json!({"type": "json_schema", "json_schema": format})
     }
 }
 
-fn reasoning(assistant: &AssistantMessage) -> String {
-    let texts: Vec<&str> = assistant
-        .content
-        .iter()
-        .filter_map(|block| match block {
-            AssistantContent::Reasoning { text, .. } => Some(text.as_str()),
-            AssistantContent::Text { .. }
-            | AssistantContent::Image(_)
-            | AssistantContent::Audio(_)
-            | AssistantContent::Video(_) => None,
-        })
-        .collect();
-    texts.join("\n\n")
+fn texts(assistant: &AssistantMessage) -> Vec<&str> {
+    let text = |block| match block {
+        &AssistantContent::Text { ref text } => Some(text.as_str()),
+        AssistantContent::Reasoning { .. }
+        | AssistantContent::Image(_)
+        | AssistantContent::Audio(_)
+        | AssistantContent::Video(_) => None,
+    };
+    assistant.content.iter().filter_map(text).collect()
+}
+
+fn thoughts(assistant: &AssistantMessage) -> Vec<&str> {
+    let text = |block| match block {
+        &AssistantContent::Reasoning { ref text, .. } => Some(text.as_str()),
+        AssistantContent::Text { .. }
+        | AssistantContent::Image(_)
+        | AssistantContent::Audio(_)
+        | AssistantContent::Video(_) => None,
+    };
+    assistant.content.iter().filter_map(text).collect()
 }
 
 fn tool_result(result: &ToolResult, ids: &CallIds) -> Value {

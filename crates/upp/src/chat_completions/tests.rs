@@ -1,4 +1,5 @@
 use super::*;
+use crate::codec::Decoder as _;
 use crate::content::{AssistantContent, Media, MediaSource, UserContent};
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
@@ -10,7 +11,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn decode(chunks: &[Value], structured: bool) -> Result<(Vec<StreamEvent>, Response), Error> {
-    let mut decoder = Decoder::new("openai", "m", structured);
+    decode_as(&Dialect::openai(), chunks, structured)
+}
+
+fn decode_as(
+    dialect: &Dialect,
+    chunks: &[Value],
+    structured: bool,
+) -> Result<(Vec<StreamEvent>, Response), Error> {
+    let mut decoder = Box::new(Decoder::new(dialect, "m", structured));
     let mut events = Vec::new();
     for chunk in chunks {
         events.extend(decoder.push(&chunk.to_string())?);
@@ -81,7 +90,7 @@ fn text_and_reasoning_become_blocks_in_order() {
     assert_eq!(response.message.id.as_str(), "chatcmpl-0123456789");
     assert_eq!(
         response.message.metadata["openai"],
-        json!({"model": "m-1", "finish_reason": "stop"})
+        json!({"model": "m-1", "finish_reason": "stop", "requested_model": "m"})
     );
     let usage = &response.usage;
     assert_eq!((usage.input_tokens, usage.output_tokens), (9, 4));
@@ -205,7 +214,7 @@ fn broken_streams_are_errors() {
         Code::RateLimited
     );
     assert_eq!(code(&[json!([1])]), Code::InvalidResponse);
-    let mut decoder = Decoder::new("p", "m", false);
+    let mut decoder = Box::new(Decoder::new(&Dialect::openai(), "m", false));
     assert_eq!(
         decoder.push("{oops").unwrap_err().code,
         Code::InvalidResponse
@@ -213,7 +222,7 @@ fn broken_streams_are_errors() {
     decoder
         .push(&delta(&json!({"content": "x"})).to_string())
         .unwrap();
-    decoder.done();
+    decoder.push("[DONE]").unwrap();
     assert_eq!(decoder.finish().unwrap_err().code, Code::InvalidResponse);
 }
 
@@ -277,17 +286,17 @@ fn request() -> Request {
     }
 }
 
-fn encoding() -> Encoding {
-    Encoding {
-        provider: "openai".into(),
-        model_id: "gpt".into(),
-        resend_reasoning: false,
-    }
+fn encoded(request: &Request) -> Value {
+    encoded_as(&ChatCompletions::openai("gpt"), request)
+}
+
+fn encoded_as(codec: &ChatCompletions, request: &Request) -> Value {
+    serde_json::from_str(&codec.encode(request).unwrap().body).unwrap()
 }
 
 #[test]
 fn messages_are_written_as_the_format_wants() {
-    let body = encoding().encode(&request()).unwrap();
+    let body = encoded(&request());
     assert_eq!(
         body["messages"],
         json!([
@@ -305,10 +314,6 @@ fn messages_are_written_as_the_format_wants() {
             {"role": "tool", "tool_call_id": "c2", "content": "{\"a\":1}"},
         ])
     );
-    let mut resend = encoding();
-    resend.resend_reasoning = true;
-    let body = resend.encode(&request()).unwrap();
-    assert_eq!(body["messages"][3]["reasoning_content"], "hm");
 }
 
 #[test]
@@ -328,7 +333,7 @@ fn params_come_first_and_never_win() {
         .insert("openai".into(), json!({"strict": true}));
     asked.tools = [tool].into();
     asked.structure = Some(Arc::new(json!({"type": "object", "description": "d"})));
-    let mut body = encoding().encode(&asked).unwrap();
+    let mut body = encoded(&asked);
     body.as_object_mut().unwrap().shift_remove("messages");
     assert_eq!(
         body,
@@ -372,7 +377,10 @@ fn what_the_format_can_not_say_is_refused() {
             ..Request::default()
         };
         assert_eq!(
-            encoding().encode(&asked).unwrap_err().code,
+            ChatCompletions::openai("gpt")
+                .encode(&asked)
+                .unwrap_err()
+                .code,
             Code::InvalidRequest
         );
     }
@@ -380,8 +388,8 @@ fn what_the_format_can_not_say_is_refused() {
 
 #[cfg(feature = "http")]
 mod bytes {
-    use super::super::model::answer;
     use super::*;
+    use crate::answer;
     use crate::model::ModelEvent;
     use ::bytes::Bytes;
     use futures_util::StreamExt;
@@ -397,8 +405,10 @@ mod bytes {
         most: usize,
     ) -> (Vec<StreamEvent>, Result<Response, Error>) {
         let pieces = pieces.into_iter().map(|piece| Ok(Bytes::from(piece)));
-        let decoder = Decoder::new("openai", "m", false);
-        let mut stream = std::pin::pin!(answer(decoder, futures_util::stream::iter(pieces), most));
+        let codec = ChatCompletions::openai("m");
+        let decoder = codec.decoder(&Request::default());
+        let bytes = futures_util::stream::iter(pieces);
+        let mut stream = std::pin::pin!(answer(&codec, decoder, bytes, most));
         let mut events = Vec::new();
         while let Some(item) = stream.next().await {
             match item {

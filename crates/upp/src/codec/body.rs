@@ -35,6 +35,17 @@ impl Conversation {
     /// Writes the body: `head`, then the conversation as an array under `key`, which `head` must
     /// not have.
     pub(crate) fn encode(self, head: &Map<String, Value>, key: &str) -> Encoded {
+        self.encode_then(head, key, &Map::new())
+    }
+
+    /// The same with a `tail` after the conversation: what may differ from request to request
+    /// although the conversation only grew, such as whether a tool must be called.
+    pub(crate) fn encode_then(
+        self,
+        head: &Map<String, Value>,
+        key: &str,
+        tail: &Map<String, Value>,
+    ) -> Encoded {
         let mut body = Value::Object(head.clone()).to_string();
         body.pop();
         if !head.is_empty() {
@@ -51,7 +62,14 @@ impl Conversation {
             body.push_str(message);
             messages.push(start..body.len());
         }
-        body.push_str("]}");
+        body.push(']');
+        if tail.is_empty() {
+            body.push('}');
+        } else {
+            let tail = Value::Object(tail.clone()).to_string();
+            body.push(',');
+            body.push_str(tail.strip_prefix('{').unwrap_or_default());
+        }
         Encoded {
             body,
             messages,
@@ -94,5 +112,17 @@ mod tests {
             assert_eq!(read["messages"].as_array().unwrap().len(), n + 1);
         }
         assert_eq!(of(0).body, r#"{"model":"m","messages":[]}"#);
+    }
+
+    #[test]
+    fn a_tail_stands_after_the_conversation_and_outside_of_its_prefix() {
+        let tail = Map::from_iter([("choice".to_owned(), json!("none"))]);
+        let of = |tail: &Map<String, Value>| {
+            let mut conversation = Conversation::default();
+            conversation.push(&json!(1));
+            conversation.encode_then(&Map::new(), "m", tail)
+        };
+        assert_eq!(of(&tail).body, r#"{"m":[1],"choice":"none"}"#);
+        assert_eq!(of(&tail).conversation(), of(&Map::new()).conversation());
     }
 }

@@ -1,4 +1,4 @@
-//! The model that sends, against a local server that speaks the format.
+//! The client of all providers, against a local server that speaks Chat Completions.
 #![cfg(feature = "http")]
 
 use axum::body::Body;
@@ -8,7 +8,7 @@ use axum::response::Response;
 use axum::routing::post;
 use futures_util::StreamExt;
 use loomline_upp::{
-    ChatCompletions, ChatCompletionsConfig, Code, Error, Message, Model, ModelEvent, Request,
+    ChatCompletions, Code, Error, Message, Model, ModelEvent, Provider, ProviderConfig, Request,
     StopReason, StreamEvent,
 };
 use serde_json::{Value, json};
@@ -77,8 +77,14 @@ fn finish(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
-fn config(url: &str) -> ChatCompletionsConfig {
-    ChatCompletionsConfig::new(url, "m-1").with_api_key("sk-secret".to_owned().into())
+fn config(url: &str) -> ProviderConfig {
+    ProviderConfig::default()
+        .with_base_url(url)
+        .with_api_key("sk-secret".to_owned().into())
+}
+
+fn model(config: ProviderConfig) -> Result<Provider, Error> {
+    Provider::new(ChatCompletions::openai("m-1"), config)
 }
 
 fn ask() -> Request {
@@ -89,7 +95,7 @@ fn ask() -> Request {
 }
 
 async fn complete(url: &str) -> Result<loomline_upp::Response, Error> {
-    ChatCompletions::new(config(url))
+    model(config(url))
         .expect("a test server")
         .complete(ask())
         .await
@@ -101,8 +107,8 @@ async fn text_is_streamed_and_the_request_is_complete() {
     let body = stream_of(&[content("Hel"), content("lo"), finish("stop"), usage]);
     let (server, url) = serve(move || sse(body.clone())).await;
     let mut config = config(&url);
-    config.headers.insert("x-extra".into(), "1".into());
-    let model = ChatCompletions::new(config).unwrap();
+    config.headers.push(("x-extra".into(), "1".into()));
+    let model = model(config).unwrap();
     let mut stream = model.stream(ask());
     let mut texts = Vec::new();
     let mut response = None;
@@ -253,7 +259,7 @@ async fn a_stalled_stream_is_cancelled_at_once() {
     let (_, url) = serve(stalled).await;
     let request = ask();
     let signal = request.signal.clone();
-    let mut stream = ChatCompletions::new(config(&url)).unwrap().stream(request);
+    let mut stream = model(config(&url)).unwrap().stream(request);
     while let Some(item) = stream.next().await {
         match item {
             Ok(ModelEvent::Event(StreamEvent::TextDelta { .. })) => signal.cancel(),
@@ -272,11 +278,7 @@ async fn a_stalled_stream_times_out() {
     let (_, url) = serve(stalled).await;
     let mut config = config(&url);
     config.timeouts.idle = Duration::from_millis(50);
-    let error = ChatCompletions::new(config)
-        .unwrap()
-        .complete(ask())
-        .await
-        .unwrap_err();
+    let error = model(config).unwrap().complete(ask()).await.unwrap_err();
     assert_eq!(error.code, Code::Timeout);
 }
 
@@ -285,7 +287,7 @@ async fn a_cancelled_request_is_not_sent() {
     let (server, url) = serve(|| sse("")).await;
     let request = ask();
     request.signal.cancel();
-    let error = ChatCompletions::new(config(&url))
+    let error = model(config(&url))
         .unwrap()
         .complete(request)
         .await
@@ -299,11 +301,7 @@ async fn an_answer_that_is_too_long_is_refused() {
     let (_, url) = serve(|| sse(format!("data: {}\n\n", content(&"x".repeat(100_000))))).await;
     let mut config = config(&url);
     config.max_event_bytes = 10_000;
-    let error = ChatCompletions::new(config)
-        .unwrap()
-        .complete(ask())
-        .await
-        .unwrap_err();
+    let error = model(config).unwrap().complete(ask()).await.unwrap_err();
     assert_eq!(error.code, Code::InvalidResponse);
 }
 
@@ -316,19 +314,15 @@ async fn nobody_there_is_a_network_error() {
 
 #[test]
 fn bad_configurations_are_refused_and_hide_their_secrets() {
-    let refused = |config| ChatCompletions::new(config).unwrap_err().code;
+    let refused = |config| model(config).unwrap_err().code;
     assert_eq!(refused(config("ftp://x")), Code::InvalidRequest);
     assert_eq!(refused(config("nonsense")), Code::InvalidRequest);
     let mut bad = config("http://x");
-    bad.headers.insert("a b".into(), "1".into());
+    bad.headers.push(("a b".into(), "1".into()));
     assert_eq!(refused(bad), Code::InvalidRequest);
     let mut fine = config("http://user:hidden@x/v1");
-    fine.headers.insert("x-key".into(), "hidden".into());
-    let shown = format!(
-        "{:?} {:?}",
-        fine,
-        ChatCompletions::new(fine.clone()).unwrap()
-    );
+    fine.headers.push(("x-key".into(), "hidden".into()));
+    let shown = format!("{:?} {:?}", fine, model(fine.clone()).unwrap());
     assert!(
         !shown.contains("sk-secret") && !shown.contains("hidden"),
         "{shown}"

@@ -1,0 +1,106 @@
+//! In what the providers that speak Chat Completions differ (UPP §17.3, §17.6–§17.8).
+
+use crate::model::Capabilities;
+
+/// How a provider shows reasoning, and takes it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReasoningForm {
+    /// It may show reasoning, and takes none back.
+    #[default]
+    Shown,
+    /// As `reasoning_content`, which goes back with the message it came with.
+    Content,
+    /// As `reasoning`, which goes back with the message it came with.
+    Text,
+    /// As a list `reasoning_details`, signed or encrypted, which goes back as it was.
+    Details,
+}
+
+/// A provider that speaks Chat Completions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The provider's name: the namespace of its metadata, and the provider of errors.
+    pub provider: String,
+    /// The usual prefix of the endpoint's address.
+    pub base_url: String,
+    /// What its models usually can do.
+    pub capabilities: Capabilities,
+    /// How it shows reasoning.
+    pub reasoning: ReasoningForm,
+    /// Whether a document may be given by its address.
+    pub document_urls: bool,
+    /// Whether a structure is asked for with `strict`.
+    pub strict: bool,
+}
+
+/// What most of these models take: text, pictures and tools.
+const USUAL: Capabilities = Capabilities {
+    streaming: true,
+    tools: true,
+    structured_output: true,
+    image_input: true,
+    document_input: false,
+    video_input: false,
+    audio_input: false,
+};
+
+impl Dialect {
+    /// A compatible provider of this name, at this address.
+    pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
+        Self {
+            provider: provider.into(),
+            base_url: base_url.into(),
+            capabilities: USUAL,
+            reasoning: ReasoningForm::Shown,
+            document_urls: false,
+            strict: true,
+        }
+    }
+
+    /// `OpenAI`.
+    pub fn openai() -> Self {
+        let mut dialect = Self::compatible("openai", "https://api.openai.com/v1");
+        dialect.capabilities.document_input = true;
+        dialect.capabilities.audio_input = true;
+        dialect
+    }
+
+    /// `OpenRouter`: any kind of media, and reasoning that goes back.
+    pub fn openrouter() -> Self {
+        let mut dialect = Self::compatible("openrouter", "https://openrouter.ai/api/v1");
+        dialect.capabilities.document_input = true;
+        dialect.capabilities.video_input = true;
+        dialect.capabilities.audio_input = true;
+        dialect.reasoning = ReasoningForm::Details;
+        dialect.document_urls = true;
+        dialect
+    }
+
+    /// xAI.
+    pub fn xai() -> Self {
+        Self::compatible("xai", "https://api.x.ai/v1")
+    }
+
+    /// Groq.
+    pub fn groq() -> Self {
+        let mut dialect = Self::compatible("groq", "https://api.groq.com/openai/v1");
+        dialect.reasoning = ReasoningForm::Text;
+        dialect
+    }
+
+    /// Cerebras: text alone.
+    pub fn cerebras() -> Self {
+        let mut dialect = Self::compatible("cerebras", "https://api.cerebras.ai/v1");
+        dialect.capabilities.image_input = false;
+        dialect.reasoning = ReasoningForm::Text;
+        dialect
+    }
+
+    /// Moonshot: its thinking models want their reasoning back in a round of tools.
+    pub fn moonshot() -> Self {
+        let mut dialect = Self::compatible("moonshot", "https://api.moonshot.ai/v1");
+        dialect.capabilities.video_input = true;
+        dialect.reasoning = ReasoningForm::Content;
+        dialect
+    }
+}
