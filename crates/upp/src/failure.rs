@@ -101,6 +101,7 @@ fn by_body(error: &Value, message: &str) -> Option<Code> {
         "maximum context length",
         "prompt is too long",
         "context length exceeded",
+        "exceeds the context length",
         "context window",
     ]) {
         return Some(Code::ContextLengthExceeded);

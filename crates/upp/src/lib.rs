@@ -36,6 +36,7 @@ mod http;
 mod llm;
 mod message;
 mod model;
+pub mod ollama;
 mod prefix;
 #[cfg(feature = "http")]
 mod provider;
@@ -61,6 +62,7 @@ pub use message::{
 pub use model::{
     Capabilities, Model, ModelEvent, ModelStream, Request, Response, Sent, StopReason, ToolChoice,
 };
+pub use ollama::Ollama;
 pub use prefix::{Break, Prefix, RequestReport};
 #[cfg(feature = "http")]
 pub use provider::{Provider, ProviderConfig, answer};

@@ -9,3 +9,4 @@ mod server;
 mod vendor;
 
 mod chat_completions;
+mod ollama;

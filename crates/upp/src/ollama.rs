@@ -1,0 +1,77 @@
+//! The chat format of Ollama (UPP §17.5): one JSON text a line.
+//!
+//! Thinking becomes a reasoning block and goes back as `thinking` to the model it came from. Calls
+//! without an id get one of ours. Ollama takes pictures as bytes and no other media.
+
+mod decode;
+mod encode;
+
+use crate::codec::{self, Codec, Encoded, Framing};
+use crate::error::Error;
+use crate::model::{Capabilities, Request};
+
+/// The provider's name.
+const PROVIDER: &str = "ollama";
+
+/// A model of an Ollama server.
+#[derive(Clone, Debug)]
+pub struct Ollama {
+    model_id: String,
+}
+
+impl Ollama {
+    /// A model by its name, such as `llama3.2`.
+    pub fn new(model_id: impl Into<String>) -> Self {
+        Self {
+            model_id: model_id.into(),
+        }
+    }
+}
+
+impl Codec for Ollama {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn model_id(&self) -> &str {
+        &self.model_id
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            streaming: true,
+            tools: true,
+            structured_output: true,
+            image_input: true,
+            document_input: false,
+            video_input: false,
+            audio_input: false,
+        }
+    }
+
+    fn path(&self) -> String {
+        "/api/chat".to_owned()
+    }
+
+    fn base_url(&self) -> &'static str {
+        "http://localhost:11434"
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn encode(&self, request: &Request) -> Result<Encoded, Error> {
+        encode::encode(self, request)
+    }
+
+    fn decoder(&self, request: &Request) -> Box<dyn codec::Decoder> {
+        Box::new(decode::Decoder::new(
+            &self.model_id,
+            request.structure.is_some(),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;
