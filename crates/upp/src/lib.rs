@@ -31,6 +31,7 @@ mod error;
 mod event;
 mod execute;
 mod failure;
+pub mod gemini;
 #[cfg(feature = "http")]
 mod http;
 mod llm;
@@ -52,6 +53,7 @@ pub use content::{AssistantContent, Media, MediaSource, UserContent};
 pub use error::{Code, Error, Modality};
 pub use event::{Aggregate, StreamEvent};
 pub use execute::{ExecuteError, arguments_of, execute};
+pub use gemini::Gemini;
 #[cfg(feature = "http")]
 pub use http::{Timeouts, http_client_builder};
 pub use llm::{Llm, LlmOptions, TurnEvent, TurnStream};

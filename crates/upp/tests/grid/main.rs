@@ -9,4 +9,5 @@ mod server;
 mod vendor;
 
 mod chat_completions;
+mod gemini;
 mod ollama;

@@ -1,0 +1,89 @@
+//! Google's Gemini API, `generateContent` (UPP §17.4).
+//!
+//! Thoughts become reasoning blocks. A thought signature stays on the very part it came with: text
+//! with a signature is never joined with text without, and an empty part that only carries one is
+//! kept as it is. Schemas go as JSON Schema, whole.
+
+mod decode;
+mod encode;
+mod failure;
+
+use crate::codec::{self, Auth, Codec, Encoded};
+use crate::error::Error;
+use crate::model::{Capabilities, Request};
+use serde_json::{Value, json};
+
+/// The provider's name.
+const PROVIDER: &str = "google";
+
+/// A Gemini model.
+#[derive(Clone, Debug)]
+pub struct Gemini {
+    model_id: String,
+}
+
+impl Gemini {
+    /// A model by its name, such as `gemini-3-pro`.
+    pub fn new(model_id: impl Into<String>) -> Self {
+        Self {
+            model_id: model_id.into(),
+        }
+    }
+}
+
+/// Google's own tools, for `params.tools` (UPP §18). They run at Google.
+pub fn native_tool(name: &str) -> Value {
+    json!({ name: {} })
+}
+
+impl Codec for Gemini {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn model_id(&self) -> &str {
+        &self.model_id
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            streaming: true,
+            tools: true,
+            structured_output: true,
+            image_input: true,
+            document_input: true,
+            video_input: true,
+            audio_input: true,
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("/models/{}:streamGenerateContent?alt=sse", self.model_id)
+    }
+
+    fn base_url(&self) -> &'static str {
+        "https://generativelanguage.googleapis.com/v1beta"
+    }
+
+    fn auth(&self) -> Auth {
+        Auth::Header("x-goog-api-key")
+    }
+
+    fn encode(&self, request: &Request) -> Result<Encoded, Error> {
+        encode::encode(self, request)
+    }
+
+    fn decoder(&self, request: &Request) -> Box<dyn codec::Decoder> {
+        Box::new(decode::Decoder::new(
+            &self.model_id,
+            request.structure.is_some(),
+        ))
+    }
+
+    fn refusal(&self, status: u16, body: &str) -> Error {
+        failure::of_status(status, body)
+    }
+}
+
+#[cfg(test)]
+mod tests;
