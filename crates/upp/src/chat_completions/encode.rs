@@ -133,13 +133,15 @@ impl ChatCompletions {
         let mut message = Map::new();
         message.insert("role".into(), json!("assistant"));
         // The format has one text; what was one is one again.
-        let text = match native {
-            true => texts(assistant).concat(),
-            false => assistant.joined_text(),
+        let text = if native {
+            texts(assistant).concat()
+        } else {
+            assistant.joined_text()
         };
-        let content = match text.is_empty() && !calls.is_empty() {
-            true => Value::Null,
-            false => Value::String(text),
+        let content = if text.is_empty() && !calls.is_empty() {
+            Value::Null
+        } else {
+            Value::String(text)
         };
         message.insert("content".into(), content);
         self.reasoning(assistant, native, &mut message, conversation);
@@ -167,24 +169,19 @@ impl ChatCompletions {
             conversation.omit(assistant, "reasoning", "it is another model's");
             return;
         }
-        match (self.dialect.reasoning, details) {
-            (ReasoningForm::Content, _) => {
-                message.insert("reasoning_content".into(), Value::String(thought));
-            }
-            (ReasoningForm::Text, _) => {
-                message.insert("reasoning".into(), Value::String(thought));
-            }
-            (ReasoningForm::Details, Some(details)) => {
-                message.insert("reasoning_details".into(), details.clone());
-            }
-            (ReasoningForm::Details, None) => {
-                message.insert("reasoning".into(), Value::String(thought));
+        let (key, value) = match (self.dialect.reasoning, details) {
+            (ReasoningForm::Content, _) => ("reasoning_content", Value::String(thought)),
+            (ReasoningForm::Details, Some(details)) => ("reasoning_details", details.clone()),
+            (ReasoningForm::Text, _) | (ReasoningForm::Details, None) => {
+                ("reasoning", Value::String(thought))
             }
             (ReasoningForm::Shown, _) => {
                 let why = "the provider does not take reasoning back";
                 conversation.omit(assistant, "reasoning", why);
+                return;
             }
-        }
+        };
+        message.insert(key.into(), value);
     }
 
     fn tool(&self, tool: &Tool) -> Value {
@@ -215,9 +212,9 @@ impl ChatCompletions {
     }
 }
 
-fn texts(assistant: &AssistantMessage) -> Vec<&str> {
-    let text = |block| match block {
-        &AssistantContent::Text { ref text } => Some(text.as_str()),
+fn texts<'a>(assistant: &'a AssistantMessage) -> Vec<&'a str> {
+    let text = |block: &'a AssistantContent| match block {
+        AssistantContent::Text { text } => Some(text.as_str()),
         AssistantContent::Reasoning { .. }
         | AssistantContent::Image(_)
         | AssistantContent::Audio(_)
@@ -226,9 +223,9 @@ fn texts(assistant: &AssistantMessage) -> Vec<&str> {
     assistant.content.iter().filter_map(text).collect()
 }
 
-fn thoughts(assistant: &AssistantMessage) -> Vec<&str> {
-    let text = |block| match block {
-        &AssistantContent::Reasoning { ref text, .. } => Some(text.as_str()),
+fn thoughts<'a>(assistant: &'a AssistantMessage) -> Vec<&'a str> {
+    let text = |block: &'a AssistantContent| match block {
+        AssistantContent::Reasoning { text, .. } => Some(text.as_str()),
         AssistantContent::Text { .. }
         | AssistantContent::Image(_)
         | AssistantContent::Audio(_)

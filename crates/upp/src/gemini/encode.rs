@@ -251,10 +251,12 @@ fn response(result: &ToolResult, called: Option<&Called<'_>>) -> Value {
     }
     let name = called.map_or("", |called| called.name);
     function.insert("name".to_owned(), Value::from(name));
-    let response = match &result.result {
-        value if result.is_error => json!({ "error": value }),
-        value @ Value::Object(_) => value.clone(),
-        value => json!({ "result": value }),
+    let response = if result.is_error {
+        json!({ "error": result.result })
+    } else if result.result.is_object() {
+        result.result.clone()
+    } else {
+        json!({ "result": result.result })
     };
     function.insert("response".to_owned(), response);
     json!({ "functionResponse": function })

@@ -70,16 +70,9 @@ fn plain_text_is_joined_and_signed_text_is_not() {
     let piece = |text: &str| said(&json!([{ "text": text }]));
     let signed = said(&json!([{"text": "c", "thoughtSignature": "s"}]));
     let response = decode(&[piece("a"), piece("b"), signed, piece("d"), end()]);
-    let texts: Vec<&str> = response
-        .message
-        .content
-        .iter()
-        .map(|block| match block {
-            AssistantContent::Text { text } => text.as_str(),
-            _ => panic!("text"),
-        })
-        .collect();
-    assert_eq!(texts, ["ab", "c", "d"]);
+    let text = |text: &str| AssistantContent::Text { text: text.into() };
+    let expected = ["ab", "c", "d"].map(text);
+    assert_eq!(response.message.content, expected);
 }
 
 #[test]
