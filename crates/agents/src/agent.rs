@@ -13,6 +13,7 @@ use crate::state::AgentState;
 use crate::strategy::{StepContext, StepOutcome};
 use crate::stream::AgentStream;
 use crate::tools::Toolbox;
+use record::OpenStep;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use upp::{Message, Model, Tool, Turn};
@@ -85,17 +86,20 @@ impl Agent {
         Ok(result.turn)
     }
 
-    /// Runs one step: the strategy's, with the events, hooks and stop condition around it.
+    /// Runs one cycle of the strategy, with the events, hooks and stop condition of its step.
     ///
     /// This is what `generate` and `stream` call until it is done; the runtime calls it itself, and
-    /// commits in between. The state it gets has the input already, and the number of the last
-    /// complete step; so a step that is repeated after a crash has the same number again.
+    /// commits in between. The state it gets has the input already. Where it has no
+    /// [phase](AgentState::phase), a step begins, whose number is the one after the state's; so a
+    /// step that is repeated after a crash has the same number again. Where the outcome has no phase,
+    /// the step ends. Here `on_step_end` is told of the last cycle alone; `generate` and `stream`
+    /// tell it of all cycles of the step.
     pub async fn run_step(
         &self,
         state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
-        let (outcome, _record) = run::step(self, state, context).await?;
+        let (outcome, _record) = run::step(self, state, context, &mut OpenStep::default()).await?;
         Ok(outcome)
     }
 

@@ -1,5 +1,6 @@
 //! Why an agent can't be made, and why a run failed.
 
+use crate::strategy::PlanError;
 use std::num::NonZeroU32;
 use upp::Code;
 
@@ -65,6 +66,9 @@ pub enum AgentError {
     /// A strategy ended a run in which no model spoke.
     #[error("the run ended without a response")]
     NoResponse,
+    /// There is no plan, or it could not be carried out (UAP §5.4).
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The application's own code, such as a middleware, failed.
     #[error("{name} failed")]
     Extension {
@@ -93,9 +97,15 @@ impl AgentError {
         match self {
             Self::Model(error) => Some(error.code),
             Self::Cancelled => Some(Code::Cancelled),
-            Self::MaxIterations { .. } | Self::OpenCalls { .. } => Some(Code::InvalidRequest),
-            Self::NoResponse => Some(Code::InvalidResponse),
-            Self::Tool(_) | Self::Extension { .. } => None,
+            Self::MaxIterations { .. }
+            | Self::OpenCalls { .. }
+            | Self::Plan(PlanError::Unsupported { .. } | PlanError::Schema(_)) => {
+                Some(Code::InvalidRequest)
+            }
+            Self::NoResponse | Self::Plan(PlanError::Refused { .. }) => Some(Code::InvalidResponse),
+            Self::Tool(_)
+            | Self::Plan(PlanError::StepFailed { .. } | PlanError::NoProgress { .. })
+            | Self::Extension { .. } => None,
         }
     }
 }

@@ -17,7 +17,7 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, state);
     }
 
-    /// The model has reasoned (`ReAct`).
+    /// The model has reasoned, and acts next (UAP §5.3).
     fn on_reason(&self, step: u64, reasoning: &str) {
         let _ = (step, reasoning);
     }
@@ -27,12 +27,13 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, actions);
     }
 
-    /// All calls have results, in call order.
+    /// All calls of the response have results, in call order. A step of several rounds of tools has
+    /// one `on_act` and one `on_observe` a round.
     fn on_observe(&self, step: u64, observations: &[ToolResult]) {
         let _ = (step, observations);
     }
 
-    /// A step is complete; the turn is that of the step alone.
+    /// A step is complete; the turn is that of the step alone, with all its model calls.
     fn on_step_end(&self, step: u64, result: &GenerateResult) {
         let _ = (step, result);
     }
@@ -48,7 +49,8 @@ pub trait AgentStrategy: Send + Sync {
         let _ = result;
     }
 
-    /// The run failed; `state` is the last complete one. A result given here becomes the run's,
+    /// The run failed; `state` is the one after the last complete cycle, a cycle being one model call
+    /// with its tools. A result given here becomes the run's,
     /// unless the run was cancelled: a cancelled run stays cancelled.
     fn on_error(&self, error: &AgentError, state: &AgentState) -> Option<GenerateResult> {
         let _ = (error, state);

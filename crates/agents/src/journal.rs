@@ -2,8 +2,10 @@
 
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
-use futures_util::future::BoxFuture;
-use upp::{Response, ToolExecution};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use std::sync::Arc;
+use upp::{Response, ToolExecution, UserMessage};
 
 /// The keeper's refusal: the run must stop, for what it does would no longer count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +27,15 @@ impl From<Stopped> for AgentError {
 pub trait Journal: Send + Sync {
     /// Shows an event.
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>>;
+
+    /// The strategy itself says something to the model, in the user's place (UAP §5.3, §5.4): a
+    /// message of the conversation like any other, marked in its metadata
+    /// ([`PromptMark`](crate::PromptMark)). There is at most one a cycle, and it comes before
+    /// `responded`; must be durable by then.
+    fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
+        let _ = message;
+        ready(Ok(())).boxed()
+    }
 
     /// The model has answered; must be durable before a tool starts.
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>>;

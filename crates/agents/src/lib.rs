@@ -47,6 +47,9 @@ pub use journal::{Journal, Stopped};
 pub use middleware::{Middleware, MiddlewareContext};
 pub use plan::{PlanStatus, PlanStep};
 pub use state::{AgentState, StateError};
-pub use strategy::{ExecutionStrategy, Limit, Loop, Next, StepContext, StepOutcome};
+pub use strategy::{
+    ExecutionStrategy, Limit, Loop, Next, Plan, PlanError, PromptMark, React, StepContext,
+    StepOutcome,
+};
 pub use stream::AgentStream;
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};

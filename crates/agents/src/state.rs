@@ -24,6 +24,7 @@ pub struct AgentState {
     metadata: Arc<Map<String, Value>>,
     reasoning: rpds::VectorSync<Arc<str>>,
     plan: Option<Arc<[PlanStep]>>,
+    phase: Option<Arc<str>>,
     subagent_traces: rpds::VectorSync<Arc<SubagentExecutionTrace>>,
 }
 
@@ -43,6 +44,7 @@ impl AgentState {
             metadata: Arc::default(),
             reasoning: rpds::VectorSync::new_sync(),
             plan: None,
+            phase: None,
             subagent_traces: rpds::VectorSync::new_sync(),
         }
     }
@@ -75,6 +77,14 @@ impl AgentState {
     /// The plan, where there is one (UAP §6.1).
     pub fn plan(&self) -> Option<&[PlanStep]> {
         self.plan.as_deref()
+    }
+
+    /// Where in a step the run stands, in the strategy's own word; none between steps.
+    ///
+    /// A step may take several model calls (UAP §5.3, §5.4). While it is not over, its next cycle is
+    /// read from here, so that a run goes on from the state alone.
+    pub fn phase(&self) -> Option<&str> {
+        self.phase.as_deref()
     }
 
     /// What sub-agents did, in the order they ended (UAP §8.8).
@@ -161,6 +171,15 @@ impl AgentState {
     pub fn with_plan(&self, plan: impl Into<Arc<[PlanStep]>>) -> Self {
         Self {
             plan: Some(plan.into()),
+            ..self.renewed()
+        }
+    }
+
+    /// Sets where in a step the run stands; `None` says that the step is over.
+    #[must_use]
+    pub fn with_phase(&self, phase: Option<Arc<str>>) -> Self {
+        Self {
+            phase,
             ..self.renewed()
         }
     }

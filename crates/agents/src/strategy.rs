@@ -1,49 +1,137 @@
-//! Strategies: how an agent runs, one step at a time (UAP §5).
+//! Strategies: how an agent runs, one cycle at a time (UAP §5).
 
 mod context;
 mod loop_;
+mod plan;
+mod prompt;
+mod react;
+mod rounds;
 
 pub use context::StepContext;
 pub use loop_::Loop;
+pub use plan::{Plan, PlanError};
+pub use prompt::PromptMark;
+pub use react::React;
 
+use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::state::AgentState;
 use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
 use std::num::NonZeroU32;
 
 /// How an agent runs (UAP §5.1), as a step function over state.
 ///
 /// The specification's `execute` and `stream` are this function called until it is done, by the
-/// agent in memory or by the runtime durably. So a strategy keeps nothing in itself: where a run
-/// stands is read from the state. It must leave a state that ends in calls without results to be
-/// continued with the tools, take results already recorded from the context, and not repeat
-/// what the state already has.
+/// agent in memory or by the runtime durably: [`Agent::generate`], [`Agent::stream`] and
+/// [`Agent::run_step`]. So there is one way to run, and a stream can't differ from a result.
+///
+/// A strategy keeps nothing in itself: where a run stands is read from the state. It must leave a
+/// state that ends in calls without results to be continued with the tools, take results already
+/// recorded from the context, and not repeat what the state already has: a prompt of its own
+/// ([`StepContext::prompt`] sees to that), or the model's answer to it.
+///
+/// # A custom strategy (UAP §5.5)
+///
+/// This one lets the model answer, asks it once to check its answer, and takes the second. Both
+/// answers are one step, so there is a phase in between.
+///
+/// ```
+/// use futures_util::FutureExt;
+/// use futures_util::future::BoxFuture;
+/// use loomline_agents::{
+///     Agent, AgentError, AgentOptions, AgentState, ExecutionStrategy, Next, StepContext, StepOutcome,
+/// };
+/// use std::sync::Arc;
+///
+/// struct Checked;
+///
+/// impl ExecutionStrategy for Checked {
+///     fn name(&self) -> &'static str {
+///         "checked"
+///     }
+///
+///     fn step<'a>(
+///         &'a self,
+///         state: AgentState,
+///         context: &'a StepContext<'a>,
+///     ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+///         async move {
+///             let checks = state.phase().is_some();
+///             let state = match checks {
+///                 true => context.prompt(&state, "check", "Check your answer.").await?,
+///                 false => state,
+///             };
+///             // Tools that the model calls would be run by `context.act(&state)`.
+///             let response = context.ask(context.request(state.messages())).await?;
+///             let state = state.with_message(response.message);
+///             Ok(match checks {
+///                 true => StepOutcome { state: state.with_phase(None), next: Next::Done },
+///                 false => StepOutcome {
+///                     state: state.with_phase(Some("check".into())),
+///                     next: Next::Continue,
+///                 },
+///             })
+///         }
+///         .boxed()
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = AgentOptions::new("careful", Arc::new(upp::Scripted::new()));
+/// options.execution = Arc::new(Checked);
+/// let result = Agent::new(options)?.generate("Hello", AgentState::initial()).await?;
+/// assert_eq!(result.turn.response.joined_text(), "You said: Check your answer.");
+/// assert_eq!((result.turn.cycles, result.state.step()), (2, 1));
+/// # Ok(())
+/// # }
+/// ```
 pub trait ExecutionStrategy: Send + Sync {
     /// The strategy's name (UAP §5.1).
     fn name(&self) -> &'static str;
 
-    /// Runs one step, which is one request/response cycle with its tools, from where `state`
-    /// stands. `state.step()` is already the number of this step.
+    /// Runs one cycle, which is one request/response with its tools, from where `state` stands.
+    /// `state.step()` is already the number of the step that the cycle belongs to.
+    ///
+    /// A step is over when its outcome has no [phase](AgentState::phase), or is the last of the run.
     fn step<'a>(
         &'a self,
         state: AgentState,
         context: &'a StepContext<'a>,
     ) -> BoxFuture<'a, Result<StepOutcome, AgentError>>;
+
+    /// Looks at the step that would begin at `state`, before it does, and gives what its
+    /// `step_start` tells (UAP §11.2). With an error the run ends, and no step begins.
+    fn begin_step(
+        &self,
+        state: &AgentState,
+        agent: &Agent,
+    ) -> Result<Map<String, Value>, AgentError> {
+        let _ = (state, agent);
+        Ok(Map::new())
+    }
+
+    /// What the `step_end` of a step tells (UAP §11.2): the states before and after its last cycle.
+    fn end_step(&self, before: &AgentState, after: &AgentState) -> Map<String, Value> {
+        let _ = (before, after);
+        Map::new()
+    }
 }
 
-/// Where a step left the run.
+/// Where a cycle left the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepOutcome {
-    /// The state after the step.
+    /// The state after the cycle.
     pub state: AgentState,
-    /// Whether there is another step.
+    /// Whether there is another cycle.
     pub next: Next,
 }
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Another step follows.
+    /// Another cycle follows.
     Continue,
     /// The run is complete.
     Done,
@@ -57,4 +145,14 @@ pub enum Limit {
     Unbounded,
     /// At most so many.
     AtMost(NonZeroU32),
+}
+
+impl Limit {
+    /// Whether `n` is more than there may be.
+    pub(crate) fn is_below(self, n: usize) -> bool {
+        match self {
+            Self::Unbounded => false,
+            Self::AtMost(limit) => usize::try_from(limit.get()).is_ok_and(|limit| n > limit),
+        }
+    }
 }

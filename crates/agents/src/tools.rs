@@ -5,4 +5,5 @@ mod schedule;
 mod toolbox;
 
 pub(crate) use phase::answer;
+pub(crate) use schedule::topological;
 pub(crate) use toolbox::Toolbox;

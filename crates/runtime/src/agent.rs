@@ -187,6 +187,7 @@ fn failed(error: &AgentError) -> ReactorError {
         },
         AgentError::MaxIterations { .. } => "max_steps",
         AgentError::Tool(_)
+        | AgentError::Plan(_)
         | AgentError::OpenCalls { .. }
         | AgentError::NoResponse
         | AgentError::Extension { .. } => "error",

@@ -1,5 +1,6 @@
 //! What the journal heard, kept for the turn.
 
+use super::GenerateResult;
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
 use crate::journal::{Journal, Stopped};
@@ -7,8 +8,8 @@ use crate::state::AgentState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use upp::{Message, MessageId, Response, StopReason, TokenUsage, ToolExecution, Turn};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use upp::{Message, MessageId, Response, StopReason, TokenUsage, ToolExecution, Turn, UserMessage};
 
 /// What a turn has beside its messages.
 #[derive(Debug, Default)]
@@ -48,6 +49,37 @@ impl Record {
             cycles: self.n_cycles,
             data: self.data,
             stop_reason: self.stop_reason.unwrap_or(StopReason::EndTurn),
+        })
+    }
+}
+
+/// What a step has done so far, over the cycles it has had.
+#[derive(Debug, Default)]
+pub(crate) struct OpenStep {
+    record: Record,
+    n_before: Option<usize>,
+}
+
+impl OpenStep {
+    /// A cycle begins, with so many messages before it.
+    pub(crate) fn begin_cycle(&mut self, n_messages: usize) {
+        self.n_before.get_or_insert(n_messages);
+    }
+
+    /// A cycle has ended.
+    pub(crate) fn end_cycle(&mut self, of_cycle: &Record) {
+        self.record.extend(of_cycle);
+    }
+
+    /// What the whole step did, up to `state`.
+    pub(crate) fn result(self, state: &AgentState) -> Result<GenerateResult, AgentError> {
+        let messages = state.messages();
+        let added = (self.n_before.unwrap_or_default()..messages.len())
+            .filter_map(|at| messages.get(at).cloned())
+            .collect();
+        Ok(GenerateResult {
+            turn: self.record.turn(added, state)?,
+            state: state.clone(),
         })
     }
 }
@@ -101,6 +133,10 @@ impl<'a> Recorder<'a> {
 impl Journal for Recorder<'_> {
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
         self.journal.emit(event)
+    }
+
+    fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.journal.prompted(message)
     }
 
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {

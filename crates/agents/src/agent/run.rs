@@ -1,6 +1,6 @@
 //! The one way an agent runs, whether anybody listens or not (UAP §11.4).
 
-use super::record::{Record, Recorder, messages_from};
+use super::record::{OpenStep, Record, Recorder, messages_from};
 use super::{Agent, GenerateResult};
 use crate::error::AgentError;
 use crate::event::UapEventType;
@@ -37,7 +37,7 @@ pub(crate) async fn request(
     leave(entered, &mut context, outcome, &signal).await
 }
 
-/// Takes steps until one is the last.
+/// Takes cycles until one is the last.
 async fn execute(
     agent: &Agent,
     context: &MiddlewareContext,
@@ -59,7 +59,7 @@ async fn execute(
     }
 }
 
-/// Leaves in `state` the last complete one.
+/// Leaves in `state` the one after the last complete cycle.
 async fn steps(
     agent: &Agent,
     input: &Message,
@@ -72,6 +72,10 @@ async fn steps(
         return Err(AgentError::OpenCalls { n_calls });
     }
     let n_before = state.messages().len();
+    // A phase left by a run that failed within a step is no position in this one.
+    if state.phase().is_some() {
+        *state = state.with_phase(None);
+    }
     *state = state.with_message(input.clone());
     if let Some(session_id) = &agent.options().session_id {
         *state = state.with_metadata("sessionId", session_id.as_str());
@@ -85,9 +89,10 @@ async fn steps(
         scope: &scope,
     };
     let mut record = Record::default();
+    let mut open = OpenStep::default();
     loop {
-        let (outcome, of_step) = step(agent, state.clone(), &context).await?;
-        record.extend(&of_step);
+        let (outcome, of_cycle) = step(agent, state.clone(), &context, &mut open).await?;
+        record.extend(&of_cycle);
         *state = outcome.state;
         if outcome.next == Next::Done {
             break;
@@ -113,36 +118,34 @@ fn n_unanswered(state: &AgentState, input: &Message) -> usize {
     state.open_calls().iter().filter(is_open).count()
 }
 
-/// Runs one step with its events and hooks; gives what the journal heard, too.
+/// Runs one cycle with the events and hooks of the step it belongs to; gives what the journal heard
+/// in it, too. `open` is what the step's earlier cycles did, as far as the caller knows.
 pub(crate) async fn step(
     agent: &Agent,
     state: AgentState,
     context: &StepContext<'_>,
+    open: &mut OpenStep,
 ) -> Result<(StepOutcome, Record), AgentError> {
     if context.signal.is_cancelled() {
         return Err(AgentError::Cancelled);
     }
-    let run = observed_step(agent, state, context);
+    let run = observed_cycle(agent, state, context, open);
     let outcome = context.signal.run_until_cancelled(run).await;
     outcome.unwrap_or(Err(AgentError::Cancelled))
 }
 
-async fn observed_step(
+async fn observed_cycle(
     agent: &Agent,
     state: AgentState,
     context: &StepContext<'_>,
+    open: &mut OpenStep,
 ) -> Result<(StepOutcome, Record), AgentError> {
-    let options = agent.options();
-    let hooks = &options.strategy;
-    // The number goes on over calls of one agent, so that a stop condition can bound a session.
-    let number = state.step().saturating_add(1);
-    let n_before = state.messages().len();
-    let state = state.with_step(number);
-
-    hooks.on_step_start(number, &state);
-    context
-        .emit(UapEventType::StepStart, number, Map::new())
-        .await?;
+    let execution = &agent.options().execution;
+    let state = match state.phase() {
+        Some(_) => state,
+        None => begin_step(&state, context, open).await?,
+    };
+    open.begin_cycle(state.messages().len());
     let recorder = Recorder::new(context.journal);
     let inner = StepContext {
         agent,
@@ -151,33 +154,54 @@ async fn observed_step(
         answered: context.answered,
         scope: context.scope,
     };
-    let mut outcome = options.execution.step(state, &inner).await?;
+    let mut outcome = execution.step(state.clone(), &inner).await?;
     drop(inner);
     let record = recorder.into_record();
-    context
-        .emit(UapEventType::StepEnd, number, Map::new())
-        .await?;
-
-    hooks.on_step_end(number, &result_of_step(&record, &outcome.state, n_before)?);
-    if hooks.stop_condition(&outcome.state).await {
-        outcome.next = Next::Done;
+    open.end_cycle(&record);
+    let is_over = match outcome.next {
+        Next::Done => true,
+        Next::Continue => outcome.state.phase().is_none(),
+    };
+    if is_over {
+        end_step(&state, &mut outcome, context, std::mem::take(open)).await?;
     }
     Ok((outcome, record))
 }
 
-fn result_of_step(
-    record: &Record,
+async fn begin_step(
     state: &AgentState,
-    n_before: usize,
-) -> Result<GenerateResult, AgentError> {
-    let mut of_step = Record::default();
-    of_step.extend(record);
-    let messages = state.messages();
-    let added = (n_before..messages.len())
-        .filter_map(|at| messages.get(at).cloned())
-        .collect();
-    Ok(GenerateResult {
-        turn: of_step.turn(added, state)?,
-        state: state.clone(),
-    })
+    context: &StepContext<'_>,
+    open: &mut OpenStep,
+) -> Result<AgentState, AgentError> {
+    let options = context.agent.options();
+    *open = OpenStep::default();
+    // The number goes on over calls of one agent, so that a stop condition can bound a session.
+    let number = state.step().saturating_add(1);
+    let state = state.with_step(number);
+    let data = options.execution.begin_step(&state, context.agent)?;
+    options.strategy.on_step_start(number, &state);
+    context.emit(UapEventType::StepStart, number, data).await?;
+    Ok(state)
+}
+
+/// `before` is the state before the step's last cycle.
+async fn end_step(
+    before: &AgentState,
+    outcome: &mut StepOutcome,
+    context: &StepContext<'_>,
+    done: OpenStep,
+) -> Result<(), AgentError> {
+    let options = context.agent.options();
+    let number = before.step();
+    if outcome.state.phase().is_some() {
+        outcome.state = outcome.state.with_phase(None);
+    }
+    let data = options.execution.end_step(before, &outcome.state);
+    context.emit(UapEventType::StepEnd, number, data).await?;
+    let hooks = &options.strategy;
+    hooks.on_step_end(number, &done.result(&outcome.state)?);
+    if hooks.stop_condition(&outcome.state).await {
+        outcome.next = Next::Done;
+    }
+    Ok(())
 }

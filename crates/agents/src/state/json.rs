@@ -38,6 +38,9 @@ struct Written<'a> {
     reasoning: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a [PlanStep]>,
+    /// Not in UAP §12.1: where in a step the run stands. Absent between steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subagent_traces: Vec<&'a SubagentExecutionTrace>,
 }
@@ -54,6 +57,8 @@ struct Read<'a> {
     reasoning: Vec<Arc<str>>,
     #[serde(default)]
     plan: Option<Arc<[PlanStep]>>,
+    #[serde(default)]
+    phase: Option<Arc<str>>,
     #[serde(default)]
     subagent_traces: Vec<Arc<SubagentExecutionTrace>>,
 }
@@ -95,6 +100,7 @@ impl Serialize for AgentState {
             metadata: &self.metadata,
             reasoning: self.reasoning().collect(),
             plan: self.plan(),
+            phase: self.phase(),
             subagent_traces: self.subagent_traces().collect(),
         }
         .serialize(serializer)
@@ -133,6 +139,7 @@ impl AgentState {
             metadata: read.metadata,
             reasoning: read.reasoning.into_iter().collect(),
             plan: read.plan,
+            phase: read.phase,
             subagent_traces: read.subagent_traces.into_iter().collect(),
         })
     }

@@ -53,6 +53,7 @@ fn full() -> AgentState {
         .with_reasoning("first")
         .with_reasoning("second")
         .with_plan([step()])
+        .with_phase(Some("act".into()))
         .with_subagent_trace(trace())
 }
 
@@ -99,6 +100,8 @@ fn operate(state: &AgentState, operation: usize) -> AgentState {
         4 => state.with_metadata("k", state.step()),
         5 => state.with_reasoning("because"),
         6 => state.with_plan([step()]),
+        7 => state.with_phase(Some("act".into())),
+        8 => state.with_phase(None),
         _ => state.with_subagent_trace(trace()),
     }
 }
@@ -109,6 +112,7 @@ fn the_initial_state_is_empty() {
     assert_eq!((state.messages().len(), state.step()), (0, 0));
     assert_eq!((state.metadata().len(), state.reasoning().len()), (0, 0));
     assert_eq!((state.plan(), state.subagent_traces().len()), (None, 0));
+    assert_eq!(state.phase(), None);
 }
 
 #[test]
@@ -205,9 +209,20 @@ fn optional_parts_may_be_absent() {
     assert_eq!((state.id(), state.step(), state.plan()), ("x", 2, None));
 }
 
+#[test]
+fn the_phase_is_written_only_within_a_step() {
+    let within = AgentState::initial().with_phase(Some("act".into()));
+    let json: Value = serde_json::from_str(&within.to_json().unwrap()).unwrap();
+    assert_eq!(json["phase"], "act");
+    let after = within.with_phase(None);
+    let json: Value = serde_json::from_str(&after.to_json().unwrap()).unwrap();
+    assert!(json.get("phase").is_none());
+    assert_eq!(within.phase(), Some("act"), "the original stays as it was");
+}
+
 proptest! {
     #[test]
-    fn no_operation_changes_the_original(operations in prop::collection::vec(0_usize..8, 1..12)) {
+    fn no_operation_changes_the_original(operations in prop::collection::vec(0_usize..10, 1..12)) {
         let mut state = full();
         let mut ids = BTreeSet::from([state.id().to_owned()]);
         for operation in operations {
@@ -221,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn any_state_survives_its_json(operations in prop::collection::vec(0_usize..8, 0..12)) {
+    fn any_state_survives_its_json(operations in prop::collection::vec(0_usize..10, 0..12)) {
         let state = operations.into_iter().fold(AgentState::initial(), |state, n| operate(&state, n));
         prop_assert_eq!(&AgentState::from_json(&state.to_json().unwrap()).unwrap(), &state);
     }

@@ -1,5 +1,6 @@
 //! What a strategy may do within a step.
 
+use super::prompt::{self, PromptMark};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::event::{AgentStreamEvent, UapEvent, UapEventType};
@@ -8,10 +9,12 @@ use crate::state::AgentState;
 use crate::tools;
 use futures_util::StreamExt;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use upp::{
-    Code, Message, MessageOptions, Messages, ModelEvent, Request, Response, ToolChoice, ToolResult,
-    ToolResultMessage,
+    Code, Message, MessageOptions, Messages, ModelEvent, Request, Response, ToolCall, ToolCallId,
+    ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
 };
 
 /// What a step has at hand (UAP §5.1, `ExecutionContext`).
@@ -32,15 +35,18 @@ pub struct StepContext<'a> {
 impl StepContext<'_> {
     /// The agent's request for these messages (UAP §4.2).
     ///
-    /// A forced `tool_choice` holds for the model's first answer to an input only. If it held for
-    /// the answer to tool results too, no run could end.
+    /// A forced `tool_choice` holds for the model's first answer to an input only; answers to prompts
+    /// for reasoning or a plan are none. If it held for later answers too, no run could end.
     pub fn request(&self, messages: &Messages) -> Request {
         let options = self.agent.options();
-        let tool_choice = match (&options.tool_choice, messages.last()) {
-            (ToolChoice::Required | ToolChoice::Tool(_), Some(Message::ToolResult(_))) => {
+        let tool_choice = match &options.tool_choice {
+            ToolChoice::Required | ToolChoice::Tool(_) if !prompt::is_first_answer(messages) => {
                 ToolChoice::Auto
             }
-            (choice, _) => choice.clone(),
+            choice @ (ToolChoice::Auto
+            | ToolChoice::None
+            | ToolChoice::Required
+            | ToolChoice::Tool(_)) => choice.clone(),
         };
         Request {
             messages: messages.clone(),
@@ -77,6 +83,72 @@ impl StepContext<'_> {
                 }
             }
         }
+    }
+
+    /// Says something to the model in the user's place (UAP §5.3, §5.4): appends a message, marked as
+    /// a prompt of this kind ([`PromptMark`]), after the journal has it.
+    ///
+    /// Where `state` already ends in the prompt of this kind and step, as after a crash, it stays as
+    /// it is.
+    pub async fn prompt(
+        &self,
+        state: &AgentState,
+        kind: &str,
+        text: impl Into<String>,
+    ) -> Result<AgentState, AgentError> {
+        if let Some(Message::User(last)) = state.messages().last()
+            && PromptMark::of(last).is_some_and(|mark| mark.is_now(kind, state))
+        {
+            return Ok(state.clone());
+        }
+        let message = Arc::new(prompt::marked(state, kind, text.into()));
+        self.journal.prompted(&message).await?;
+        Ok(state.with_message(Message::User(message)))
+    }
+
+    /// The state with the model's answer at its end, and the answer's data. An answer that is already
+    /// there, as after a crash, is taken; its data is in its text.
+    pub(super) async fn answered_by_model(
+        &self,
+        state: AgentState,
+        request: Request,
+    ) -> Result<(AgentState, Option<Value>), AgentError> {
+        if let Some(Message::Assistant(_)) = state.messages().last() {
+            return Ok((state, None));
+        }
+        let response = self.ask(request).await?;
+        Ok((state.with_message(response.message), response.data))
+    }
+
+    /// Answers the open calls at the end of `state` with an error, for this is no moment for tools;
+    /// a state without open calls stays as it is.
+    ///
+    /// The conversation stays one that every provider takes. Nothing is run, so there are no hooks
+    /// and no events.
+    pub(super) async fn refuse(
+        &self,
+        state: &AgentState,
+        why: &str,
+    ) -> Result<AgentState, AgentError> {
+        let calls = state.open_calls();
+        if calls.is_empty() {
+            return Ok(state.clone());
+        }
+        let mut recorded: BTreeMap<&ToolCallId, &ToolResult> = BTreeMap::new();
+        for result in self.answered {
+            recorded.entry(&result.tool_call_id).or_insert(result);
+        }
+        let mut results = Vec::with_capacity(calls.len());
+        for (position, call) in calls.iter().enumerate() {
+            if let Some(result) = recorded.remove(&call.tool_call_id) {
+                results.push(result.clone());
+                continue;
+            }
+            let execution = refused(call, why);
+            self.journal.returned(position, &execution).await?;
+            results.push(ToolResult::from(&execution));
+        }
+        Ok(state.with_message(ToolResultMessage::new(results, MessageOptions::default())))
     }
 
     /// Answers the open calls at the end of `state`, and appends exactly one message with all
@@ -116,7 +188,7 @@ impl StepContext<'_> {
         Ok(self.journal.emit(event).await?)
     }
 
-    async fn show<T: serde::Serialize + ?Sized>(
+    pub(super) async fn show<T: serde::Serialize + ?Sized>(
         &self,
         kind: UapEventType,
         state: &AgentState,
@@ -126,5 +198,18 @@ impl StepContext<'_> {
         let value = serde_json::to_value(value).unwrap_or_default();
         let data = Map::from_iter([(key.to_owned(), value)]);
         self.emit(kind, state.step(), data).await
+    }
+}
+
+fn refused(call: &ToolCall, why: &str) -> ToolExecution {
+    ToolExecution {
+        tool_name: call.tool_name.clone(),
+        tool_call_id: call.tool_call_id.clone(),
+        arguments: upp::arguments_of(call)
+            .unwrap_or_else(|_| Value::String(call.arguments.text().to_owned())),
+        result: Value::String(format!("Tool '{}' was not run: {why}", call.tool_name)),
+        is_error: true,
+        duration: 0,
+        approved: None,
     }
 }

@@ -6,10 +6,18 @@
 )]
 
 mod agent;
+mod crashing;
 mod durable;
+mod equivalence;
 mod hooks;
 mod laws;
 mod middleware;
+mod moments;
+mod plan;
+mod planning;
+mod react;
+mod replan;
+mod strategies;
 mod stream;
 mod support;
 mod tools;

@@ -1,0 +1,182 @@
+//! The plan strategy: plan first, then execute (UAP §5.4).
+
+mod carry;
+mod check;
+mod error;
+mod make;
+mod words;
+
+pub use error::PlanError;
+
+use super::{ExecutionStrategy, Limit, StepContext, StepOutcome, prompt};
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::plan::{PlanStatus, PlanStep};
+use crate::state::AgentState;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Lets the model make a plan, and executes it step by step (UAP §5.4).
+///
+/// **Planning** is a step of its own. The model is asked (`plan`, a [`PromptMark`]) for an answer in
+/// the schema of a plan, by structured output; tools can't be called meanwhile. A plan that can't be
+/// carried out is refused before anything runs: one that does not match the schema, is empty or too
+/// long, uses an id twice, names an unknown step or tool, or has a cycle. The model is told why and
+/// asked once more; then the run ends with [`PlanError::Refused`].
+///
+/// **Executing** takes one step for each step of the plan (`plan_step`), in the order of the plan as
+/// far as dependencies allow. It has as many rounds of tools as the model wants, within the tool
+/// strategy's limit, and is over when the model answers without calls. It has *failed* when every
+/// call of its last round of tools failed, or when it names a tool that was never called with
+/// success. Otherwise it is completed, whatever the model says. Each status is another state: one
+/// that was kept stays as it was.
+///
+/// **Replanning** (`replan`) follows a failed step, if it is allowed. What is completed stays in the
+/// plan, the rest is replaced; the run ends with [`PlanError::NoProgress`] when two replans in a
+/// row leave the same work. If it is not allowed, the run ends with [`PlanError::StepFailed`], what
+/// depends on the failed step is left pending, and nothing else is run.
+///
+/// The last answer is the run's response. [`AgentOptions::structure`](crate::AgentOptions) is asked
+/// of the last step of the plan only. An input always begins with a new plan, whatever is left of
+/// an old one.
+///
+/// [`PromptMark`]: crate::PromptMark
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// How many steps a plan may have. What a replan leaves completed does not count.
+    pub max_plan_steps: Limit,
+    /// Whether there is another plan when a step fails; so unless it is said.
+    pub allow_replan: bool,
+    /// The JSON Schema the model's answer must match, in place of the default. A plan is read from
+    /// the answer's `steps`: objects with `id`, `description`, and where they are given `tool` and
+    /// `dependsOn`.
+    pub plan_schema: Option<Arc<Value>>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            max_plan_steps: Limit::Unbounded,
+            allow_replan: true,
+            plan_schema: None,
+        }
+    }
+}
+
+/// What the step that stands at a state is about.
+enum Position<'a> {
+    /// A plan is to be made, by the prompt of this kind.
+    Planning(&'static str),
+    /// This step of the plan is to be executed.
+    Executing(&'a PlanStep),
+    /// This step has failed, and there is no other plan.
+    Stuck(&'a PlanStep),
+}
+
+impl Plan {
+    fn position<'a>(&self, state: &'a AgentState) -> Position<'a> {
+        if state.phase() == Some(carry::EXECUTING) {
+            return self.within(state);
+        }
+        let Some(mark) = prompt::last_mark(state) else {
+            return Position::Planning(prompt::PLAN);
+        };
+        match mark.kind {
+            prompt::PLAN if mark.step == state.step() => Position::Planning(prompt::PLAN),
+            prompt::REPLAN if mark.step == state.step() => Position::Planning(prompt::REPLAN),
+            prompt::PLAN | prompt::REPLAN | prompt::PLAN_STEP => self.within(state),
+            _ => Position::Planning(prompt::PLAN),
+        }
+    }
+
+    fn within<'a>(&self, state: &'a AgentState) -> Position<'a> {
+        let plan = state.plan().unwrap_or_default();
+        let in_status = |status| plan.iter().find(move |step| step.status == status);
+        if let Some(step) = in_status(PlanStatus::InProgress) {
+            return Position::Executing(step);
+        }
+        if let Some(step) = in_status(PlanStatus::Failed) {
+            return if self.allow_replan {
+                Position::Planning(prompt::REPLAN)
+            } else {
+                Position::Stuck(step)
+            };
+        }
+        carry::next_ready(plan).map_or(Position::Planning(prompt::PLAN), Position::Executing)
+    }
+}
+
+impl ExecutionStrategy for Plan {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    fn step<'a>(
+        &'a self,
+        state: AgentState,
+        context: &'a StepContext<'a>,
+    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+        async move {
+            match self.position(&state) {
+                Position::Planning(kind) => self.make(state.clone(), kind, context).await,
+                Position::Executing(step) => carry::out(step, &state, context).await,
+                Position::Stuck(step) => Err(stuck(step).into()),
+            }
+        }
+        .boxed()
+    }
+
+    fn begin_step(
+        &self,
+        state: &AgentState,
+        agent: &Agent,
+    ) -> Result<Map<String, Value>, AgentError> {
+        match self.position(state) {
+            Position::Planning(_) => {
+                self.check_means(agent)?;
+                Ok(planning())
+            }
+            Position::Executing(step) => {
+                let mut step = step.clone();
+                step.status = PlanStatus::InProgress;
+                Ok(executing(&step))
+            }
+            Position::Stuck(step) => Err(stuck(step).into()),
+        }
+    }
+
+    fn end_step(&self, before: &AgentState, after: &AgentState) -> Map<String, Value> {
+        let plan = after.plan().unwrap_or_default();
+        match self.position(before) {
+            Position::Planning(_) => {
+                let mut data = planning();
+                data.insert("plan".to_owned(), json!(plan));
+                data
+            }
+            Position::Executing(step) | Position::Stuck(step) => {
+                let now = plan.iter().find(|other| other.id == step.id);
+                executing(now.unwrap_or(step))
+            }
+        }
+    }
+}
+
+fn planning() -> Map<String, Value> {
+    Map::from_iter([("phase".to_owned(), json!("planning"))])
+}
+
+fn executing(step: &PlanStep) -> Map<String, Value> {
+    Map::from_iter([
+        ("phase".to_owned(), json!("executing")),
+        ("planStep".to_owned(), json!(step)),
+    ])
+}
+
+fn stuck(step: &PlanStep) -> PlanError {
+    PlanError::StepFailed {
+        id: step.id.clone(),
+        description: step.description.clone(),
+    }
+}

@@ -1,0 +1,140 @@
+//! Executing the steps of a plan.
+
+use super::words;
+use crate::error::AgentError;
+use crate::plan::{PlanStatus, PlanStep};
+use crate::state::AgentState;
+use crate::strategy::{Limit, Next, StepContext, StepOutcome, prompt, rounds};
+use std::collections::BTreeSet;
+use upp::{Message, ToolCallId};
+
+/// The phase of a step of the plan that has called tools.
+pub(super) const EXECUTING: &str = "executing";
+
+/// The first step that is pending and waits for nothing; taken again and again, this is a
+/// topological order.
+pub(super) fn next_ready(plan: &[PlanStep]) -> Option<&PlanStep> {
+    let completed: BTreeSet<&str> = plan
+        .iter()
+        .filter(|step| step.status == PlanStatus::Completed)
+        .map(|step| step.id.as_str())
+        .collect();
+    plan.iter().find(|step| {
+        let mut needs = step.depends_on.iter();
+        step.status == PlanStatus::Pending && needs.all(|id| completed.contains(id.as_str()))
+    })
+}
+
+/// One cycle of this step of the plan.
+pub(super) async fn out(
+    step: &PlanStep,
+    state: &AgentState,
+    context: &StepContext<'_>,
+) -> Result<StepOutcome, AgentError> {
+    let has_begun = step.status == PlanStatus::InProgress;
+    let is_asked = state.phase() == Some(EXECUTING) || was_asked(state, has_begun);
+    let mut state = if has_begun {
+        state.clone()
+    } else {
+        with_status(state, &step.id, PlanStatus::InProgress)
+    };
+    if !is_asked {
+        let text = words::execute(step);
+        state = context.prompt(&state, prompt::PLAN_STEP, text).await?;
+    }
+    let mut request = context.request(state.messages());
+    if !is_last(&state) {
+        request.structure = None;
+    }
+    let (state, _) = context.answered_by_model(state, request).await?;
+    if state.open_calls().is_empty() {
+        return Ok(ended(&state, step));
+    }
+    if context.agent.tool_rounds() == Some(0) {
+        let next = Next::Done;
+        return Ok(StepOutcome { state, next });
+    }
+    if let Some(limit) = rounds::lower(Limit::Unbounded, context.agent)
+        && rounds::has_rounds(&state, limit)
+    {
+        context.agent.on_max_iterations(limit);
+        return Err(AgentError::MaxIterations { limit });
+    }
+    let state = context.act(&state).await?;
+    if rounds::only_ghosts(rounds::since_prompt(&state), context.agent) {
+        return Ok(ended(&state, step));
+    }
+    Ok(StepOutcome {
+        state: state.with_phase(Some(EXECUTING.into())),
+        next: Next::Continue,
+    })
+}
+
+/// Whether the prompt for the next step of the plan is there, as after a crash or after results that
+/// were given by hand.
+fn was_asked(state: &AgentState, has_begun: bool) -> bool {
+    prompt::last_mark(state).is_some_and(|mark| {
+        mark.kind == prompt::PLAN_STEP && (has_begun || mark.step == state.step())
+    })
+}
+
+/// Whether the step in progress is all that is left of the plan.
+fn is_last(state: &AgentState) -> bool {
+    let plan = state.plan().unwrap_or_default().iter();
+    plan.filter(|step| step.status != PlanStatus::Completed)
+        .count()
+        == 1
+}
+
+/// The outcome of a step whose model calls no more tools.
+fn ended(state: &AgentState, step: &PlanStep) -> StepOutcome {
+    let status = if has_failed(state, step) {
+        PlanStatus::Failed
+    } else {
+        PlanStatus::Completed
+    };
+    let state = with_status(state, &step.id, status).with_phase(None);
+    let mut plan = state.plan().unwrap_or_default().iter();
+    let next = if plan.all(|step| step.status == PlanStatus::Completed) {
+        Next::Done
+    } else {
+        Next::Continue
+    };
+    StepOutcome { state, next }
+}
+
+/// Whether all calls of the last round failed, or the tool that was named gave nothing.
+fn has_failed(state: &AgentState, step: &PlanStep) -> bool {
+    let mut last_failed = None;
+    let mut needs_tool = step.tool.is_some();
+    let mut succeeded: BTreeSet<&ToolCallId> = BTreeSet::new();
+    for message in rounds::since_prompt(state) {
+        match message {
+            Message::ToolResult(message) => {
+                let results = message.results.iter();
+                succeeded = results
+                    .filter(|result| !result.is_error)
+                    .map(|result| &result.tool_call_id)
+                    .collect();
+                last_failed.get_or_insert(succeeded.is_empty());
+            }
+            Message::Assistant(message) => {
+                needs_tool &= !message.tool_calls.iter().any(|call| {
+                    Some(&call.tool_name) == step.tool.as_ref()
+                        && succeeded.contains(&call.tool_call_id)
+                });
+            }
+            Message::User(_) => {}
+        }
+    }
+    needs_tool || last_failed == Some(true)
+}
+
+/// A state whose plan has this status for this step; the plan of `state` stays as it is.
+fn with_status(state: &AgentState, id: &str, status: PlanStatus) -> AgentState {
+    let mut plan = state.plan().unwrap_or_default().to_vec();
+    for step in plan.iter_mut().filter(|step| step.id == id) {
+        step.status = status;
+    }
+    state.with_plan(plan)
+}

@@ -1,0 +1,36 @@
+//! Why a plan can't be made or carried out.
+
+/// Why a run by plan has no result (UAP §5.4).
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The model can't answer in a given structure; nothing was asked.
+    #[error("the model {model:?} can't make a plan: it has no structured output")]
+    Unsupported {
+        /// The model's name.
+        model: String,
+    },
+    /// The `plan_schema` is no JSON Schema, or refers to one that is elsewhere; nothing was asked.
+    #[error("the schema of the plan is no usable JSON Schema")]
+    Schema(#[source] Box<jsonschema::ValidationError<'static>>),
+    /// The model gave no plan that can be carried out, though it was told what is wrong; nothing of
+    /// it ran.
+    #[error("the model made no usable plan: {}", .reasons.join("; "))]
+    Refused {
+        /// What is wrong with the last one.
+        reasons: Vec<String>,
+    },
+    /// A step of the plan failed, and there may be no other plan.
+    #[error("the step {id:?} of the plan failed: {description}")]
+    StepFailed {
+        /// The step.
+        id: String,
+        /// What it was to do.
+        description: String,
+    },
+    /// Two replans in a row left the same work.
+    #[error("another plan would not help: it has the same steps again, {}", .ids.join(", "))]
+    NoProgress {
+        /// The steps.
+        ids: Vec<String>,
+    },
+}

@@ -1,0 +1,111 @@
+//! The prompts that strategies add to the conversation, and how they are known again.
+//!
+//! They are real messages of the user's side: what the model was asked stays in the history, so the
+//! history only grows, and a provider's prompt cache keeps hitting.
+
+use crate::state::AgentState;
+use serde_json::json;
+use upp::{Message, MessageOptions, Messages, UserContent, UserMessage};
+
+/// Asks for reasoning (UAP §5.3).
+pub(crate) const REASON: &str = "reason";
+/// Asks for action (UAP §5.3).
+pub(crate) const ACT: &str = "act";
+/// Asks for a plan (UAP §5.4).
+pub(crate) const PLAN: &str = "plan";
+/// Asks for one step of the plan (UAP §5.4).
+pub(crate) const PLAN_STEP: &str = "plan_step";
+/// Asks for another plan, for a step has failed (UAP §5.4).
+pub(crate) const REPLAN: &str = "replan";
+
+/// The metadata's key for what the protocol itself keeps with a message.
+const NAMESPACE: &str = "uap";
+
+/// The mark of a message that a strategy wrote in the user's place: its metadata is
+/// `{"uap": {"prompt": kind, "step": n, "firstStep": n}}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptMark<'a> {
+    /// What it asks for: `reason`, `act`, `plan`, `plan_step`, `replan`, or a custom strategy's
+    /// own word.
+    pub kind: &'a str,
+    /// The number of the step it belongs to.
+    pub step: u64,
+    /// The number of the step in which the run's first prompt was given.
+    pub first_step: u64,
+}
+
+impl<'a> PromptMark<'a> {
+    /// The mark of this message; none where the user wrote it.
+    pub fn of(message: &'a UserMessage) -> Option<Self> {
+        let mark = message.metadata.get(NAMESPACE)?;
+        let number = |key: &str| mark.get(key).and_then(serde_json::Value::as_u64);
+        Some(Self {
+            kind: mark.get("prompt")?.as_str()?,
+            step: number("step").unwrap_or_default(),
+            first_step: number("firstStep").unwrap_or_default(),
+        })
+    }
+
+    /// Whether it asks for this, in the step that `state` is in.
+    pub(crate) fn is_now(&self, kind: &str, state: &AgentState) -> bool {
+        self.kind == kind && self.step == state.step()
+    }
+}
+
+/// A message of this kind, for the step that `state` is in.
+pub(crate) fn marked(state: &AgentState, kind: &str, text: String) -> UserMessage {
+    let first_step = last_mark(state).map_or(state.step(), |mark| mark.first_step);
+    let mark = json!({"prompt": kind, "step": state.step(), "firstStep": first_step});
+    let options = MessageOptions {
+        metadata: Some([(NAMESPACE.to_owned(), mark)].into_iter().collect()),
+        ..MessageOptions::default()
+    };
+    UserMessage::new(vec![UserContent::Text { text }], options)
+}
+
+/// The messages, the latest first.
+pub(crate) fn backwards(messages: &Messages) -> impl Iterator<Item = &Message> {
+    (0..messages.len()).rev().map_while(|at| messages.get(at))
+}
+
+/// The marks of the prompts of this run, the latest first.
+pub(crate) fn marks(state: &AgentState) -> impl Iterator<Item = PromptMark<'_>> {
+    backwards(state.messages())
+        .filter_map(|message| match message {
+            Message::User(message) => Some(PromptMark::of(message)),
+            Message::Assistant(_) | Message::ToolResult(_) => None,
+        })
+        .map_while(|mark| mark)
+}
+
+/// The mark of the last message of the user's side.
+pub(crate) fn last_mark(state: &AgentState) -> Option<PromptMark<'_>> {
+    marks(state).next()
+}
+
+/// Whether the prompt of this kind was already given in the step that `state` is in.
+pub(crate) fn was_given(state: &AgentState, kind: &str) -> bool {
+    last_mark(state).is_some_and(|mark| mark.is_now(kind, state))
+}
+
+/// Whether the model's next answer is its first to the user's input. What it says to prompts for
+/// reasoning and plans is none.
+pub(crate) fn is_first_answer(messages: &Messages) -> bool {
+    if matches!(messages.last(), Some(Message::ToolResult(_))) {
+        return false;
+    }
+    let mut answers = false;
+    for message in backwards(messages) {
+        match message {
+            Message::ToolResult(_) => {}
+            Message::Assistant(_) => answers = true,
+            Message::User(message) => match PromptMark::of(message).map(|mark| mark.kind) {
+                Some(REASON | PLAN | REPLAN) => answers = false,
+                Some(_) if answers => return false,
+                Some(_) => {}
+                None => return !answers,
+            },
+        }
+    }
+    !answers
+}

@@ -1,0 +1,139 @@
+//! The `ReAct` strategy: reason, act, observe (UAP §5.3).
+
+use super::{ExecutionStrategy, Limit, Next, StepContext, StepOutcome, prompt, rounds};
+use crate::error::AgentError;
+use crate::event::UapEventType;
+use crate::state::AgentState;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use upp::ToolChoice;
+
+/// The phase of a step whose reasoning is done.
+const ACTING: &str = "act";
+
+const REASONING_PROMPT: &str = "Think step by step about what to do next. Consider what is known so \
+    far, what is still missing, and which of the available tools would help most. Do not call a \
+    tool yet.";
+
+const ACTION_PROMPT: &str = "Now do what your reasoning says: call the tools you need, or give the \
+    final answer if nothing is left to do.";
+
+const REASON_FIRST: &str = "this is the moment to reason. Call it when you are asked to act.";
+
+/// Lets the model reason before each action (UAP §5.3).
+///
+/// A step has two cycles. In the first the model is asked to think ([`PromptMark`] `reason`). It is
+/// shown its tools, so that a provider's cache of the request still hits, but may not call them; a
+/// model that does all the same gets error results, and the call is not run. In the second it is
+/// asked to act (`act`): it calls tools, which are run, or answers. Both prompts and both answers are
+/// in the conversation, and the reasoning is in [`AgentState::reasoning`] as well, one text a step.
+///
+/// The run is done when an action has no calls, when the stop condition says so, or after
+/// `max_steps` steps, which is no error: what was found so far is the result. Calls that name no
+/// tool are dealt with as by the [loop](super::Loop). An action has one round of tools, so the only
+/// limit of the tool strategy that matters here is 0: no tool runs, and the turn has its calls.
+///
+/// [`AgentOptions::structure`](crate::AgentOptions) is asked of actions only.
+///
+/// [`PromptMark`]: crate::PromptMark
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct React {
+    /// How many steps a run may have.
+    pub max_steps: Limit,
+    /// What the model is asked in the reasoning phase, in place of the default.
+    pub reasoning_prompt: Option<Arc<str>>,
+}
+
+impl ExecutionStrategy for React {
+    fn name(&self) -> &'static str {
+        "react"
+    }
+
+    fn step<'a>(
+        &'a self,
+        state: AgentState,
+        context: &'a StepContext<'a>,
+    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+        async move {
+            let has_calls = !state.open_calls().is_empty();
+            let reasons = match state.phase() {
+                Some(_) => false,
+                // Calls that no reasoning made are an action that was interrupted.
+                None => !has_calls || prompt::was_given(&state, prompt::REASON),
+            };
+            if reasons {
+                self.reason(state, context).await
+            } else {
+                self.act(state, context).await
+            }
+        }
+        .boxed()
+    }
+}
+
+impl React {
+    async fn reason(
+        &self,
+        mut state: AgentState,
+        context: &StepContext<'_>,
+    ) -> Result<StepOutcome, AgentError> {
+        if !prompt::was_given(&state, prompt::REASON) {
+            let text = self.reasoning_prompt.as_deref().unwrap_or(REASONING_PROMPT);
+            state = context.prompt(&state, prompt::REASON, text).await?;
+        }
+        let mut request = context.request(state.messages());
+        request.tool_choice = ToolChoice::None;
+        request.structure = None;
+        let (state, _) = context.answered_by_model(state, request).await?;
+        let reasoning = state
+            .last_response()
+            .map(|response| response.joined_text())
+            .unwrap_or_default();
+        let state = context.refuse(&state, REASON_FIRST).await?;
+
+        let hooks = &context.agent.options().strategy;
+        hooks.on_reason(state.step(), &reasoning);
+        context
+            .show(UapEventType::Reasoning, &state, "reasoning", &reasoning)
+            .await?;
+        Ok(StepOutcome {
+            state: state
+                .with_reasoning(reasoning)
+                .with_phase(Some(ACTING.into())),
+            next: Next::Continue,
+        })
+    }
+
+    async fn act(
+        &self,
+        mut state: AgentState,
+        context: &StepContext<'_>,
+    ) -> Result<StepOutcome, AgentError> {
+        if state.open_calls().is_empty() && !prompt::was_given(&state, prompt::ACT) {
+            state = context.prompt(&state, prompt::ACT, ACTION_PROMPT).await?;
+        }
+        let request = context.request(state.messages());
+        let (state, _) = context.answered_by_model(state, request).await?;
+        let state = state.with_phase(None);
+        if state.open_calls().is_empty() || context.agent.tool_rounds() == Some(0) {
+            let next = Next::Done;
+            return Ok(StepOutcome { state, next });
+        }
+        let state = context.act(&state).await?;
+        let is_last =
+            self.is_last(&state) || rounds::only_ghosts(rounds::since_input(&state), context.agent);
+        let next = if is_last { Next::Done } else { Next::Continue };
+        Ok(StepOutcome { state, next })
+    }
+
+    /// Whether the step that ends here is the last that the run may have.
+    fn is_last(&self, state: &AgentState) -> bool {
+        let first = prompt::last_mark(state).map_or(state.step(), |mark| mark.first_step);
+        let n_steps = state.step().saturating_sub(first).saturating_add(1);
+        match self.max_steps {
+            Limit::Unbounded => false,
+            Limit::AtMost(limit) => n_steps >= u64::from(limit.get()),
+        }
+    }
+}
