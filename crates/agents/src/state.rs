@@ -9,7 +9,7 @@ use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use upp::{AssistantMessage, Message, Messages, ToolCall};
+use upp::{AssistantMessage, Message, Messages, Prefix, Response, ToolCall};
 
 /// A snapshot of an agent's execution (UAP §6.1).
 ///
@@ -25,7 +25,18 @@ pub struct AgentState {
     reasoning: rpds::VectorSync<Arc<str>>,
     plan: Option<Arc<[PlanStep]>>,
     phase: Option<Arc<str>>,
+    last_request: LastRequest,
     subagent_traces: rpds::VectorSync<Arc<SubagentExecutionTrace>>,
+}
+
+/// Equal to any other: what was sent says nothing about what there is.
+#[derive(Clone, Debug, Default)]
+struct LastRequest(Option<Arc<Prefix>>);
+
+impl PartialEq for LastRequest {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Default for AgentState {
@@ -45,6 +56,7 @@ impl AgentState {
             reasoning: rpds::VectorSync::new_sync(),
             plan: None,
             phase: None,
+            last_request: LastRequest::default(),
             subagent_traces: rpds::VectorSync::new_sync(),
         }
     }
@@ -119,6 +131,23 @@ impl AgentState {
             messages: self.messages.push_back(message.into()),
             ..self.renewed()
         }
+    }
+
+    /// Appends what the model answered, and remembers the request that it answered, so that the
+    /// next one can be compared with it.
+    #[must_use]
+    pub fn with_response(&self, response: Response) -> Self {
+        let mut state = self.with_message(response.message);
+        if let Some(sent) = response.request {
+            state.last_request = LastRequest(Some(sent.prefix));
+        }
+        state
+    }
+
+    /// The fingerprint of the last request for this conversation. It is no part of the content: it
+    /// is neither compared nor written, and a state from JSON has none.
+    pub fn last_request(&self) -> Option<&Arc<Prefix>> {
+        self.last_request.0.as_ref()
     }
 
     /// Appends messages (UAP §6.2).

@@ -63,8 +63,8 @@ use std::num::NonZeroU32;
 ///                 false => state,
 ///             };
 ///             // Tools that the model calls would be run by `context.act(&state)`.
-///             let response = context.ask(context.request(state.messages())).await?;
-///             let state = state.with_message(response.message);
+///             let response = context.ask(context.request(&state)).await?;
+///             let state = state.with_response(response);
 ///             Ok(match checks {
 ///                 true => StepOutcome { state: state.with_phase(None), next: Next::Done },
 ///                 false => StepOutcome {

@@ -9,7 +9,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use upp::{Message, MessageId, Response, StopReason, TokenUsage, ToolExecution, Turn, UserMessage};
+use upp::{
+    Message, MessageId, RequestReport, Response, StopReason, TokenUsage, ToolExecution, Turn,
+    UserMessage,
+};
 
 /// What a turn has beside its messages.
 #[derive(Debug, Default)]
@@ -19,6 +22,7 @@ pub(crate) struct Record {
     n_cycles: u32,
     data: Option<Value>,
     stop_reason: Option<StopReason>,
+    requests: Vec<RequestReport>,
 }
 
 impl Record {
@@ -28,6 +32,7 @@ impl Record {
             self.usage.push(cycle.clone());
         }
         self.executions.extend_from_slice(&later.executions);
+        self.requests.extend_from_slice(&later.requests);
         self.n_cycles = self.n_cycles.saturating_add(later.n_cycles);
         if later.n_cycles > 0 {
             self.data.clone_from(&later.data);
@@ -49,6 +54,7 @@ impl Record {
             cycles: self.n_cycles,
             data: self.data,
             stop_reason: self.stop_reason.unwrap_or(StopReason::EndTurn),
+            requests: self.requests,
         })
     }
 }
@@ -144,6 +150,9 @@ impl Journal for Recorder<'_> {
             self.journal.responded(response).await?;
             let mut record = self.record();
             record.usage.push(response.usage.clone());
+            record
+                .requests
+                .extend(response.request.as_ref().map(|sent| sent.report.clone()));
             record.n_cycles = record.n_cycles.saturating_add(1);
             record.data.clone_from(&response.data);
             record.stop_reason = Some(response.stop_reason.clone());

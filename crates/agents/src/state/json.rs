@@ -140,6 +140,7 @@ impl AgentState {
             reasoning: read.reasoning.into_iter().collect(),
             plan: read.plan,
             phase: read.phase,
+            last_request: super::LastRequest::default(),
             subagent_traces: read.subagent_traces.into_iter().collect(),
         })
     }

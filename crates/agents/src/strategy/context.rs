@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use upp::{
-    Code, Message, MessageOptions, Messages, ModelEvent, Request, Response, ToolCall, ToolCallId,
-    ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
+    Code, Message, MessageOptions, ModelEvent, Request, Response, ToolCall, ToolCallId, ToolChoice,
+    ToolExecution, ToolResult, ToolResultMessage,
 };
 
 /// What a step has at hand (UAP §5.1, `ExecutionContext`).
@@ -33,11 +33,12 @@ pub struct StepContext<'a> {
 }
 
 impl StepContext<'_> {
-    /// The agent's request for these messages (UAP §4.2).
+    /// The agent's request for the conversation of this state (UAP §4.2).
     ///
     /// A forced `tool_choice` holds for the model's first answer to an input only; answers to prompts
     /// for reasoning or a plan are none. If it held for later answers too, no run could end.
-    pub fn request(&self, messages: &Messages) -> Request {
+    pub fn request(&self, state: &AgentState) -> Request {
+        let messages = state.messages();
         let options = self.agent.options();
         let tool_choice = match &options.tool_choice {
             ToolChoice::Required | ToolChoice::Tool(_) if !prompt::is_first_answer(messages) => {
@@ -55,6 +56,7 @@ impl StepContext<'_> {
             tool_choice,
             params: options.params.clone(),
             structure: options.structure.clone(),
+            previous: state.last_request().cloned(),
             signal: self.signal.child_token(),
         }
     }
@@ -117,7 +119,8 @@ impl StepContext<'_> {
             return Ok((state, None));
         }
         let response = self.ask(request).await?;
-        Ok((state.with_message(response.message), response.data))
+        let data = response.data.clone();
+        Ok((state.with_response(response), data))
     }
 
     /// Answers the open calls at the end of `state` with an error, for this is no moment for tools;

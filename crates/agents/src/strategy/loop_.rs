@@ -44,8 +44,8 @@ impl Loop {
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
         if state.open_calls().is_empty() {
-            let response = context.ask(context.request(state.messages())).await?;
-            state = state.with_message(response.message);
+            let response = context.ask(context.request(&state)).await?;
+            state = state.with_response(response);
         }
         if state.open_calls().is_empty() || context.agent.tool_rounds() == Some(0) {
             return Ok(StepOutcome {

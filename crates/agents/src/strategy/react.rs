@@ -82,7 +82,7 @@ impl React {
             let text = self.reasoning_prompt.as_deref().unwrap_or(REASONING_PROMPT);
             state = context.prompt(&state, prompt::REASON, text).await?;
         }
-        let mut request = context.request(state.messages());
+        let mut request = context.request(&state);
         request.tool_choice = ToolChoice::None;
         request.structure = None;
         let (state, _) = context.answered_by_model(state, request).await?;
@@ -113,7 +113,7 @@ impl React {
         if state.open_calls().is_empty() && !prompt::was_given(&state, prompt::ACT) {
             state = context.prompt(&state, prompt::ACT, ACTION_PROMPT).await?;
         }
-        let request = context.request(state.messages());
+        let request = context.request(&state);
         let (state, _) = context.answered_by_model(state, request).await?;
         let state = state.with_phase(None);
         if state.open_calls().is_empty() || context.agent.tool_rounds() == Some(0) {

@@ -42,7 +42,7 @@ pub(super) async fn out(
         let text = words::execute(step);
         state = context.prompt(&state, prompt::PLAN_STEP, text).await?;
     }
-    let mut request = context.request(state.messages());
+    let mut request = context.request(&state);
     if !is_last(&state) {
         request.structure = None;
     }

@@ -45,7 +45,7 @@ impl Plan {
         let corrects = state.phase() == Some(CORRECTING);
         let state = self.asked(state, kind, &validator, context).await?;
 
-        let mut request = context.request(state.messages());
+        let mut request = context.request(&state);
         request.tool_choice = ToolChoice::None;
         request.structure = Some(schema);
         let (state, data) = context.answered_by_model(state, request).await?;
