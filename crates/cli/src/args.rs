@@ -66,7 +66,7 @@ pub(crate) enum Command {
         /// The thread's key.
         #[arg(long, value_name = "KEY")]
         thread: String,
-        /// The file to write [default: standard output].
+        /// The file to write, whole or not at all [default: standard output].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },

@@ -113,16 +113,9 @@ fn told(conflict: &Conflict) -> String {
     let pointer = place(&conflict.pointer);
     let (_, what) = words(&conflict.kind);
     let mut text = format!("{BAD}conflict{BAD:#}  {pointer}  {}\n", clean(what));
-    let sides = [
-        ("base", &conflict.base),
-        ("ours", &conflict.ours),
-        ("theirs", &conflict.theirs),
-    ];
-    for (side, json) in sides {
-        if let Some(json) = json {
-            // Writing to a string can't fail.
-            let _ = writeln!(text, "  {DIM}{side}{DIM:#} {}", brief(json));
-        }
+    for (side, json) in sides(conflict) {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "  {DIM}{side}{DIM:#} {}", brief(json));
     }
     text
 }
@@ -147,17 +140,22 @@ fn value(conflict: &Conflict) -> Json {
         value.insert("rule", rule.id());
         value.insert("message", message.as_str());
     }
+    for (side, json) in sides(conflict) {
+        value.insert(side, json.clone());
+    }
+    value.into()
+}
+
+/// The values there are in a place, by whose they are.
+fn sides(conflict: &Conflict) -> impl Iterator<Item = (&'static str, &Json)> {
     let sides = [
         ("base", &conflict.base),
         ("ours", &conflict.ours),
         ("theirs", &conflict.theirs),
     ];
-    for (side, json) in sides {
-        if let Some(json) = json {
-            value.insert(side, json.clone());
-        }
-    }
-    value.into()
+    sides
+        .into_iter()
+        .filter_map(|(side, json)| Some((side, json.as_ref()?)))
 }
 
 /// The document and the conflicts are two files.

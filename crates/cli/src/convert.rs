@@ -9,6 +9,7 @@ use crate::output::{Output, json_line};
 use crate::report::report;
 use crate::sink::Sink;
 use crate::work::{Done, Spot, Totals, Way, work};
+use interop::ai_sdk::sse::{DONE, Decoder, EventTooLarge};
 use interop::archive::{Archive, Format};
 use interop::convert::{self, Attribution, Form, ReadError, ReadOptions, Trust, WriteOptions};
 use interop::{Converted, Loss};
@@ -135,7 +136,11 @@ impl Conversion {
             refused: None,
         };
         if spot.line.is_some() && self.to == Form::Of(Format::AiSdkStream) {
-            done.out = chunks(&done.out);
+            done.out = chunks(&done.out).map_err(|error| CliError::Unread {
+                spot: spot.to_string(),
+                what: self.to.name(),
+                source: error.into(),
+            })?;
         }
         if self.strict && !losses.is_empty() {
             done.refused = Some(CliError::Lossy {
@@ -186,20 +191,13 @@ pub(crate) fn json_fault(error: &mut ReadError) -> Option<&mut thread::DecodeErr
     None
 }
 
-/// The chunks of a stream of server-sent events as an array: a stream has many lines.
-fn chunks(stream: &str) -> String {
-    let mut chunks = Vec::new();
-    let mut chunk = String::new();
-    for line in stream.lines().chain([""]) {
-        if let Some(data) = line.strip_prefix("data:") {
-            chunk.push_str(data);
-        } else if line.is_empty() && !chunk.is_empty() {
-            chunks.push(std::mem::take(&mut chunk));
-        }
-    }
-    chunks.retain(|chunk| chunk.trim() != "[DONE]");
-    let chunks: Vec<_> = chunks.iter().map(|chunk| chunk.trim()).collect();
-    format!("[{}]", chunks.join(","))
+/// The chunks of a stream of server-sent events as an array on one line: a stream has many.
+fn chunks(stream: &str) -> Result<String, EventTooLarge> {
+    let mut events = Vec::new();
+    Decoder::with_limit(stream.len()).push(stream.as_bytes(), &mut events)?;
+    events.retain(|event| event != DONE);
+    // Line breaks of an event are white space of its JSON.
+    Ok(format!("[{}]", events.join(",").replace('\n', " ")))
 }
 
 #[cfg(test)]
@@ -209,7 +207,8 @@ mod tests {
     #[test]
     fn the_chunks_of_a_stream_are_an_array_on_one_line() {
         let stream = "data: {\"type\":\"start\"}\n\ndata: {\"a\":\ndata: 1}\n\ndata: [DONE]\n\n";
-        assert_eq!(chunks(stream), r#"[{"type":"start"},{"a": 1}]"#);
-        assert_eq!(chunks(""), "[]");
+        let array = r#"[{"type":"start"},{"a": 1}]"#;
+        assert_eq!(chunks(stream).as_deref(), Ok(array));
+        assert_eq!(chunks("").as_deref(), Ok("[]"));
     }
 }

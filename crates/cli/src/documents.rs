@@ -4,6 +4,7 @@ use crate::args::From;
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, clean};
+use crate::sink::Sink;
 use crate::store::Place;
 use crate::threads::missing;
 use serde_json::json;
@@ -22,12 +23,13 @@ pub(crate) async fn export(
         .export(&DEV_TENANT.into(), key)
         .await
         .map_err(|error| missing(error, key))?;
-    let text = document.encode();
-    match file {
-        None => output.document(&text),
+    let mut sink = Sink::open(file.as_deref(), output)?;
+    sink.document(&document.encode())?;
+    sink.finish()?;
+    match file.filter(|file| file != Path::new("-")) {
+        None => Ok(()),
         Some(file) => {
             let name = file.display().to_string();
-            std::fs::write(&file, text).map_err(CliError::io(format!("write {name}")))?;
             let hash = thread::hash(&document, CanonicalOptions::default());
             let hash = hash.map_err(|source| CliError::Canonical {
                 spot: name.clone(),

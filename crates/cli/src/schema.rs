@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::output::Output;
+use crate::sink::Sink;
 use clap::{Args, ValueEnum};
 use interop::archive;
 use serde_json::json;
@@ -96,8 +97,9 @@ fn write_all(directory: &Path, output: &Output) -> Result<(), CliError> {
     for (name, text) in files {
         let file = directory.join(name);
         let name = file.display().to_string();
-        std::fs::write(&file, format!("{text}\n"))
-            .map_err(CliError::io(format!("write {name}")))?;
+        let mut sink = Sink::open(Some(&file), output)?;
+        sink.document(&format!("{text}\n"))?;
+        sink.finish()?;
         output.value(&json!({"file": name}))?;
         output.line(&name)?;
     }

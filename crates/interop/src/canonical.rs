@@ -15,14 +15,11 @@ pub(crate) use draft::instant;
 pub(crate) use model::model_runs;
 
 use crate::archive::{Archive, Format, Record, Run};
-use crate::document::agent_id;
+use crate::document::{UNNAMED, agent_id};
 use crate::runs::model_runs_of;
-use crate::{Converted, Loss};
+use crate::{Converted, Loss, Losses};
 use draft::Times;
 use thread::{Json, Object, Thread, Version};
-
-/// The name of an agent that no run names.
-const UNNAMED: &str = "agent";
 
 impl Archive {
     /// The archive of a document: its turns as they are, in one run.
@@ -47,7 +44,7 @@ impl Archive {
     /// The canonical document: complete cycles of every run (ThreadProtocol 0.0.4). What it has no
     /// place for is in the losses; the archive still has it.
     pub fn to_thread(&self) -> Converted<Thread> {
-        let mut losses = Vec::new();
+        let mut losses = Losses::default();
         let mut turns = Vec::new();
         let mut of_document: Option<Object> = None;
         let mut times = Times::new(self.root.get_str("created_at").unwrap_or_default());
@@ -86,7 +83,7 @@ impl Archive {
         if !is_document {
             mend::mend(&mut value, &mut places, &mut losses);
         }
-        Converted { value, losses }
+        losses.with(value)
     }
 
     /// The root of the document: the one that a document came with, or the archive's.
@@ -142,7 +139,7 @@ fn register_unnamed(root: &mut Object, turns: &[turns::Built]) {
 }
 
 /// The document that a run of turns is, in the newest version: its root and its turns.
-fn document_of(run: &Run, pointer: &str, losses: &mut Vec<Loss>) -> (Object, Vec<Json>) {
+fn document_of(run: &Run, pointer: &str, losses: &mut Losses) -> (Object, Vec<Json>) {
     let mut root = run
         .head
         .get("root")
@@ -161,7 +158,7 @@ fn document_of(run: &Run, pointer: &str, losses: &mut Vec<Loss>) -> (Object, Vec
 }
 
 /// The document in the newest version, or as it is if it can't be brought there.
-fn newest(thread: Thread, pointer: &str, losses: &mut Vec<Loss>) -> Thread {
+fn newest(thread: Thread, pointer: &str, losses: &mut Losses) -> Thread {
     if thread.version() == Version::NEWEST {
         return thread;
     }
@@ -174,10 +171,7 @@ fn newest(thread: Thread, pointer: &str, losses: &mut Vec<Loss>) -> Thread {
             upgraded.thread
         }
         Err(error) => {
-            losses.push(Loss {
-                pointer: pointer.to_owned(),
-                what: format!("{error}; its turns stay as they are"),
-            });
+            losses.push(pointer, format!("{error}; its turns stay as they are"));
             thread
         }
     }

@@ -46,4 +46,5 @@ pub mod parts;
 pub mod pydantic_ai;
 pub mod runs;
 
+use loss::Losses;
 pub use loss::{Converted, Loss};

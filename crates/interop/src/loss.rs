@@ -36,3 +36,43 @@ impl<T> Converted<T> {
         }
     }
 }
+
+/// What a conversion could not carry so far, in the order in which it was found.
+#[derive(Debug, Default)]
+pub(crate) struct Losses(Vec<Loss>);
+
+impl Losses {
+    /// Notes that `what` was lost at `pointer`.
+    pub(crate) fn push(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
+        self.0.push(Loss {
+            pointer: pointer.into(),
+            what: what.into(),
+        });
+    }
+
+    /// Notes what another conversion lost.
+    pub(crate) fn extend(&mut self, losses: impl IntoIterator<Item = Loss>) {
+        self.0.extend(losses);
+    }
+
+    /// The value that was made, with the losses.
+    pub(crate) fn with<T>(self, value: T) -> Converted<T> {
+        Converted {
+            value,
+            losses: self.0,
+        }
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Loss> {
+        self.0
+    }
+}
+
+impl IntoIterator for Losses {
+    type Item = Loss;
+    type IntoIter = std::vec::IntoIter<Loss>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

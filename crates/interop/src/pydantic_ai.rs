@@ -21,22 +21,9 @@ pub use messages::library_messages;
 
 use crate::Converted;
 use crate::archive::Archive;
-use crate::convert::{Attribution, ReadOptions};
+use crate::convert::ReadOptions;
 use thread::json::{Step, Within};
-use thread::{DecodeError, Json, Thread};
-
-/// What a history does not say of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct ImportOptions<'a> {
-    /// The id of the thread.
-    pub thread_id: &'a str,
-    /// The name of the agent whose history it is.
-    pub agent_name: &'a str,
-    /// For people.
-    pub title: Option<&'a str>,
-    /// The instant of what has none, and none before it, in RFC 3339.
-    pub now: &'a str,
-}
+use thread::{DecodeError, Thread};
 
 /// Why a value is no history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,23 +80,14 @@ impl Within for PydanticAiError {
     }
 }
 
-/// The document of a history of one agent. Losses are told where they stand in the history.
+/// The document of a history, in one step. Losses are told where they stand in the history.
+///
+/// What is refused is what [`read`] refuses.
 pub fn to_document(
-    history: &Json,
-    options: &ImportOptions<'_>,
+    text: &str,
+    options: &ReadOptions,
 ) -> Result<Converted<Thread>, PydanticAiError> {
-    let options = ReadOptions {
-        limits: check::CHECKED,
-        thread_id: Some(options.thread_id.to_owned()),
-        title: options.title.map(str::to_owned),
-        attribution: vec![Attribution {
-            agent: options.agent_name.to_owned(),
-            ..Attribution::default()
-        }],
-        at: options.now.to_owned(),
-        ..ReadOptions::default()
-    };
-    let archive = read_owned(history.to_text(), &options)?;
+    let archive = read(text, options)?;
     let mut document = archive.to_thread();
     for loss in &mut document.losses {
         if let Some(pointer) = in_history(&archive, &loss.pointer) {

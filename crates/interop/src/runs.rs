@@ -5,8 +5,8 @@
 //! ThreadProtocol's system messages (`message_type: "system"`) in their place between them. A new
 //! format then needs two converters, not two for every other.
 
-use crate::Converted;
 use crate::archive::{Archive, Format, Run};
+use crate::{Converted, Losses};
 use crate::{ai_sdk, canonical, pydantic_ai};
 use thread::Json;
 
@@ -42,16 +42,13 @@ pub struct Interruption {
 /// Every run of an archive as model messages; a run of turns becomes one for each agent's turn.
 pub fn model_runs(archive: &Archive) -> Converted<Vec<ModelRun>> {
     let mut runs = Vec::with_capacity(archive.runs.len());
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     for (place, run) in archive.runs.iter().enumerate() {
         let read = model_runs_of(run, &format!("/runs/{place}"));
         runs.extend(read.value);
         losses.extend(read.losses);
     }
-    Converted {
-        value: runs,
-        losses,
-    }
+    losses.with(runs)
 }
 
 /// One run of an archive, which stands at `pointer`.

@@ -4,6 +4,8 @@
 //! was escaped. A compact text with the usual escapes comes back byte for byte.
 
 mod error;
+mod fault;
+mod limits;
 mod number;
 mod object;
 mod parse;
@@ -15,9 +17,9 @@ pub(crate) use write::write_object;
 
 pub use crate::path::{Step, pointer};
 pub use error::{DecodeError, Fault};
+pub use limits::Limits;
 pub use number::Number;
 pub use object::{Iter as ObjectIter, Object};
-pub use parse::Limits;
 pub use scan::{Member, Scanner, Shape, Within};
 pub use serde_value::UnrepresentableNumber;
 

@@ -5,10 +5,11 @@ mod laws;
 #[path = "diff_merge/random.rs"]
 mod random;
 
-use loomline_thread::diff::{Level, diff_with};
+use loomline_thread::diff::{ChangeKind, Edit, Level, diff_with};
 use loomline_thread::merge::ConflictKind;
 use loomline_thread::{
-    CanonicalOptions, Diff, Json, Merged, Profile, Severity, Thread, diff, merge, patch, validate,
+    CanonicalOptions, Diff, Json, Merged, PatchError, Profile, Severity, Thread, diff, merge,
+    patch, validate,
 };
 
 const AT: &str = "2026-03-04T10:00:00Z";
@@ -423,4 +424,28 @@ fn a_turn_is_found_again_without_its_telemetry_where_that_does_not_count() {
     let removed = "- turn 0 (agent Agent w) {}\n1 turn removed; 1 difference of form only\n";
     assert_eq!(diff.to_text(), removed);
     assert_eq!(patch(&from, &diff), Ok(to));
+}
+
+#[test]
+fn a_diff_that_comes_back_to_an_object_is_refused_for_each_is_built_anew_once() {
+    let from = thread(r#"{"turns":[],"x":{"a":1,"b":2},"y":{"c":3}}"#);
+    let to = thread(r#"{"turns":[],"x":{},"y":{}}"#);
+    let mut diff = diff(&from, &to);
+    assert_eq!(patch(&from, &diff), Ok(to));
+    let ChangeKind::Changed { members, .. } = &mut diff.changes[0].kind else {
+        panic!("{diff:?}")
+    };
+    // The second member of `x` is now the first, so that the diff still fits step by step.
+    let [_, second, _] = members.as_mut_slice() else {
+        panic!("{members:?}")
+    };
+    if let Edit::Removed { at, .. } = &mut second.edit {
+        *at = 0;
+    }
+    members.swap(1, 2);
+    let refused = patch(&from, &diff).unwrap_err();
+    assert!(
+        matches!(&refused, PatchError::Malformed { pointer } if pointer == "/x/b"),
+        "{refused}"
+    );
 }

@@ -60,6 +60,22 @@ fn shown(rendered: &Rendered) -> Vec<String> {
     rendered.messages.iter().map(line).collect()
 }
 
+/// The options of a viewer who learns who wrote what in this way.
+fn attributed(attribution: Attribution, viewer: &str) -> RenderOptions {
+    RenderOptions {
+        attribution,
+        ..options(viewer)
+    }
+}
+
+/// The options of a viewer who sees foreign tool calls in this way.
+fn with_traffic(tool_traffic: ToolTraffic, viewer: &str) -> RenderOptions {
+    RenderOptions {
+        tool_traffic,
+        ..options(viewer)
+    }
+}
+
 fn whats(rendered: &Rendered) -> Vec<What> {
     rendered.changes.iter().map(|change| change.what).collect()
 }
@@ -109,14 +125,7 @@ fn messages_are_in_the_words_of_pydantic_ai_and_client_metadata_stays_out() {
 
 #[test]
 fn a_name_can_stand_in_a_field_of_its_own() {
-    let attribution = Attribution::NameField;
-    let rendered = render(
-        &conversation(),
-        &RenderOptions {
-            attribution,
-            ..options("b")
-        },
-    );
+    let rendered = render(&conversation(), &attributed(Attribution::NameField, "b"));
     let names: Vec<_> = rendered
         .messages
         .iter()
@@ -129,13 +138,9 @@ fn a_name_can_stand_in_a_field_of_its_own() {
 
 #[test]
 fn foreign_turns_can_be_quoted_to_the_viewing_agent() {
-    let attribution = Attribution::QuotedInUserMessage;
     let rendered = render(
         &conversation(),
-        &RenderOptions {
-            attribution,
-            ..options("b")
-        },
+        &attributed(Attribution::QuotedInUserMessage, "b"),
     );
     let quotation = "The agent Ada wrote:\n> Looking.\n> [called lookup with {\"q\":1.0}]\n\
         > [called lookup with {\"q\":1.0}]\n> [lookup returned found]\n\
@@ -152,14 +157,7 @@ fn foreign_turns_can_be_quoted_to_the_viewing_agent() {
 
 #[test]
 fn foreign_tool_traffic_can_be_summarised() {
-    let tool_traffic = ToolTraffic::Summarise;
-    let rendered = render(
-        &conversation(),
-        &RenderOptions {
-            tool_traffic,
-            ..options("b")
-        },
-    );
+    let rendered = render(&conversation(), &with_traffic(ToolTraffic::Summarise, "b"));
     let summary = "called lookup and got an answer; called lookup and got an error";
     assert_eq!(
         shown(&rendered)[1..3],
@@ -173,13 +171,7 @@ fn foreign_tool_traffic_can_be_summarised() {
 #[test]
 fn foreign_tool_traffic_can_be_hidden_with_its_answers() {
     let tool_traffic = ToolTraffic::Hide;
-    let rendered = render(
-        &conversation(),
-        &RenderOptions {
-            tool_traffic,
-            ..options("b")
-        },
-    );
+    let rendered = render(&conversation(), &with_traffic(tool_traffic, "b"));
     assert_eq!(
         shown(&rendered)[1..3],
         [
@@ -188,13 +180,7 @@ fn foreign_tool_traffic_can_be_hidden_with_its_answers() {
         ]
     );
     assert!(whats(&rendered).contains(&What::EmptyMessage));
-    let own = render(
-        &conversation(),
-        &RenderOptions {
-            tool_traffic,
-            ..options("a")
-        },
-    );
+    let own = render(&conversation(), &with_traffic(tool_traffic, "a"));
     assert_eq!(shown(&own)[2], "request: answer c1 | answer c2");
 }
 
@@ -204,23 +190,13 @@ fn a_foreign_answer_in_a_users_turn_goes_with_its_call() {
         agent_turn("a", vec![message("response", "a", vec![call("c")])]),
         user_turn(vec![answer("c"), prompt("Go on.")]),
     ];
-    let tool_traffic = ToolTraffic::Hide;
     let rendered = render(
         &thread(turns.clone()),
-        &RenderOptions {
-            tool_traffic,
-            ..options("b")
-        },
+        &with_traffic(ToolTraffic::Hide, "b"),
     );
     assert_eq!(shown(&rendered), ["request: Go on."]);
     let attribution = Attribution::QuotedInUserMessage;
-    let rendered = render(
-        &thread(turns),
-        &RenderOptions {
-            attribution,
-            ..options("b")
-        },
-    );
+    let rendered = render(&thread(turns), &attributed(attribution, "b"));
     let quoted = "request: The agent Ada wrote:\n> [lookup returned found] | Go on.";
     assert_eq!(shown(&rendered)[1], quoted);
 }
@@ -253,13 +229,9 @@ fn an_answer_to_ones_own_call_in_a_foreign_message_is_not_quoted() {
             message("request", "a", vec![prompt("Ada?"), answer("c")]),
         ],
     )];
-    let attribution = Attribution::QuotedInUserMessage;
     let rendered = render(
         &thread(turns),
-        &RenderOptions {
-            attribution,
-            ..options("b")
-        },
+        &attributed(Attribution::QuotedInUserMessage, "b"),
     );
     assert_eq!(
         shown(&rendered),

@@ -1,70 +1,25 @@
 //! From a command to events, or to a refusal.
 
-use crate::command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
-use crate::content::{ContentError, check_content, check_part};
-use crate::entity::{
-    Context, Execution, Interruption, Item, ItemType, Role, Step, StepOutcome, Thread,
-};
+mod events;
+mod rejected;
+
+pub use rejected::Rejected;
+
+use crate::command::{Chunk, Command, Ending, NewThread, Trigger};
+use crate::content::check_part;
+use crate::entity::{Context, Execution, StepOutcome, Thread};
 use crate::event::{Event, ExecutionResult, chunk_type};
-use crate::ids::{ContextId, ExecutionId, ItemId, PartKey, StepId};
+use crate::ids::{ContextId, ExecutionId, ItemId, StepId};
 use crate::payload::Payload;
 use crate::state::{Active, ActiveStep, State};
 use crate::status::{
-    ContextStatus, ExecutionStatus, IllegalTransition, ItemStatus, Machine, StepStatus,
-    ThreadStatus,
+    ContextStatus, ExecutionStatus, ItemStatus, Machine, StepStatus, ThreadStatus,
+};
+use events::{
+    context_moved, emitted, item_moved, marker, new_step, part_written, reaction, step_moved,
+    stored, streaming, thread_moved, told,
 };
 use jiff::Timestamp;
-
-/// Why a command is refused. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    /// A status can't move that way.
-    #[error(transparent)]
-    Transition(#[from] IllegalTransition),
-    /// Something in a part or in an item's content.
-    #[error(transparent)]
-    Content(#[from] ContentError),
-    /// The thread is not made yet.
-    #[error("the thread does not exist")]
-    NoThread,
-    /// The thread is made already.
-    #[error("the thread exists already")]
-    ThreadExists,
-    /// An execution runs.
-    #[error("execution {0} is running on this thread")]
-    Busy(ExecutionId),
-    /// No execution runs.
-    #[error("no execution is running on this thread")]
-    NotRunning,
-    /// The execution has no running step.
-    #[error("execution {0} has no running step")]
-    NoStep(ExecutionId),
-    /// The execution still has a running step.
-    #[error("step {0} is still running")]
-    StepRunning(StepId),
-    /// The model has answered in this step already.
-    #[error("the model has answered in step {0} already")]
-    AlreadyResponded(StepId),
-    /// A part's position would leave a gap.
-    #[error("part {idx} of step {step_id} would leave a gap: there are {n_parts}")]
-    PartGap {
-        /// The step.
-        step_id: StepId,
-        /// The position.
-        idx: u32,
-        /// How many parts there are.
-        n_parts: usize,
-    },
-    /// No trigger waits.
-    #[error("no trigger is waiting on this thread")]
-    NothingWaits,
-    /// A chunk that only the runtime writes (EK §11).
-    #[error("chunks of type {0:?} are the runtime's own")]
-    Reserved(String),
-    /// A message without a role, or a role on what is no message.
-    #[error("an item of type message has a role, and only such an item")]
-    Role,
-}
 
 impl State {
     /// Decides; reads nothing but its arguments. Costs what the command carries.
@@ -134,9 +89,7 @@ impl State {
             Command::Close => self.close(),
             Command::Reopen => {
                 let (thread, _) = self.existing()?;
-                if let Some(active) = &self.active {
-                    return Err(Rejected::Busy(active.execution.id.clone()));
-                }
+                self.idle()?;
                 Ok(vec![thread_moved(
                     thread,
                     thread.status,
@@ -151,6 +104,13 @@ impl State {
             .as_ref()
             .zip(self.context.as_ref())
             .ok_or(Rejected::NoThread)
+    }
+
+    /// Refuses what must wait until no execution runs.
+    fn idle(&self) -> Result<(), Rejected> {
+        self.active.as_ref().map_or(Ok(()), |active| {
+            Err(Rejected::Busy(active.execution.id.clone()))
+        })
     }
 
     fn running(&self) -> Result<&Active, Rejected> {
@@ -212,9 +172,7 @@ impl State {
         at: Timestamp,
     ) -> Result<Vec<Event>, Rejected> {
         let (thread, context) = self.existing()?;
-        if let Some(active) = &self.active {
-            return Err(Rejected::Busy(active.execution.id.clone()));
-        }
+        self.idle()?;
         let mut events = vec![
             Event::ContextResolved {
                 context_id: context.id.clone(),
@@ -235,12 +193,7 @@ impl State {
                 (waiting.item.id.clone(), Some(waiting.run.clone()))
             }
         };
-        let mut from = thread.status;
-        if from == ThreadStatus::Failed {
-            events.push(thread_moved(thread, from, ThreadStatus::Open)?);
-            from = ThreadStatus::Open;
-        }
-        events.push(thread_moved(thread, from, ThreadStatus::Streaming)?);
+        events.extend(streaming(thread)?);
         events.push(context_moved(context, ContextStatus::Streaming)?);
         let execution = Execution {
             id: execution_id.clone(),
@@ -257,18 +210,7 @@ impl State {
         };
         events.push(Event::ExecutionCreated { execution });
         events.push(Event::ItemCreated {
-            item: Item {
-                id: reaction_item_id.clone(),
-                item_type: ItemType::Message,
-                role: Some(Role::Assistant),
-                created_at: at,
-                status: ItemStatus::Stored,
-                channel: None,
-                content: None,
-                execution_id: Some(execution_id.clone()),
-                run: None,
-                metadata: None,
-            },
+            item: reaction(&reaction_item_id, &execution_id, at),
         });
         events.push(item_moved(
             &reaction_item_id,
@@ -405,16 +347,8 @@ impl State {
 
     fn close(&self) -> Result<Vec<Event>, Rejected> {
         let (thread, context) = self.existing()?;
-        if let Some(active) = &self.active {
-            return Err(Rejected::Busy(active.execution.id.clone()));
-        }
-        let mut events = Vec::new();
-        let mut from = thread.status;
-        if from == ThreadStatus::Failed {
-            events.push(thread_moved(thread, from, ThreadStatus::Open)?);
-            from = ThreadStatus::Open;
-        }
-        events.push(thread_moved(thread, from, ThreadStatus::Streaming)?);
+        self.idle()?;
+        let mut events = streaming(thread)?;
         events.push(context_moved(context, ContextStatus::Closed)?);
         events.push(thread_moved(
             thread,
@@ -425,318 +359,5 @@ impl State {
     }
 }
 
-fn told(interruption: &Interruption) -> String {
-    interruption
-        .detail
-        .clone()
-        .unwrap_or_else(|| interruption.reason.clone())
-}
-
-fn stored(new: NewItem, run: Option<Payload>, at: Timestamp) -> Result<Item, Rejected> {
-    if new.role.is_some() != (new.item_type == ItemType::Message) {
-        return Err(Rejected::Role);
-    }
-    if let (ItemType::Message, Some(content)) = (new.item_type, &new.content) {
-        check_content(content)?;
-    }
-    Ok(Item {
-        id: new.id,
-        item_type: new.item_type,
-        role: new.role,
-        created_at: at,
-        status: ItemStatus::Stored,
-        channel: new.channel,
-        content: new.content,
-        execution_id: None,
-        run,
-        metadata: new.metadata,
-    })
-}
-
-fn new_step(
-    id: StepId,
-    execution_id: ExecutionId,
-    event_id: ItemId,
-    iteration: u32,
-    at: Timestamp,
-) -> Step {
-    Step {
-        id,
-        execution_id,
-        iteration,
-        status: StepStatus::Running,
-        event_id,
-        outcome: StepOutcome::default(),
-        created_at: at,
-        updated_at: None,
-    }
-}
-
-fn part_written(step: &ActiveStep, idx: u32, part: Payload) -> Event {
-    let step_id = step.step.id.clone();
-    let part_key = PartKey {
-        step_id: step_id.clone(),
-        idx,
-    }
-    .to_string();
-    if (idx as usize) < step.parts.len() {
-        Event::PartUpdated {
-            part_key,
-            step_id,
-            idx,
-            part,
-        }
-    } else {
-        Event::PartCreated {
-            part_key,
-            step_id,
-            idx,
-            part,
-        }
-    }
-}
-
-fn marker(active: &Active, step: &ActiveStep, chunk_type: &str, data: Option<Payload>) -> Event {
-    emitted(
-        active,
-        Some(step),
-        Chunk {
-            chunk_type: chunk_type.to_owned(),
-            data,
-        },
-    )
-}
-
-fn emitted(active: &Active, step: Option<&ActiveStep>, chunk: Chunk) -> Event {
-    Event::ChunkEmitted {
-        chunk_type: chunk.chunk_type,
-        context_id: active.execution.context_id.clone(),
-        execution_id: Some(active.execution.id.clone()),
-        step_id: step.map(|step| step.step.id.clone()),
-        data: chunk.data,
-    }
-}
-
-fn thread_moved(
-    thread: &Thread,
-    from: ThreadStatus,
-    to: ThreadStatus,
-) -> Result<Event, IllegalTransition> {
-    from.transition(to)?;
-    Ok(Event::ThreadStatusChanged {
-        thread_id: thread.id.clone(),
-        from,
-        to,
-    })
-}
-
-fn context_moved(context: &Context, to: ContextStatus) -> Result<Event, IllegalTransition> {
-    let from = context.status;
-    from.transition(to)?;
-    Ok(Event::ContextStatusChanged {
-        context_id: context.id.clone(),
-        from,
-        to,
-    })
-}
-
-fn item_moved(
-    item_id: &ItemId,
-    from: ItemStatus,
-    to: ItemStatus,
-) -> Result<Event, IllegalTransition> {
-    from.transition(to)?;
-    Ok(Event::ItemStatusChanged {
-        item_id: item_id.clone(),
-        from,
-        to,
-    })
-}
-
-fn step_moved(
-    step: &ActiveStep,
-    to: StepStatus,
-    outcome: StepOutcome,
-) -> Result<Event, IllegalTransition> {
-    let from = step.step.status;
-    from.transition(to)?;
-    Ok(Event::StepStatusChanged {
-        step_id: step.step.id.clone(),
-        from,
-        to,
-        outcome,
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn after(commands: impl IntoIterator<Item = Command>) -> State {
-        let mut state = State::default();
-        for command in commands {
-            for event in state.decide(command, Timestamp::UNIX_EPOCH).unwrap() {
-                state.apply(&event);
-            }
-        }
-        state
-    }
-
-    fn create() -> Command {
-        Command::Create {
-            thread: NewThread::new("t", Some("k")),
-            context_id: "c".into(),
-        }
-    }
-
-    fn start() -> Command {
-        let content = json!([{"type": "input_text", "text": "hi"}]).into();
-        Command::Start {
-            trigger: Trigger::New(NewItem::user("u", content)),
-            run: None,
-            execution_id: "e".into(),
-            reaction_item_id: "a".into(),
-            step_id: "s".into(),
-            workflow_run_id: None,
-        }
-    }
-
-    fn names(events: &[Event]) -> Vec<&'static str> {
-        events
-            .iter()
-            .map(|event| event.event_type().name())
-            .collect()
-    }
-
-    #[test]
-    fn starting_persists_trigger_execution_reaction_and_step_in_the_order_of_section_7() {
-        let events = after([create()])
-            .decide(start(), Timestamp::UNIX_EPOCH)
-            .unwrap();
-        assert_eq!(
-            names(&events),
-            [
-                "context.resolved",
-                "thread.resolved",
-                "item.created",
-                "thread.status.changed",
-                "context.status.changed",
-                "execution.created",
-                "item.created",
-                "item.status.changed",
-                "step.created",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_second_execution_is_refused_while_one_runs() {
-        let error = after([create(), start()])
-            .decide(start(), Timestamp::UNIX_EPOCH)
-            .unwrap_err();
-        assert_eq!(error, Rejected::Busy("e".into()));
-    }
-
-    #[test]
-    fn a_closed_thread_can_not_stream_again() {
-        let error = after([create(), Command::Close])
-            .decide(start(), Timestamp::UNIX_EPOCH)
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "a thread can't go from closed to streaming"
-        );
-    }
-
-    #[test]
-    fn closing_an_idle_thread_passes_through_streaming() {
-        let events = after([create()])
-            .decide(Command::Close, Timestamp::UNIX_EPOCH)
-            .unwrap();
-        assert_eq!(
-            names(&events),
-            [
-                "thread.status.changed",
-                "context.status.changed",
-                "thread.status.changed"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_cancelled_execution_fails_and_leaves_the_thread_open() {
-        let stop = Ending::Stopped(Interruption {
-            reason: "user_cancelled".into(),
-            detail: None,
-        });
-        let state = after([create(), start(), Command::End { ending: stop }]);
-        assert_eq!(state.thread().unwrap().status, ThreadStatus::Open);
-        assert!(state.active().is_none());
-    }
-
-    #[test]
-    fn an_execution_does_not_complete_while_a_step_runs() {
-        let error = after([create(), start()]).decide(
-            Command::End {
-                ending: Ending::Completed,
-            },
-            Timestamp::UNIX_EPOCH,
-        );
-        assert_eq!(error, Err(Rejected::StepRunning("s".into())));
-    }
-
-    #[test]
-    fn a_reset_step_is_as_if_its_model_had_not_answered() {
-        let respond = || Command::Respond {
-            parts: vec![json!({"type": "output_text", "text": "hello"}).into()],
-            response: json!({"model": "m"}).into(),
-        };
-        let state = after([create(), start(), respond(), Command::ResetStep]);
-        assert!(
-            state
-                .active()
-                .unwrap()
-                .step
-                .as_ref()
-                .unwrap()
-                .parts
-                .is_empty()
-        );
-        assert!(state.decide(respond(), Timestamp::UNIX_EPOCH).is_ok());
-    }
-
-    #[test]
-    fn a_queued_trigger_waits_until_an_execution_takes_it() {
-        let content = json!([{"type": "input_text", "text": "next"}]).into();
-        let enqueue = Command::Enqueue {
-            item: NewItem::user("u2", content),
-            run: json!({"agent": "demo"}).into(),
-        };
-        let state = after([create(), start(), enqueue]);
-        assert_eq!(state.waiting().count(), 1);
-        let done = Ending::Stopped(Interruption {
-            reason: "timeout".into(),
-            detail: None,
-        });
-        let take = Command::Start {
-            trigger: Trigger::Waiting,
-            run: None,
-            execution_id: "e2".into(),
-            reaction_item_id: "a2".into(),
-            step_id: "s2".into(),
-            workflow_run_id: None,
-        };
-        let mut state = state;
-        for command in [Command::End { ending: done }, take] {
-            for event in state.decide(command, Timestamp::UNIX_EPOCH).unwrap() {
-                state.apply(&event);
-            }
-        }
-        assert_eq!(state.waiting().count(), 0);
-        assert_eq!(
-            state.active().unwrap().execution.trigger_item_id,
-            "u2".into()
-        );
-    }
-}
+mod tests;

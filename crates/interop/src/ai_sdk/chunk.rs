@@ -5,6 +5,7 @@ mod shape;
 
 pub use fields::{FieldFault, check_chunk};
 pub(super) use fields::{check_fields, check_needed, chunk_type};
+pub(super) use shape::REASONS;
 
 use thread::Json;
 

@@ -4,7 +4,7 @@ use super::chunk::Major;
 use super::reduce::Reducer;
 use super::stream::{OUTPUT_FILE, StreamView};
 use crate::document::{data_url, read_object};
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use thread::Json;
 use timeline::{
@@ -21,49 +21,43 @@ const NEWEST: u8 = 7;
 /// answer that was cut off is there if the transcript was read with its chunks.
 pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let mut messages = Vec::new();
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     for (place, entry) in transcript.entries.iter().enumerate() {
-        let mut lost = |what: &str| {
-            losses.push(Loss {
-                pointer: format!("/entries/{place}"),
-                what: what.to_owned(),
-            });
-        };
+        let at = format!("/entries/{place}");
         match entry {
             Entry::Item(item) => match (item.item_type, item.role) {
                 (ItemType::Message, Some(Role::User) | None) => {
-                    messages.push(said(item, "user", &mut lost));
+                    messages.push(said(item, "user", &at, &mut losses));
                 }
                 (ItemType::Message, Some(Role::Assistant)) => {
-                    messages.push(said(item, "assistant", &mut lost));
+                    messages.push(said(item, "assistant", &at, &mut losses));
                 }
                 (ItemType::Message, Some(Role::System | Role::Developer)) => {
-                    lost("a system message");
+                    losses.push(at, "a system message");
                 }
-                (ItemType::ActionExecute | ItemType::ActionResult, _) => lost("an action"),
+                (ItemType::ActionExecute | ItemType::ActionResult, _) => {
+                    losses.push(at, "an action");
+                }
                 (ItemType::ItemReference, _) => {}
             },
             Entry::Reaction(reaction) => {
                 if reaction.execution.status != ExecutionStatus::Executing {
                     let parts = reaction.steps.iter().flat_map(|step| &step.parts);
                     for _ in parts.filter(|part| is_foreign(&part.part)) {
-                        lost("a part that no client can show");
+                        losses.push(at.as_str(), "a part that no client can show");
                     }
                     match answered(reaction) {
                         Some(message) => messages.push(message),
-                        None => lost("chunks that make no message"),
+                        None => losses.push(at, "chunks that make no message"),
                     }
                 }
             }
         }
     }
-    Converted {
-        value: messages,
-        losses,
-    }
+    losses.with(messages)
 }
 
-fn said(item: &Item, role: &str, lost: &mut impl FnMut(&str)) -> Value {
+fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
     let content = item.content.as_ref().map(Payload::value);
     let parts = match content {
         Some(Value::Array(parts)) => parts,
@@ -77,7 +71,7 @@ fn said(item: &Item, role: &str, lost: &mut impl FnMut(&str)) -> Value {
         .filter_map(|part| {
             let shown = shown(part);
             if shown.is_none() {
-                lost("a part that no client can show");
+                losses.push(at, "a part that no client can show");
             }
             shown
         })

@@ -3,9 +3,11 @@
 
 mod read;
 mod scan;
+mod surrogates;
 
 pub use read::ReadError;
 pub(super) use read::read;
+pub(super) use surrogates::{ESCAPE, lone_surrogates};
 
 use super::chunk::Major;
 use thread::Json;

@@ -1,6 +1,6 @@
 //! One message of a run on its way into a document.
 
-use crate::Loss;
+use crate::Losses;
 use crate::runs::ModelMessage;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -88,17 +88,11 @@ impl Draft {
     pub(super) fn read(
         message: ModelMessage,
         times: &mut Times,
-        losses: &mut Vec<Loss>,
+        losses: &mut Losses,
     ) -> Option<Self> {
         let ModelMessage { json, pointer } = message;
-        let mut lost = |pointer: String, what: &str| {
-            losses.push(Loss {
-                pointer,
-                what: what.to_owned(),
-            });
-        };
         let Some(mut source) = json.into_object() else {
-            lost(pointer, "what is no message");
+            losses.push(pointer, "what is no message");
             return None;
         };
         let is_system = source.get_str("message_type") == Some("system");
@@ -124,21 +118,17 @@ impl Draft {
                 _ => None,
             };
             match what {
-                Some(what) => lost(format!("{pointer}/parts/{place}"), what),
-                None => parts.push(ready(
-                    part,
-                    || format!("{pointer}/parts/{place}"),
-                    &mut lost,
-                )),
+                Some(what) => losses.push(format!("{pointer}/parts/{place}"), what),
+                None => parts.push(ready(part, || format!("{pointer}/parts/{place}"), losses)),
             }
         }
         let said = |key: &str| source.get(key).is_some_and(|value| !value.is_null());
         if said("instructions") {
-            lost(format!("{pointer}/instructions"), "instructions");
+            losses.push(format!("{pointer}/instructions"), "instructions");
         }
         for key in OURS.iter().take(4) {
             if source.remove(key).is_some() {
-                lost(
+                losses.push(
                     format!("{pointer}/{key}"),
                     "a member of a name that the protocol uses",
                 );
@@ -148,9 +138,11 @@ impl Draft {
         match source.get("timestamp").map(Json::as_str) {
             _ if is_void => {}
             Some(Some(own)) if own == timestamp => {}
-            Some(Some(_)) => lost(format!("{pointer}/timestamp"), "how an instant is spelled"),
+            Some(Some(_)) => {
+                losses.push(format!("{pointer}/timestamp"), "how an instant is spelled");
+            }
             Some(None) | None => {
-                lost(
+                losses.push(
                     format!("{pointer}/timestamp"),
                     "that it has no instant of its own",
                 );
@@ -216,7 +208,7 @@ impl Draft {
 }
 
 /// A part with what the protocol asks for beyond the library.
-fn ready(part: Json, pointer: impl Fn() -> String, lost: &mut impl FnMut(String, &str)) -> Json {
+fn ready(part: Json, pointer: impl Fn() -> String, losses: &mut Losses) -> Json {
     let Json::Object(mut part) = part else {
         return part;
     };
@@ -225,7 +217,7 @@ fn ready(part: Json, pointer: impl Fn() -> String, lost: &mut impl FnMut(String,
             let status = status(&part);
             let own = part.insert("status", status);
             if own.is_some_and(|own| own.as_str() != Some(status)) {
-                lost(format!("{}/status", pointer()), "a status of its own");
+                losses.push(format!("{}/status", pointer()), "a status of its own");
             }
         }
         Some("tool-call") if !part.contains_key("args") => {

@@ -1,7 +1,7 @@
 //! What must not stand in a document that is written, taken out and reported.
 
 use super::turns::{complete, interrupted};
-use crate::Loss;
+use crate::Losses;
 use std::collections::{BTreeMap, BTreeSet};
 use thread::document::CompletionStatus;
 use thread::validate::{Rule, Severity};
@@ -14,11 +14,7 @@ const ROUNDS: usize = 32;
 /// can't come any more (rulings 2 and 15), answers to no call, ids that come twice, members that the
 /// protocol does not allow. `places` says where in the archive each message of each turn stands;
 /// turns without places stay as they are.
-pub(super) fn mend(
-    thread: &mut Thread,
-    places: &mut [Option<Vec<String>>],
-    losses: &mut Vec<Loss>,
-) {
+pub(super) fn mend(thread: &mut Thread, places: &mut [Option<Vec<String>>], losses: &mut Losses) {
     for _ in 0..ROUNDS {
         let mut found: BTreeMap<usize, Breaches> = BTreeMap::new();
         for violation in validate(thread, Profile::Strict) {
@@ -59,7 +55,7 @@ struct Breaches {
     /// Some cycle is not complete.
     cycle: bool,
     /// Parts: of a message or, in a user's turn, of none.
-    parts: BTreeSet<(Option<usize>, usize)>,
+    parts: BTreeMap<Option<usize>, BTreeSet<usize>>,
     /// Members of messages.
     members: BTreeSet<(usize, String)>,
     messages: BTreeSet<usize>,
@@ -74,7 +70,7 @@ impl Breaches {
             _ if rule == Rule::CompleteCycle => self.cycle = true,
             ["messages", message, "parts", part, ..] => {
                 if let Some(part) = number(part) {
-                    self.parts.insert((number(message), part));
+                    self.parts.entry(number(message)).or_default().insert(part);
                 }
             }
             ["messages", message, member, ..] => {
@@ -85,7 +81,7 @@ impl Breaches {
             ["messages", message] => self.messages.extend(number(message)),
             ["parts", part, ..] => {
                 if let Some(part) = number(part) {
-                    self.parts.insert((None, part));
+                    self.parts.entry(None).or_default().insert(part);
                 }
             }
             [member, ..] => {
@@ -95,22 +91,15 @@ impl Breaches {
         }
     }
 
-    fn mend(self, turn: &mut Object, places: &mut Vec<String>, losses: &mut Vec<Loss>) {
+    fn mend(self, turn: &mut Object, places: &mut Vec<String>, losses: &mut Losses) {
         let place = |places: &[String], message: Option<usize>| {
             places
                 .get(message.unwrap_or_default())
                 .cloned()
                 .unwrap_or_default()
         };
-        let mut lost = |pointer: String, what: &str| {
-            losses.push(Loss {
-                pointer,
-                what: what.to_owned(),
-            });
-        };
         let mut empty = self.messages;
-        // From the back, so that earlier places stay what they are.
-        for (message, part) in self.parts.into_iter().rev() {
+        for (message, gone) in self.parts.into_iter().rev() {
             let holder = match message {
                 Some(message) => message_mut(turn, message),
                 None => Some(&mut *turn),
@@ -119,13 +108,13 @@ impl Breaches {
             let Some(parts) = parts.and_then(Json::as_array_mut) else {
                 continue;
             };
-            if part < parts.len() {
-                parts.remove(part);
-                lost(
+            for _ in gone.range(..parts.len()) {
+                losses.push(
                     place(places, message),
                     "a part that fits nothing where it stands",
                 );
             }
+            take_out(parts, &gone);
             if parts.is_empty() {
                 empty.extend(message);
             }
@@ -134,7 +123,7 @@ impl Breaches {
             let holder = message_mut(turn, message);
             if holder.and_then(|holder| holder.remove(&member)).is_some() {
                 let at = place(places, Some(message));
-                lost(
+                losses.push(
                     format!("{at}/{member}"),
                     "a value that the protocol does not take",
                 );
@@ -143,7 +132,7 @@ impl Breaches {
         for member in self.own {
             if turn.remove(&member).is_some() {
                 let at = place(places, None);
-                lost(
+                losses.push(
                     format!("{at}/{member}"),
                     "a value that the protocol does not take",
                 );
@@ -154,12 +143,14 @@ impl Breaches {
         let Some(messages) = messages else {
             return;
         };
-        for message in empty.into_iter().rev() {
-            if message < messages.len() && message < places.len() {
-                messages.remove(message);
-                lost(places.remove(message), "a message of which nothing is left");
-            }
+        let n_placed = messages.len().min(places.len());
+        empty.split_off(&n_placed);
+        for message in empty.iter().rev() {
+            let at = place(places, Some(*message));
+            losses.push(at, "a message of which nothing is left");
         }
+        take_out(messages, &empty);
+        take_out(places, &empty);
         if self.cycle {
             let all = std::mem::take(messages);
             let ended_at = all.last().and_then(|end| end.get("timestamp")?.as_str());
@@ -180,6 +171,12 @@ impl Breaches {
             }
         }
     }
+}
+
+/// Takes out what stands at these places, in one go.
+fn take_out<T>(items: &mut Vec<T>, gone: &BTreeSet<usize>) {
+    let mut place = 0..;
+    items.retain(|_| place.next().is_none_or(|place| !gone.contains(&place)));
 }
 
 fn message_mut(turn: &mut Object, message: usize) -> Option<&mut Object> {

@@ -3,7 +3,7 @@
 use super::document_of;
 use crate::archive::Run;
 use crate::runs::{Interruption, ModelMessage, ModelRun};
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
 use thread::{Json, Object};
 
 /// Members of an agent's turn that follow from its messages or are kept beside them.
@@ -21,20 +21,14 @@ const KNOWN: [&str; 8] = [
 /// The turns of a document as model messages, one run for each agent's turn with the user's turns
 /// before it. System prompts are not in it: they never were in the document (TP-8).
 pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let (_, turns) = document_of(run, pointer, &mut losses);
     let mut runs = Vec::new();
     let mut asked: Vec<ModelMessage> = Vec::new();
     for (place, turn) in turns.into_iter().enumerate() {
         let at = format!("{pointer}/records/{place}");
-        let mut lost = |pointer: String, what: &str| {
-            losses.push(Loss {
-                pointer,
-                what: what.to_owned(),
-            });
-        };
         let Some(mut turn) = turn.into_object() else {
-            lost(at, "what is no turn");
+            losses.push(at, "what is no turn");
             continue;
         };
         match turn.get_str("turn_type") {
@@ -45,7 +39,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
             Some("agent") => {
                 for (key, _) in turn.iter().filter(|(key, _)| !KNOWN.contains(key)) {
                     let step = thread::json::pointer([thread::json::Step::Key(key)]);
-                    lost(format!("{at}{step}"), "a member of an agent's turn");
+                    losses.push(format!("{at}{step}"), "a member of an agent's turn");
                 }
                 let messages = turn.get_mut("messages").map(std::mem::take);
                 let messages = messages.and_then(Json::into_array).unwrap_or_default();
@@ -54,7 +48,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
                     let pointer = format!("{at}/messages/{place}");
                     match message_of(json) {
                         Some(json) => said.push(ModelMessage { json, pointer }),
-                        None => lost(pointer, "a message of no known type"),
+                        None => losses.push(pointer, "a message of no known type"),
                     }
                 }
                 runs.push(ModelRun {
@@ -63,7 +57,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
                     interruption: interruption(&turn),
                 });
             }
-            _ => lost(at, "a turn of no known type"),
+            _ => losses.push(at, "a turn of no known type"),
         }
     }
     if !asked.is_empty() {
@@ -73,10 +67,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
             interruption: None,
         });
     }
-    Converted {
-        value: runs,
-        losses,
-    }
+    losses.with(runs)
 }
 
 fn interruption(turn: &Object) -> Option<Interruption> {

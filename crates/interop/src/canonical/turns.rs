@@ -1,9 +1,8 @@
 //! The turns of one run.
 
-use super::UNNAMED;
 use super::draft::{Draft, Times};
-use crate::Loss;
-use crate::document::{agent_id, total};
+use crate::Losses;
+use crate::document::{UNNAMED, agent_id, total};
 use crate::runs::{Interruption, ModelRun};
 use thread::document::CompletionStatus;
 use thread::{Json, Object, complete_cycles};
@@ -29,7 +28,7 @@ impl Built {
 }
 
 /// The user's turn that began a run, if one did, and the agent's.
-pub(super) fn turns(run: ModelRun, times: &mut Times, losses: &mut Vec<Loss>) -> Vec<Built> {
+pub(super) fn turns(run: ModelRun, times: &mut Times, losses: &mut Losses) -> Vec<Built> {
     let mut drafts: Vec<Draft> = Vec::with_capacity(run.messages.len());
     for message in run.messages {
         drafts.extend(Draft::read(message, times, losses));
@@ -106,7 +105,7 @@ pub(super) fn interrupted(
 fn without_cut_off(
     messages: Vec<Json>,
     places: &mut Vec<String>,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> Vec<Json> {
     let whole = |message: &Json| {
         let text = |key: &str| message.get(key).and_then(Json::as_str);
@@ -124,7 +123,7 @@ fn without_cut_off(
 fn keep(
     messages: Vec<Json>,
     places: &mut Vec<String>,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
     stays: impl Fn(&Json) -> bool,
 ) -> Vec<Json> {
     let mut kept = Vec::with_capacity(messages.len());
@@ -133,10 +132,7 @@ fn keep(
             kept.push(message);
             places.push(place);
         } else {
-            losses.push(Loss {
-                pointer: place,
-                what: "a message of an incomplete cycle".to_owned(),
-            });
+            losses.push(place, "a message of an incomplete cycle");
         }
     }
     kept
@@ -154,7 +150,7 @@ pub(super) fn complete(
     mut messages: Vec<Json>,
     ending: CompletionStatus,
     places: &mut Vec<String>,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> Kept {
     let n_parts = |message: &Json| {
         message
@@ -192,10 +188,7 @@ pub(super) fn complete(
             Some(_) => "",
         };
         if !what.is_empty() {
-            losses.push(Loss {
-                pointer: pointer.clone(),
-                what: what.to_owned(),
-            });
+            losses.push(pointer.clone(), what);
         }
         if stays.is_some() {
             places.push(pointer);

@@ -2,7 +2,7 @@
 
 use super::export::to_document;
 use super::import::{ImportError, Imported};
-use crate::Loss;
+use crate::{Loss, Losses};
 use jiff::Timestamp;
 use thread::{Json, Thread};
 use timeline::{Command, NewThread, Record, Seq, State, Transcript};
@@ -39,18 +39,12 @@ fn replayed(document: &Thread, imported: &Imported) -> Result<Transcript, Import
 
 /// Where the second value is not the first, as deep as the difference goes.
 fn differences(original: Json, back: Json) -> Vec<Loss> {
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let mut open = vec![(String::new(), original, back)];
     while let Some((pointer, original, back)) = open.pop() {
         if original == back {
             continue;
         }
-        let mut lost = |pointer: &str, what: &str| {
-            losses.push(Loss {
-                pointer: pointer.to_owned(),
-                what: what.to_owned(),
-            });
-        };
         match (original, back) {
             (Json::Object(original), Json::Object(mut back)) => {
                 let same_keys = original.keys().eq(back.keys());
@@ -62,14 +56,14 @@ fn differences(original: Json, back: Json) -> Vec<Loss> {
                     match back.get_mut(&key).map(std::mem::take) {
                         None => {
                             n_missing += 1;
-                            lost(&pointer, "not carried");
+                            losses.push(pointer, "not carried");
                         }
                         Some(other) if other != value => open.push((pointer, value, other)),
                         Some(_) => {}
                     }
                 }
                 if !same_keys && open.len() == n_open && n_missing == 0 {
-                    lost(&pointer, "keys in another order, or more of them");
+                    losses.push(pointer, "keys in another order, or more of them");
                 }
             }
             (Json::Array(original), Json::Array(back)) if original.len() == back.len() => {
@@ -79,11 +73,12 @@ fn differences(original: Json, back: Json) -> Vec<Loss> {
             }
             (Json::Array(original), Json::Array(back)) => {
                 let what = format!("{} elements became {}", original.len(), back.len());
-                lost(&pointer, &what);
+                losses.push(pointer, what);
             }
-            _ => lost(&pointer, "changed"),
+            _ => losses.push(pointer, "changed"),
         }
     }
+    let mut losses = losses.into_vec();
     losses.reverse();
     losses
 }

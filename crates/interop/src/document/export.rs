@@ -5,7 +5,7 @@ use super::clock::{Clock, told};
 use super::delta::{patched, read, read_object};
 use super::settle::settle;
 use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
-use crate::{Converted, Loss};
+use crate::{Converted, Loss, Losses};
 use thread::{Json, Object, Version};
 use timeline::{Entry, ExecutionStatus, Transcript};
 
@@ -28,7 +28,7 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     let kept = metadata.as_ref().and_then(|metadata| metadata.get(KEPT));
     let kept_object = |key: &str| kept.and_then(|kept| kept.get(key)?.as_object());
     let mut registry = Registry::new(kept_object("agents").cloned().unwrap_or_default());
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let (turns, is_open) = turns(transcript, &mut registry, &mut losses);
     let unchanged = kept
         .and_then(|kept| kept.get("n_entries")?.as_u64())
@@ -47,10 +47,7 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
         .as_ref()
         .is_some_and(|metadata| metadata.as_object().is_none())
     {
-        losses.push(Loss {
-            pointer: "/metadata".into(),
-            what: "metadata that is no object".into(),
-        });
+        losses.push("/metadata", "metadata that is no object");
     }
     let root = Root {
         thread_id: thread.id.as_str(),
@@ -69,29 +66,26 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
     if is_open {
         settle(&mut value, &mut losses);
     }
-    Converted { value, losses }
+    losses.with(value)
 }
 
 /// The turns, and whether one of them has calls without results.
 fn turns(
     transcript: &Transcript,
     registry: &mut Registry,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> (Vec<Json>, bool) {
     let mut clock = Clock::new();
     let mut turns = Vec::with_capacity(transcript.entries.len());
     let mut is_open = false;
     for (place, entry) in transcript.entries.iter().enumerate() {
-        let mut lost = |what: String| {
-            let pointer = format!("/entries/{place}");
-            losses.push(Loss { pointer, what });
-        };
+        let at = || format!("/entries/{place}");
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
             Entry::Item(item) => match item_turn(item, &mut clock, registry) {
                 ItemTurn::Turn(turn) => turns.push(turn),
                 ItemTurn::Nothing => {}
-                ItemTurn::Lost(what) => lost(what.to_owned()),
+                ItemTurn::Lost(what) => losses.push(at(), what),
             },
             Entry::Reaction(reaction) => {
                 if reaction.execution.status == ExecutionStatus::Executing {
@@ -100,7 +94,10 @@ fn turns(
                 registry.note(reaction);
                 let agent = agent_turn(reaction, &mut clock);
                 if agent.n_dropped > 0 {
-                    lost(format!("{} messages of incomplete cycles", agent.n_dropped));
+                    losses.push(
+                        at(),
+                        format!("{} messages of incomplete cycles", agent.n_dropped),
+                    );
                 }
                 is_open |= agent.is_open;
                 turns.push(agent.turn.into());

@@ -1,6 +1,6 @@
 //! Calls that no one will answer.
 
-use crate::Loss;
+use crate::Losses;
 use std::collections::BTreeSet;
 use thread::document::CompletionStatus;
 use thread::validate::Rule;
@@ -8,7 +8,7 @@ use thread::{Json, Profile, Thread, complete_cycles, validate};
 
 /// Takes out the cycles whose calls wait for an answer that can't come any more, because other
 /// turns followed (rulings 2 and 15), and the answers that stood alone then.
-pub(crate) fn settle(thread: &mut Thread, losses: &mut Vec<Loss>) {
+pub(crate) fn settle(thread: &mut Thread, losses: &mut Losses) {
     // Dropping a response can orphan answers, and dropping those nothing else.
     for _ in 0..2 {
         let mut turns = BTreeSet::new();
@@ -42,12 +42,9 @@ pub(crate) fn settle(thread: &mut Thread, losses: &mut Vec<Loss>) {
     }
 }
 
-fn lost(losses: &mut Vec<Loss>, place: &[usize], what: &str) {
+fn lost(losses: &mut Losses, place: &[usize], what: &str) {
     let turn = place.first().copied().unwrap_or_default();
-    losses.push(Loss {
-        pointer: format!("/turns/{turn}"),
-        what: what.to_owned(),
-    });
+    losses.push(format!("/turns/{turn}"), what);
 }
 
 /// The numbers in a pointer: turn, message, part; or turn, part.

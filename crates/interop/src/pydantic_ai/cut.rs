@@ -2,12 +2,9 @@
 
 use super::note::Note;
 use crate::convert::Attribution;
-use crate::document::agent_id;
+use crate::document::{UNNAMED, agent_id};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// The name of an agent that no one names.
-pub(super) const UNNAMED: &str = "agent";
 
 /// Who ran.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use crate::archive::{Archive, Format, Record, Run};
 use crate::canonical::instant;
 use crate::convert::ReadOptions;
 use crate::runs::{Interruption, ModelMessage, ModelRun, model_runs_of};
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thread::{Json, Object};
 use uuid::Uuid;
@@ -116,20 +117,16 @@ fn gist(text: &[u8]) -> Vec<u8> {
 /// Registers who ran, with the model that each used last.
 pub(super) fn register(archive: &mut Archive, cuts: &[Cut], notes: &[Note<'_>], at: &str) {
     let mut agents: Vec<(&Who, String, [Option<&str>; 2])> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for cut in cuts {
         let notes = notes.get(cut.messages.clone()).unwrap_or_default();
-        let known = agents
-            .iter_mut()
-            .find(|(who, ..)| who.agent_id == cut.who.agent_id);
-        let agent = if let Some(agent) = known {
-            agent
-        } else {
+        let place = *places.entry(&cut.who.agent_id).or_insert(agents.len());
+        if place == agents.len() {
             let first = notes.iter().find_map(own);
             agents.push((&cut.who, first.unwrap_or_else(|| at.to_owned()), [None; 2]));
-            let Some(agent) = agents.last_mut() else {
-                continue;
-            };
-            agent
+        }
+        let Some(agent) = agents.get_mut(place) else {
+            continue;
         };
         for note in notes {
             let [model, provider] = &mut agent.2;
@@ -155,7 +152,7 @@ pub fn write(archive: &Archive) -> Converted<String> {
     let records = archive.runs.iter().flat_map(|run| &run.records);
     let length: usize = records.map(|record| record.text().len() + 1).sum();
     let mut text = String::with_capacity(length + 2);
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     text.push('[');
     for (place, run) in archive.runs.iter().enumerate() {
         let mut push = |message: &str| {
@@ -184,19 +181,16 @@ pub fn write(archive: &Archive) -> Converted<String> {
         }
     }
     text.push(']');
-    Converted {
-        value: text,
-        losses,
-    }
+    losses.with(text)
 }
 
 /// That a run ended early is only said of a message that says so itself.
-fn lose_interruption(run: &ModelRun, last: &ModelMessage, losses: &mut Vec<Loss>) {
+fn lose_interruption(run: &ModelRun, last: &ModelMessage, losses: &mut Losses) {
     if !run.messages.iter().any(is_interrupted) {
-        losses.push(Loss {
-            pointer: last.pointer.clone(),
-            what: "that the run was interrupted after it, and why".to_owned(),
-        });
+        losses.push(
+            last.pointer.clone(),
+            "that the run was interrupted after it, and why",
+        );
     }
 }
 

@@ -1,30 +1,13 @@
 //! Messages of other formats in the library's words.
 
+mod part;
+
 use super::check::CHECKED;
 use super::note::notes;
-use super::schema::NAMED_BY_KIND;
 use super::{PydanticAiError, schema};
 use crate::runs::ModelMessage;
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
 use thread::{Json, Object};
-
-/// Kinds of parts that the library gives the present instant if they have none.
-const TIMED: [&str; 6] = [
-    "user-prompt",
-    "system-prompt",
-    "tool-return",
-    "retry-prompt",
-    "retry-feedback",
-    "builtin-tool-return",
-];
-
-/// Kinds of parts that name a tool.
-const TOOLS: [&str; 4] = [
-    "tool-call",
-    "tool-return",
-    "builtin-tool-call",
-    "builtin-tool-return",
-];
 
 /// Model messages as the library takes them.
 ///
@@ -52,7 +35,7 @@ const TOOLS: [&str; 4] = [
 /// ```
 pub fn library_messages(messages: &[Json]) -> Converted<Vec<Json>> {
     let n_parts = |message: &Json| message.get("parts")?.as_array().map(<[Json]>::len);
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let mut value = Vec::with_capacity(messages.len());
     for (place, json) in messages.iter().enumerate() {
         let message = ModelMessage {
@@ -63,32 +46,23 @@ pub fn library_messages(messages: &[Json]) -> Converted<Vec<Json>> {
             continue;
         };
         if n_parts(&taken) == Some(0) && n_parts(json) != Some(0) {
-            losses.push(Loss {
-                pointer: message.pointer,
-                what: "a message of which nothing is left".to_owned(),
-            });
+            losses.push(message.pointer, "a message of which nothing is left");
         } else {
             value.push(taken);
         }
     }
-    Converted { value, losses }
+    losses.with(value)
 }
 
 /// A message that the library loads, or `None` if it has no word for it.
-pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) -> Option<Json> {
-    let mut lost = |pointer: String, what: &str| {
-        losses.push(Loss {
-            pointer,
-            what: what.to_owned(),
-        });
-    };
+pub(super) fn library_message(message: &ModelMessage, losses: &mut Losses) -> Option<Json> {
     let at = &message.pointer;
     let Some(source) = message.json.as_object() else {
-        lost(at.clone(), "what is no message");
+        losses.push(at.clone(), "what is no message");
         return None;
     };
     if source.get_str("message_type") == Some("system") {
-        lost(at.clone(), "a system message");
+        losses.push(at.clone(), "a system message");
         return None;
     }
     let instant = source.get_str("timestamp");
@@ -103,11 +77,10 @@ pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) ->
         let known = part.get("part_kind").and_then(Json::as_str);
         match known.and_then(schema::part).zip(part.as_object()) {
             Some(((_, table), part)) => {
-                let part = library_part(part, instant, &at, &mut lost);
-                let part = taken_part(part, kind, &at, &mut lost);
+                let part = part::library_part(part, kind, instant, &at, losses);
                 written.extend(part.map(|part| Json::from(ordered(part, table))));
             }
-            None => lost(at, "a part of a kind that the library has not"),
+            None => losses.push(at, "a part of a kind that the library has not"),
         }
     }
     let mut whole = source.clone();
@@ -116,8 +89,8 @@ pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) ->
         whole.remove("timestamp");
     }
     while let Err(error) = judged(whole.clone()) {
-        if !without_refused(&mut whole, &error, 2, at, &mut lost) {
-            lost(at.clone(), &refusal(&error));
+        if !without_refused(&mut whole, &error, 2, at, losses) {
+            losses.push(at.clone(), refusal(&error));
             return None;
         }
     }
@@ -128,11 +101,6 @@ pub(super) fn library_message(message: &ModelMessage, losses: &mut Vec<Loss>) ->
 fn judged(message: Object) -> Result<(), PydanticAiError> {
     let history = Json::Array(vec![message.into()]);
     notes(&history.to_text(), &CHECKED).map(drop)
-}
-
-fn judged_part(part: Object, kind: &str) -> Result<(), PydanticAiError> {
-    let message = Object::new().with("parts", Json::Array(vec![part.into()]));
-    judged(message.with("kind", kind))
 }
 
 fn refusal(error: &PydanticAiError) -> String {
@@ -155,7 +123,7 @@ fn without_refused(
     error: &PydanticAiError,
     n_before: usize,
     at: &str,
-    lost: &mut impl FnMut(String, &str),
+    losses: &mut Losses,
 ) -> bool {
     let mut steps = error.pointer().split('/').skip(n_before);
     let Some(member) = steps.next() else {
@@ -171,66 +139,9 @@ fn without_refused(
         return false;
     };
     if !gone.is_null() {
-        lost(place, &refusal(error));
+        losses.push(place, refusal(error));
     }
     true
-}
-
-/// A part of a message of this kind without what the library does not take in it, or `None` if
-/// it does not take the part.
-fn taken_part(
-    mut part: Object,
-    kind: &str,
-    at: &str,
-    lost: &mut impl FnMut(String, &str),
-) -> Option<Object> {
-    if part.get_str("part_kind") == Some("user-prompt")
-        && let Some(content) = part.get_mut("content").and_then(Json::as_array_mut)
-    {
-        let n_items = content.len();
-        let items = std::mem::take(content).into_iter().enumerate();
-        let taken =
-            items.filter_map(|(n, item)| taken_item(item, &format!("{at}/content/{n}"), lost));
-        *content = taken.collect();
-        if content.is_empty() && n_items > 0 {
-            part.insert("content", "");
-        }
-    }
-    while let Err(error) = judged_part(part.clone(), kind) {
-        let member = error.pointer().split('/').nth(4);
-        let can_go = member.is_some_and(|member| !["content", "part_kind"].contains(&member));
-        if !can_go || !without_refused(&mut part, &error, 4, at, lost) {
-            lost(at.to_owned(), &refusal(&error));
-            return None;
-        }
-    }
-    Some(part)
-}
-
-/// What a user said, as the library takes it. Nulls go if it does not take them.
-fn taken_item(item: Json, at: &str, lost: &mut impl FnMut(String, &str)) -> Option<Json> {
-    let kind = item.get("kind").and_then(Json::as_str);
-    if kind.is_some_and(|kind| schema::content(kind).is_none()) {
-        lost(at.to_owned(), "content of a kind that the library has not");
-        return None;
-    }
-    let prompt = |item: &Json| {
-        Object::new()
-            .with("part_kind", "user-prompt")
-            .with("content", Json::Array(vec![item.clone()]))
-    };
-    let Err(error) = judged_part(prompt(&item), "request") else {
-        return Some(item);
-    };
-    let mut plain = item;
-    if let Some(object) = plain.as_object_mut() {
-        object.retain(|_, value| !value.is_null());
-    }
-    if judged_part(prompt(&plain), "request").is_ok() {
-        return Some(plain);
-    }
-    lost(at.to_owned(), &refusal(&error));
-    None
 }
 
 /// The members in the order of the table, and then those that it has not.
@@ -244,123 +155,6 @@ fn ordered(object: Object, table: &schema::Table) -> Object {
         .into_iter()
         .map(|(_, key, value)| (key, value))
         .collect()
-}
-
-/// A part in the library's words: outcome for status, `id` for `thinking_id`, an instant where the
-/// library would make one up.
-fn library_part(
-    part: &Object,
-    instant: Option<&str>,
-    at: &str,
-    lost: &mut impl FnMut(String, &str),
-) -> Object {
-    let mut part = part.clone();
-    let kind = part.get_str("part_kind").unwrap_or_default().to_owned();
-    if TIMED.contains(&kind.as_str()) && part.get("timestamp").is_none_or(Json::is_null) {
-        part.remove("timestamp");
-        if let Some(instant) = instant {
-            part.insert("timestamp", instant);
-        }
-    }
-    if TOOLS.contains(&kind.as_str()) {
-        name_tool(&mut part, at, lost);
-    }
-    match kind.as_str() {
-        "tool-return" => {
-            let status = part.get_str("status").map(str::to_owned);
-            if let Some(status) = status {
-                part.remove("status");
-                if part.get("outcome").is_none_or(Json::is_null) && !outcome(&mut part, &status) {
-                    lost(format!("{at}/status"), "a status that the library has not");
-                }
-            }
-            if part
-                .get("content_ref")
-                .is_some_and(|value| !value.is_null())
-            {
-                lost(format!("{at}/content_ref"), "where the content is stored");
-                part.remove("content_ref");
-            }
-            if !part.contains_key("content") {
-                part.insert("content", Json::Null);
-            }
-        }
-        "retry-prompt" => {
-            let takes = |part: &Object| judged_part(part.clone(), "request");
-            let content = part.get("content").cloned().unwrap_or_default();
-            let mut alone = Object::new().with("part_kind", "retry-prompt");
-            alone.insert("content", content.clone());
-            if takes(&alone).is_err() {
-                let text = if content.is_null() {
-                    String::new()
-                } else {
-                    lost(
-                        format!("{at}/content"),
-                        "content that the library does not take; its text is kept",
-                    );
-                    content.to_text()
-                };
-                part.insert("content", text);
-            }
-        }
-        "tool-call" | "builtin-tool-call" => {
-            let args = part.get_mut("args");
-            if let Some(args @ (Json::Bool(_) | Json::Number(_) | Json::Array(_))) = args {
-                *args = args.to_text().into();
-                lost(
-                    format!("{at}/args"),
-                    "arguments that are no object; their text is kept",
-                );
-            }
-        }
-        "thinking" => {
-            if let Some(id) = part.remove("thinking_id")
-                && !part.contains_key("id")
-            {
-                part.insert("id", id);
-            }
-            if part.get("content").is_none_or(Json::is_null) {
-                part.insert("content", "");
-            }
-        }
-        _ => {}
-    }
-    part
-}
-
-/// Gives a call or an answer without a name one, so that neither goes without the other.
-fn name_tool(part: &mut Object, at: &str, lost: &mut impl FnMut(String, &str)) {
-    let by_kind = part
-        .get_str("tool_kind")
-        .is_some_and(|kind| NAMED_BY_KIND.contains(&kind));
-    let is_named = part.get_str("tool_name").is_some();
-    if is_named || (by_kind && !part.contains_key("tool_name")) {
-        return;
-    }
-    part.insert("tool_name", "unknown");
-    lost(
-        format!("{at}/tool_name"),
-        "that the tool has no name; it is called unknown",
-    );
-}
-
-/// Writes what the library says where the protocol says `status`; success goes without saying.
-/// Says whether there is a word for it.
-fn outcome(part: &mut Object, status: &str) -> bool {
-    match status {
-        "success" => {
-            part.remove("outcome");
-        }
-        "error" => {
-            part.insert("outcome", "failed");
-        }
-        "validation_error" => {
-            part.insert("outcome", "retried");
-            part.insert("retry", Object::new().with("cause", "validation_error"));
-        }
-        _ => return false,
-    }
-    true
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod unlike;
 use loomline_interop::Converted;
 use loomline_interop::ai_sdk::{self, AiSdkError};
 use loomline_interop::archive::{Archive, Format};
-use loomline_interop::convert::{ReadOptions, Trust, WriteOptions};
+use loomline_interop::convert::{Attribution, ReadOptions, Trust, WriteOptions};
 use loomline_interop::runs::{ModelRun, model_runs};
 use thread::{Json, Profile, validate};
 
@@ -423,4 +423,39 @@ fn older_clients_get_what_they_know() {
         assert!(losses.len() >= n_types, "{losses:?}");
         assert_eq!(losses.is_empty(), major == 7);
     }
+}
+
+#[test]
+fn who_ran_is_told_by_the_count_of_messages_however_large_it_is() {
+    let user = |id: &str| {
+        format!(r#"{{"id":"{id}","role":"user","parts":[{{"type":"text","text":"hi"}}]}}"#)
+    };
+    let list = format!("[{},{},{}]", user("a"), user("b"), user("c"));
+    let who = |agent: &str, n_messages| Attribution {
+        agent: agent.to_owned(),
+        agent_id: Some(agent.to_owned()),
+        n_messages,
+        ..Attribution::default()
+    };
+    let ran = |attribution: Vec<Attribution>| -> Vec<Option<String>> {
+        let options = ReadOptions {
+            attribution,
+            ..options()
+        };
+        let archive = ai_sdk::read_messages(&list, &options).unwrap().value;
+        archive.runs.into_iter().map(|run| run.agent_id).collect()
+    };
+    let [ada, bo, cy] = ["ada", "bo", "cy"].map(|id| Some(id.to_owned()));
+    assert_eq!(
+        ran(vec![
+            who("ada", Some(1)),
+            who("cy", None),
+            who("bo", Some(1))
+        ]),
+        [ada.clone(), bo.clone(), cy]
+    );
+    assert_eq!(
+        ran(vec![who("ada", Some(1)), who("bo", Some(usize::MAX))]),
+        [ada, bo.clone(), bo]
+    );
 }

@@ -15,7 +15,8 @@ pub(crate) fn recorded(what: &str) -> Option<PathBuf> {
         return None;
     };
     let folder = Path::new(&shared).join("vectors").join(what);
-    folder.is_dir().then_some(folder)
+    assert!(folder.is_dir(), "{} is not there", folder.display());
+    Some(folder)
 }
 
 /// The files of a folder with this ending, in order.

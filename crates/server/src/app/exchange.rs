@@ -1,11 +1,12 @@
 //! Threads that come from elsewhere and go elsewhere.
 
 use super::App;
+use interop::convert::{Attribution, ReadOptions};
 use interop::document::{self, ImportError, Imported};
-use interop::pydantic_ai::{self, ImportOptions, PydanticAiError};
+use interop::pydantic_ai::{self, PydanticAiError};
 use interop::{Converted, Loss};
 use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
-use thread::{DecodeError, Json, Thread};
+use thread::{DecodeError, Thread};
 use tokio::task::{JoinError, spawn_blocking};
 
 /// What a file holds.
@@ -110,14 +111,15 @@ fn from_pydantic_ai(
     agent: &str,
     runtime: &Runtime,
 ) -> Result<Converted<Imported>, ExchangeError> {
-    let thread_id = runtime.mint();
-    let now = SystemClock.now().to_string();
-    let options = ImportOptions {
-        thread_id: &thread_id,
-        agent_name: agent,
-        title: None,
-        now: &now,
+    let options = ReadOptions {
+        thread_id: Some(runtime.mint()),
+        attribution: vec![Attribution {
+            agent: agent.to_owned(),
+            ..Attribution::default()
+        }],
+        at: SystemClock.now().to_string(),
+        ..ReadOptions::default()
     };
-    let Converted { value, losses } = pydantic_ai::to_document(&Json::parse(text)?, &options)?;
+    let Converted { value, losses } = pydantic_ai::to_document(text, &options)?;
     from_document(&value, losses, runtime)
 }

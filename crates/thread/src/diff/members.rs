@@ -6,7 +6,8 @@ use crate::json::{Json, Object};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies changes to a value that is at `above` in the first document, one after the other;
-/// what is added to and removed from one container goes together.
+/// what is added to and removed from one container goes together, so that each container is built
+/// anew once.
 pub(super) fn apply(
     value: &mut Json,
     changes: &[MemberChange],
@@ -14,6 +15,7 @@ pub(super) fn apply(
 ) -> Result<(), PatchError> {
     let mut batch = Batch::default();
     let mut container = "";
+    let mut built = BTreeSet::new();
     for change in changes {
         let pointer = change.pointer.as_str();
         let place = format!("{above}{pointer}");
@@ -35,7 +37,9 @@ pub(super) fn apply(
                     &place,
                 )?;
             }
-            Edit::Removed { .. } | Edit::Added { .. } if pointer.is_empty() => {
+            Edit::Removed { .. } | Edit::Added { .. }
+                if pointer.is_empty() || (batch.is_empty() && !built.insert(holder)) =>
+            {
                 return Err(PatchError::malformed(place));
             }
             Edit::Removed { at, old } => {

@@ -2,7 +2,8 @@
 
 mod tokens;
 
-use super::parse::{self, NO_VALUE};
+use super::fault::NO_VALUE;
+use super::parse;
 use super::{DecodeError, Fault, Limits};
 use crate::path::{Step, pointer};
 use jiter::Jiter;

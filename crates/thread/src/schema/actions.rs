@@ -10,7 +10,6 @@ use crate::validate::actions::{
     TOOL_RETURN, USER_MESSAGE,
 };
 use crate::validate::fields::{Field, Need};
-use crate::validate::parts::ATTACHMENTS;
 
 /// The kinds of actions, by the name of their type; beside them there are events.
 const ACTIONS: [(&str, &str, &[Field]); 5] = [
@@ -72,10 +71,7 @@ fn known(
         .tagged("action_type", &[kind])
         .fields(fields);
     match kind {
-        "user_message" => action
-            .items("content", "ContentPart")
-            .fields(ATTACHMENTS)
-            .items("attachments", "Attachment"),
+        "user_message" => action.items("content", "ContentPart").attachments(),
         "assistant_message" => action
             .items("content", "ContentPart")
             .object("usage", "Usage"),

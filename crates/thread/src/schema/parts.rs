@@ -71,10 +71,7 @@ fn known(
         .tagged("part_kind", &[kind])
         .fields(fields);
     match kind {
-        "user-prompt" => part
-            .items("content", "UserContent")
-            .fields(parts::ATTACHMENTS)
-            .items("attachments", "Attachment"),
+        "user-prompt" => part.items("content", "UserContent").attachments(),
         "file" => part.object("content", "BinaryContent"),
         "tool-return" if *context.version < Version::V0_0_3 => part.fields(parts::RETURNED),
         "tool-return" => part

@@ -20,7 +20,7 @@ pub(super) fn describe(context: Context<'_>, about: &str) -> String {
     );
     let rules = context.profile.into();
     let lines = Rule::ALL.iter().filter_map(|rule| {
-        let unsaid = unsaid(*rule, context).filter(|_| applies(*rule, context.version))?;
+        let unsaid = unsaid(*rule, context)?;
         let severity = match rule.severity(&rules) {
             Severity::Warning => " (a warning)",
             Severity::Error => "",
@@ -31,76 +31,54 @@ pub(super) fn describe(context: Context<'_>, about: &str) -> String {
     text
 }
 
-/// Whether a rule is applied to documents of a version.
-fn applies(rule: Rule, version: &Version) -> bool {
-    match rule {
-        Rule::AgentIdentifier | Rule::Sequence => *version == Version::V1_0_0,
-        Rule::AgentRef | Rule::TurnOverlap | Rule::ToolPlace => *version != Version::V1_0_0,
-        Rule::ContentRefUri | Rule::ContentRefScheme => *version >= Version::V0_0_3,
-        Rule::CallUnanswered => *version < Version::V0_0_4,
-        Rule::CompleteCycle | Rule::NoCycle => *version >= Version::V0_0_4,
-        Rule::Version
-        | Rule::Shape
-        | Rule::Required
-        | Rule::Expected
-        | Rule::UnknownKind
-        | Rule::Timestamp
-        | Rule::TimestampOffset
-        | Rule::ToolCallId
-        | Rule::ToolCallIdRepeated
-        | Rule::ToolName
-        | Rule::AgentId
-        | Rule::AgentKey
-        | Rule::MessageOrder
-        | Rule::ClientMetadataKey
-        | Rule::ContentRefHash
-        | Rule::LinkThreadId
-        | Rule::Uuid
-        | Rule::ThinkingProviderName
-        | Rule::SystemPrompt
-        | Rule::CompletionStatus
-        | Rule::Interruption
-        | Rule::CompletedAt
-        | Rule::EmptyResponse
-        | Rule::EventPayload
-        | Rule::EventPayloadField
-        | Rule::EventName
-        | Rule::IJsonNumber => true,
-    }
-}
-
 /// What is left of a rule beside the schema; nothing where the schema says all of it, or where
-/// it is about one value alone and never more than a warning.
+/// it is about one value alone and never more than a warning, or is not applied to the version.
 fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
+    let version = context.version;
+    let has_actions = *version == Version::V1_0_0;
+    let has_references = *version >= Version::V0_0_3;
+    let has_cycles = *version >= Version::V0_0_4;
     Some(match rule {
-        Rule::Version if *context.version == Version::V1_0_0 => {
-            "1.0.0 is only read; it is upgraded to be written"
-        }
+        Rule::Version if has_actions => "1.0.0 is only read; it is upgraded to be written",
         Rule::Shape => "a count is spelled as an integer: `1`, not `1.0` or `-0`",
         Rule::Timestamp => "an instant is one: its month has the day, and there is no year -0",
         Rule::ToolCallId => "the `tool_call_id` of an answer is that of a call that is open there",
         Rule::ToolCallIdRepeated => "a `tool_call_id` comes once in a cycle of calls and answers",
-        Rule::ToolPlace => {
+        Rule::ToolPlace if !has_actions => {
             "a `tool-call` stands in a response, and what answers one in a request or a user's turn"
         }
         Rule::ToolName => "the `tool_name` of an answer is that of the call",
-        Rule::CallUnanswered => "only the calls of the last response of the last run may be open",
+        Rule::CallUnanswered if !has_cycles => {
+            "only the calls of the last response of the last run may be open"
+        }
         Rule::AgentId => "an `agent_id` is a key of `agents`",
         Rule::AgentKey => "the `agent_id` of an agent is its key in `agents`",
-        Rule::AgentIdentifier => "an `agent_identifier` comes once",
-        Rule::Sequence => "the `sequence` of the actions is 1, 2, 3 and so on, in any order",
-        Rule::AgentRef => "`source_agent` and `target_agents` are keys of `agents`",
-        Rule::TurnOverlap => "a turn starts when the former has ended, and ends after it started",
+        Rule::AgentIdentifier if has_actions => "an `agent_identifier` comes once",
+        Rule::Sequence if has_actions => {
+            "the `sequence` of the actions is 1, 2, 3 and so on, in any order"
+        }
+        Rule::AgentRef if !has_actions => "`source_agent` and `target_agents` are keys of `agents`",
+        Rule::TurnOverlap if !has_actions => {
+            "a turn starts when the former has ended, and ends after it started"
+        }
         Rule::MessageOrder => "instants follow one another as what they belong to does",
-        Rule::ContentRefScheme if context.is_strict() => {
+        Rule::ContentRefScheme if has_references && context.is_strict() => {
             "a caller may recognise schemes beside those of the schema"
         }
-        Rule::CompleteCycle => {
+        Rule::CompleteCycle if has_cycles => {
             "every call is answered, but those of the last response of the last turn of an agent, \
              if that turn is complete"
         }
-        Rule::NoCycle => "an interrupted turn has a response",
+        Rule::NoCycle if has_cycles => "an interrupted turn has a response",
         Rule::Version
+        | Rule::ToolPlace
+        | Rule::CallUnanswered
+        | Rule::AgentIdentifier
+        | Rule::Sequence
+        | Rule::AgentRef
+        | Rule::TurnOverlap
+        | Rule::CompleteCycle
+        | Rule::NoCycle
         | Rule::Required
         | Rule::Expected
         | Rule::UnknownKind

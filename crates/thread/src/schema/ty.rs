@@ -4,6 +4,7 @@ use super::context::Context;
 use super::words;
 use crate::json::{Json, Object};
 use crate::validate::fields::{Field, Shape};
+use crate::validate::parts::ATTACHMENTS;
 
 /// The schema of one type.
 pub(super) struct Type<'v> {
@@ -100,6 +101,11 @@ impl<'v> Type<'v> {
     /// The elements of a member are of a type.
     pub(super) fn items(self, member: &str, name: &str) -> Self {
         self.keyword(member, "items", reference(name))
+    }
+
+    /// What users attach.
+    pub(super) fn attachments(self) -> Self {
+        self.fields(ATTACHMENTS).items("attachments", "Attachment")
     }
 
     /// The values of a member, whatever their keys, are of a type.

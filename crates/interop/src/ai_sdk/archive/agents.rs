@@ -1,42 +1,45 @@
 //! Who ran.
 
 use crate::archive::Archive;
-use crate::convert::{Attribution, ReadOptions};
-use crate::document::agent_id;
+use crate::convert::Attribution;
+use crate::document::{UNNAMED, agent_id};
 use thread::Object;
 
-/// The name of an agent that no one names.
-const UNNAMED: &str = "agent";
-
-/// The agent of a run whose first message is the `place`th of its source, registered.
-pub(super) fn registered(
-    archive: &mut Archive,
-    options: &ReadOptions,
-    place: usize,
-    at: &str,
-) -> String {
-    let who = attributed(&options.attribution, place);
-    let name = who.map_or(UNNAMED, |who| who.agent.as_str());
-    let id = who.and_then(|who| who.agent_id.clone());
-    let id = id.unwrap_or_else(|| agent_id(name));
-    let config = Object::new()
-        .with("agent_id", id.as_str())
-        .with("agent_name", name)
-        .with("created_at", at);
-    archive.register(&id, config);
-    id
+/// Who ran, by what the caller says.
+pub(super) struct Agents<'a> {
+    /// The entries that count messages, and behind which message of the source each ends.
+    counted: Vec<(usize, &'a Attribution)>,
+    /// The entry that counts none.
+    any: Option<&'a Attribution>,
 }
 
-/// The entry that counts the message, or the one that counts none.
-fn attributed(attribution: &[Attribution], place: usize) -> Option<&Attribution> {
-    let mut end = 0;
-    let counted = attribution.iter().find(|who| {
-        end += who.n_messages.unwrap_or_default();
-        who.n_messages.is_some() && place < end
-    });
-    let any = || {
+impl<'a> Agents<'a> {
+    pub(super) fn of(attribution: &'a [Attribution]) -> Self {
+        let mut end = 0_usize;
+        let counted = attribution.iter().filter_map(|who| {
+            end = end.saturating_add(who.n_messages?);
+            Some((end, who))
+        });
+        let counted = counted.collect();
         let mut rest = attribution.iter();
-        rest.find(|who| who.n_messages.is_none() && who.run_id.is_none())
-    };
-    counted.or_else(any)
+        Self {
+            counted,
+            any: rest.find(|who| who.n_messages.is_none() && who.run_id.is_none()),
+        }
+    }
+
+    /// The agent of a run whose first message is the `place`th of its source, registered.
+    pub(super) fn registered(&self, archive: &mut Archive, place: usize, at: &str) -> String {
+        let first = self.counted.partition_point(|(end, _)| *end <= place);
+        let who = self.counted.get(first).map(|(_, who)| *who).or(self.any);
+        let name = who.map_or(UNNAMED, |who| who.agent.as_str());
+        let id = who.and_then(|who| who.agent_id.clone());
+        let id = id.unwrap_or_else(|| agent_id(name));
+        let config = Object::new()
+            .with("agent_id", id.as_str())
+            .with("agent_name", name)
+            .with("created_at", at);
+        archive.register(&id, config);
+        id
+    }
 }

@@ -1,13 +1,14 @@
 //! Going on with an archive.
 
+use super::agents::Agents;
 use super::last::last;
 use super::read::{push, stream_run};
 use super::shown::{How, Shown, shown};
-use super::{AiSdkError, agents, namespace, parts_of, source, text_of, tool_of};
-use crate::Loss;
+use super::{AiSdkError, namespace, parts_of, source, text_of, tool_of};
 use crate::ai_sdk::chunk::is_set;
 use crate::archive::{Archive, Record, Run};
 use crate::convert::ReadOptions;
+use crate::{Loss, Losses};
 use thread::{Json, Object};
 
 /// Goes on with an archive: the list as it is now, or only the messages that are new.
@@ -16,6 +17,9 @@ use thread::{Json, Object};
 /// the archive does, that stays; what it has otherwise, or not at all, is superseded and kept aside.
 /// Messages are told by their ids and compared as browsers would, our namespace aside. Any other
 /// list is taken for new messages.
+///
+/// Linear in `text` and in the archive: where the list begins can only be said of all messages there
+/// are.
 pub fn append_messages(
     archive: &mut Archive,
     text: &str,
@@ -26,8 +30,8 @@ pub fn append_messages(
         major: super::major(u64::from(options.ai_sdk)),
         namespace: false,
     };
-    let mut losses = Vec::new();
-    let known = shown(archive, how, &mut Vec::new());
+    let mut losses = Losses::default();
+    let known = shown(archive, how, &mut Losses::default());
     let is_first = |known: &Shown| {
         let id = text_of(&known.message, "id");
         let first = said.first().map(|said| &said.json);
@@ -64,7 +68,7 @@ pub fn append_messages(
     if let Some(old) = old {
         keep(archive, old, host);
     }
-    Ok(losses)
+    Ok(losses.into_vec())
 }
 
 /// What was cut off an archive: the run that it was cut in, if that is still there, and what of it.
@@ -134,12 +138,15 @@ fn keep(archive: &mut Archive, cut: Cut, host: usize) {
 
 /// Goes on with an archive: the stream of the next answer. It goes on with the last message if that
 /// is the assistant's and the stream names it, or none.
+///
+/// Linear in `text` and in the last message, which is that of the last run, or of the streams that
+/// go on with one another at the end; where that run is of another format, linear in the archive.
 pub fn append_stream(
     archive: &mut Archive,
     text: &str,
     options: &ReadOptions,
 ) -> Result<Vec<Loss>, AiSdkError> {
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let mut run = stream_run(text, options, &mut losses)?;
     let chunks: Vec<Json> = run.records.iter().map(Record::json).collect();
     let start = chunks
@@ -163,11 +170,11 @@ pub fn append_stream(
         .filter(|_| run.head.contains_key("continues"));
     let agent_id = match before.and_then(|before| before.agent_id.clone()) {
         Some(id) => id,
-        None => agents::registered(archive, options, 0, &at),
+        None => Agents::of(&options.attribution).registered(archive, 0, &at),
     };
     run.agent_id = Some(agent_id);
     archive.runs.push(run);
-    Ok(losses)
+    Ok(losses.into_vec())
 }
 
 /// A message with nothing but the calls that something may still come of.

@@ -2,7 +2,7 @@
 
 use super::AiSdkError;
 use super::halves::Halves;
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::sse::{DONE, Decoder};
 use crate::archive::Record;
 use thread::json::{Fault, Step, Within};
@@ -24,7 +24,7 @@ const SHOWN: usize = 60;
 pub(super) fn events(
     text: &str,
     limits: &Limits,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> Result<Streamed, AiSdkError> {
     check_lines(text, losses)?;
     let mut decoder = Decoder::with_limit(limits.max_bytes);
@@ -34,10 +34,10 @@ pub(super) fn events(
     decoder.push(b"\n\n", &mut events)?;
     if events.len() > whole {
         events.truncate(whole);
-        losses.push(Loss {
-            pointer: format!("/{whole}"),
-            what: "an event without its end, which was never sent".to_owned(),
-        });
+        losses.push(
+            format!("/{whole}"),
+            "an event without its end, which was never sent",
+        );
     }
     let mut chunks = Vec::with_capacity(events.len());
     let mut done_at = Vec::new();
@@ -48,9 +48,7 @@ pub(super) fn events(
                 return Err(open.refused().into());
             }
             if open.is_whole() {
-                let (chunk, loss) = open.into_chunk(limits)?;
-                chunks.push(chunk);
-                losses.push(loss);
+                chunks.push(open.into_chunk(limits, losses)?);
             } else {
                 halves = Some(open);
             }
@@ -85,7 +83,7 @@ fn begun(event: &str, place: usize, error: DecodeError) -> Result<Halves, Decode
 }
 
 /// Refuses what has no line of a stream, and names the lines that are none.
-fn check_lines(text: &str, losses: &mut Vec<Loss>) -> Result<(), AiSdkError> {
+fn check_lines(text: &str, losses: &mut Losses) -> Result<(), AiSdkError> {
     let mut strange = 0usize;
     let mut first = None;
     let mut first_any = None;
@@ -123,13 +121,13 @@ fn check_lines(text: &str, losses: &mut Vec<Loss>) -> Result<(), AiSdkError> {
     }
     if let Some((number, line)) = first {
         let line = quoted(line);
-        losses.push(Loss {
-            pointer: String::new(),
-            what: format!(
+        losses.push(
+            "",
+            format!(
                 "{strange} lines that are no fields of an event, the first of them line {number}: \
                  {line}"
             ),
-        });
+        );
     }
     Ok(())
 }

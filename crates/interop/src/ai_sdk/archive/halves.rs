@@ -4,8 +4,8 @@
 //! that the next one goes on with. No string of ours holds one; the deltas are joined as a client
 //! joins them.
 
-use crate::Loss;
-use crate::ai_sdk::partial_json::read;
+use crate::Losses;
+use crate::ai_sdk::partial_json::{ESCAPE, lone_surrogates, read};
 use crate::archive::Record;
 use thread::json::{Step, Within};
 use thread::{DecodeError, Json, Limits, Object};
@@ -71,25 +71,22 @@ impl Halves {
         self.delta.high.is_none()
     }
 
-    /// The chunk, and that it was more than one.
-    pub(super) fn into_chunk(self, limits: &Limits) -> Result<(Record, Loss), DecodeError> {
-        let place = self.place;
+    /// The chunk; that it was more than one is a loss.
+    pub(super) fn into_chunk(
+        self,
+        limits: &Limits,
+        losses: &mut Losses,
+    ) -> Result<Record, DecodeError> {
+        let (place, n) = (self.place, self.n);
         let Delta {
             rest, key, text, ..
         } = self.delta;
         let chunk = Json::from(rest.with(key, text)).to_text();
         let record = Record::parse(&chunk, limits);
-        let loss = Loss {
-            pointer: format!("/{place}"),
-            what: format!(
-                "where {} deltas begin, joined for each has but half of a character",
-                self.n
-            ),
-        };
-        Ok((
-            record.map_err(|error| error.within(Step::Index(place)))?,
-            loss,
-        ))
+        let record = record.map_err(|error| error.within(Step::Index(place)))?;
+        let what = format!("where {n} deltas begin, joined for each has but half of a character");
+        losses.push(format!("/{place}"), what);
+        Ok(record)
     }
 
     /// Why the first of them can't be read.
@@ -103,9 +100,9 @@ impl Delta {
     fn read(event: &str) -> Option<Self> {
         let mut low = None;
         let mut high = None;
-        for (at, unit) in halves(event) {
+        for (at, unit) in lone_surrogates(event) {
             let before = event.get(..at).unwrap_or_default();
-            let after = event.get(at + 6..).unwrap_or_default();
+            let after = event.get(at + ESCAPE..).unwrap_or_default();
             match unit {
                 0xDC00.. if before.ends_with('"') && low.is_none() => low = Some(unit),
                 ..0xDC00 if after.starts_with('"') && high.is_none() => high = Some(unit),
@@ -133,32 +130,4 @@ impl Delta {
             high,
         })
     }
-}
-
-/// The escaped halves of characters that have no other half: where, and which.
-fn halves(text: &str) -> Vec<(usize, u16)> {
-    let mut all = Vec::new();
-    let mut at = 0;
-    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
-        let escape = at + found;
-        at = match (unit(text, escape), unit(text, escape + 6)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => escape + 12,
-            (Some(half @ 0xD800..=0xDFFF), _) => {
-                all.push((escape, half));
-                escape + 6
-            }
-            (Some(_), _) => escape + 6,
-            (None, _) => escape + 2,
-        };
-    }
-    all
-}
-
-/// The code unit that is escaped here.
-fn unit(text: &str, at: usize) -> Option<u16> {
-    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-    let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    plain
-        .then(|| u16::from_str_radix(digits, 16).ok())
-        .flatten()
 }

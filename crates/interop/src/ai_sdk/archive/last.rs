@@ -2,6 +2,7 @@
 
 use super::shown::{How, shown};
 use super::stream;
+use crate::Losses;
 use crate::ai_sdk::chunk::Major;
 use crate::archive::{Archive, Format, Run};
 use thread::Json;
@@ -18,7 +19,7 @@ pub(super) fn last(archive: &Archive) -> Option<Json> {
         None => None,
         Some(run) => match run.format {
             Format::AiSdkUi => run.records.last().map(crate::archive::Record::json),
-            Format::AiSdkStream => stream::told(run, "", None, &mut Vec::new()).message,
+            Format::AiSdkStream => stream::told(run, "", None, &mut Losses::default()).message,
             Format::PydanticAi | Format::Thread => {
                 let before = Archive {
                     root: archive.root.clone(),
@@ -28,14 +29,14 @@ pub(super) fn last(archive: &Archive) -> Option<Json> {
                     major: Major::NEWEST,
                     namespace: false,
                 };
-                let last = shown(&before, how, &mut Vec::new()).pop();
+                let last = shown(&before, how, &mut Losses::default()).pop();
                 last.map(|last| last.message)
             }
         },
     };
     for run in chain {
         let before = message.take();
-        let told = stream::told(run, "", before.clone(), &mut Vec::new());
+        let told = stream::told(run, "", before.clone(), &mut Losses::default());
         message = told.message.or(before);
     }
     message

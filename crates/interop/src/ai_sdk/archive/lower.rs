@@ -1,12 +1,12 @@
 //! Messages for older clients: what they don't know is left out and named.
 
 use super::{member, parts_of, tool_of};
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::chunk::Major;
 use thread::{Json, Object};
 
 /// A message as clients of `major` know it.
-pub(super) fn lowered(message: Json, major: Major, pointer: &str, losses: &mut Vec<Loss>) -> Json {
+pub(super) fn lowered(message: Json, major: Major, pointer: &str, losses: &mut Losses) -> Json {
     let known = |part: &Json| lowered_part(part, major).as_ref() == Some(part);
     if major == Major::NEWEST || parts_of(&message).iter().all(known) {
         return message;
@@ -18,22 +18,17 @@ pub(super) fn lowered(message: Json, major: Major, pointer: &str, losses: &mut V
     let Some(Json::Array(parts)) = parts else {
         return message;
     };
+    let unknown = || format!("what clients of {major:?} don't know");
     let mut kept = Vec::with_capacity(parts.len());
     for (place, part) in std::mem::take(parts).into_iter().enumerate() {
         let at = format!("{pointer}/parts/{place}");
-        let mut lost = |pointer: String| {
-            losses.push(Loss {
-                pointer,
-                what: format!("what clients of {major:?} don't know"),
-            });
-        };
         let Some(lower) = lowered_part(&part, major) else {
-            lost(at);
+            losses.push(at, unknown());
             continue;
         };
         for (key, value) in part.as_object().into_iter().flatten() {
             if lower.get(key) != Some(value) {
-                lost(member(&at, key));
+                losses.push(member(&at, key), unknown());
             }
         }
         kept.push(lower);

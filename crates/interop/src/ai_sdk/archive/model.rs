@@ -12,7 +12,7 @@ mod vendor;
 use super::{instant, member, parts_of, stream, text_of};
 use crate::archive::{Format, Record, Run};
 use crate::runs::{Interruption, ModelMessage, ModelRun};
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
 pub(super) use step::CUSTOM;
 use step::Step;
 use thread::{Json, Object};
@@ -26,7 +26,7 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
         at: run.head.get_str("at").unwrap_or(UNKNOWN).to_owned(),
         systems: Vec::new(),
         messages: Vec::new(),
-        losses: Vec::new(),
+        losses: Losses::default(),
         is_cut: false,
     };
     let interruption = if run.format == Format::AiSdkStream {
@@ -38,14 +38,11 @@ pub(crate) fn model_runs(run: &Run, pointer: &str) -> Converted<Vec<ModelRun>> {
         reader.cut()
     };
     reader.flush_systems(pointer);
-    Converted {
-        value: vec![ModelRun {
-            agent_id: run.agent_id.clone(),
-            messages: reader.messages,
-            interruption,
-        }],
-        losses: reader.losses,
-    }
+    reader.losses.with(vec![ModelRun {
+        agent_id: run.agent_id.clone(),
+        messages: reader.messages,
+        interruption,
+    }])
 }
 
 /// The counts of usage, as `ai` names them and as we do.
@@ -61,17 +58,14 @@ struct Reader {
     /// System prompts that no request has yet.
     systems: Vec<Json>,
     messages: Vec<ModelMessage>,
-    losses: Vec<Loss>,
+    losses: Losses,
     /// Whether a part was dropped that was not over.
     is_cut: bool,
 }
 
 impl Reader {
     fn lost(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
-        self.losses.push(Loss {
-            pointer: pointer.into(),
-            what: what.into(),
-        });
+        self.losses.push(pointer, what);
     }
 
     fn push(&mut self, message: impl Into<Json>, pointer: &str) {
@@ -113,9 +107,7 @@ impl Reader {
     }
 
     fn user(&mut self, message: &Json, at: &str, pointer: &str) {
-        let mut losses = Vec::new();
-        let said = user::said(message, at, pointer, &mut losses);
-        self.losses.append(&mut losses);
+        let said = user::said(message, at, pointer, &mut self.losses);
         self.metadata(message, pointer);
         let mut parts = std::mem::take(&mut self.systems);
         parts.push(said.prompt);
@@ -144,9 +136,7 @@ impl Reader {
     }
 
     fn stream(&mut self, run: &Run, pointer: &str) -> Option<Interruption> {
-        let mut losses = Vec::new();
-        let told = stream::told(run, pointer, None, &mut losses);
-        self.losses.append(&mut losses);
+        let told = stream::told(run, pointer, None, &mut self.losses);
         for chunk in &told.facts.transient {
             let what = format!("transient {:?}", text_of(chunk, "type"));
             self.lost(pointer, what);

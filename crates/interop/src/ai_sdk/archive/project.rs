@@ -11,7 +11,7 @@ mod prompt;
 
 use super::model::USAGE;
 use super::{instant, named};
-use crate::Loss;
+use crate::Losses;
 use crate::archive::{Archive, Format};
 use crate::runs::{ModelMessage, ModelRun, model_runs_of};
 use answers::{Answers, Place};
@@ -25,10 +25,7 @@ pub(super) struct Projected {
 }
 
 /// The messages of the runs of other formats, by run; each of them has one at least.
-pub(super) fn projected(
-    archive: &Archive,
-    losses: &mut Vec<Loss>,
-) -> BTreeMap<usize, Vec<Projected>> {
+pub(super) fn projected(archive: &Archive, losses: &mut Losses) -> BTreeMap<usize, Vec<Projected>> {
     let mut read: Vec<(usize, ModelRun)> = Vec::new();
     let mut messages: BTreeMap<usize, Vec<Projected>> = BTreeMap::new();
     for (place, run) in archive.runs.iter().enumerate() {
@@ -82,7 +79,7 @@ fn assistant(id: String, metadata: Option<Object>, parts: Vec<Json>) -> Json {
 
 struct Writer<'a, 'b> {
     answers: &'a Answers<'a>,
-    losses: &'b mut Vec<Loss>,
+    losses: &'b mut Losses,
     /// What the user said before the first response.
     said: Vec<Json>,
     /// The parts of the answer.
@@ -91,10 +88,7 @@ struct Writer<'a, 'b> {
 
 impl Writer<'_, '_> {
     fn lost(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
-        self.losses.push(Loss {
-            pointer: pointer.into(),
-            what: what.into(),
-        });
+        self.losses.push(pointer, what);
     }
 
     /// Names the members of an object that are not carried.

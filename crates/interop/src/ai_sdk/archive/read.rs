@@ -1,10 +1,11 @@
 //! Lists of messages and streams into an archive.
 
+use super::agents::Agents;
 use super::source::{self, Said};
-use super::{AiSdkError, agents, instant, named, namespace, text_of};
+use super::{AiSdkError, instant, named, namespace, text_of};
 use crate::archive::{Archive, Format, Record, Run};
 use crate::convert::{ReadOptions, Trust};
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
 use thread::{Json, Object};
 
 /// Reads a list of UI messages, or the body of a chat request with one.
@@ -27,14 +28,11 @@ pub fn read_messages(text: &str, options: &ReadOptions) -> Result<Converted<Arch
     let said = source::messages(text, &options.limits)?;
     let times = said.iter().map(|said| said.json.get("metadata"));
     let mut archive = begun(text, options, times);
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let first = archive.root.get_str("created_at").unwrap_or_default();
     let first = first.to_owned();
     push(&mut archive, said, 0, &first, options, &mut losses);
-    Ok(Converted {
-        value: archive,
-        losses,
-    })
+    Ok(losses.with(archive))
 }
 
 /// Reads a UI message stream: server-sent events, or an array of chunks.
@@ -42,29 +40,26 @@ pub fn read_messages(text: &str, options: &ReadOptions) -> Result<Converted<Arch
 /// What has neither an event nor a comment is refused; other lines that are no fields of an event
 /// are reported. What comes behind `[DONE]` counts, as it does for clients.
 pub fn read_stream(text: &str, options: &ReadOptions) -> Result<Converted<Archive>, AiSdkError> {
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let run = stream_run(text, options, &mut losses)?;
     let chunks: Vec<Json> = run.records.iter().map(Record::json).collect();
     let times = chunks.iter().map(|chunk| chunk.get("messageMetadata"));
     let mut archive = begun(text, options, times);
     let first = archive.root.get_str("created_at").unwrap_or_default();
     let first = first.to_owned();
-    let agent_id = agents::registered(&mut archive, options, 0, &first);
+    let agent_id = Agents::of(&options.attribution).registered(&mut archive, 0, &first);
     archive.runs.push(Run {
         agent_id: Some(agent_id),
         ..run
     });
-    Ok(Converted {
-        value: archive,
-        losses,
-    })
+    Ok(losses.with(archive))
 }
 
 /// A stream as a run of no one yet.
 pub(super) fn stream_run(
     text: &str,
     options: &ReadOptions,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> Result<Run, AiSdkError> {
     let streamed = source::chunks(text, &options.limits, losses)?;
     let mut run = Run::new(Format::AiSdkStream, None, streamed.chunks);
@@ -122,7 +117,7 @@ pub(super) fn push(
     from: usize,
     at: &str,
     options: &ReadOptions,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) {
     let last = archive.runs.last();
     let mut open = match last.map(|run| run.format) {
@@ -130,16 +125,14 @@ pub(super) fn push(
         Some(Format::PydanticAi | Format::AiSdkStream | Format::Thread) | None => Open::No,
     };
     let mut asked = last.is_some_and(|run| !only_systems(run));
+    let agents = Agents::of(&options.attribution);
     let mut order = Order {
         run: None,
         between: !archive.runs.is_empty(),
     };
     for (place, Said { record, json }) in (from..).zip(said) {
         let mut note = |what: String| {
-            losses.push(Loss {
-                pointer: format!("/{place}/metadata/loomline"),
-                what,
-            });
+            losses.push(format!("/{place}/metadata/loomline"), what);
         };
         let before = open;
         if namespace::is_sealed(&json) {
@@ -168,7 +161,7 @@ pub(super) fn push(
         }
         let is_user = text_of(&json, "role") == "user";
         if !matches!(open, Open::Ui) || (is_user && asked) {
-            let agent_id = agents::registered(archive, options, place, at);
+            let agent_id = agents.registered(archive, place, at);
             let mut run = Run::new(Format::AiSdkUi, Some(&agent_id), Vec::new());
             run.head = head(options);
             archive.runs.push(run);
@@ -182,10 +175,7 @@ pub(super) fn push(
         }
     }
     if let Some(n) = missing(open) {
-        losses.push(Loss {
-            pointer: String::new(),
-            what: format!("the last {n} messages of the last run"),
-        });
+        losses.push("", format!("the last {n} messages of the last run"));
     }
 }
 

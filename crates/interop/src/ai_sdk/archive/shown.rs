@@ -2,7 +2,7 @@
 
 use super::namespace::{self, Sealed};
 use super::{lower, major_of, project, stream};
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::chunk::Major;
 use crate::archive::{Archive, Format, Record, Run};
 use thread::{Json, Object};
@@ -22,20 +22,19 @@ pub(super) struct How {
 }
 
 /// Every message of an archive. A stream that goes on with a message gives it anew, in its place.
-pub(super) fn shown(archive: &Archive, how: How, losses: &mut Vec<Loss>) -> Vec<Shown> {
+pub(super) fn shown(archive: &Archive, how: How, losses: &mut Losses) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
-    let mut lost = Vec::new();
+    let mut lost = Losses::default();
     let mut projected = project::projected(archive, &mut lost);
     if !how.namespace {
         if !projected.is_empty() {
-            losses.push(Loss {
-                pointer: "/runs".to_owned(),
-                what: "which members of messages are null, how they are spelled, and where each \
-                       message ends"
-                    .to_owned(),
-            });
+            losses.push(
+                "/runs",
+                "which members of messages are null, how they are spelled, and where each \
+                       message ends",
+            );
         }
-        losses.append(&mut lost);
+        losses.extend(lost);
     }
     for (place, run) in archive.runs.iter().enumerate() {
         let pointer = format!("/runs/{place}");
@@ -77,19 +76,19 @@ pub(super) fn shown(archive: &Archive, how: How, losses: &mut Vec<Loss>) -> Vec<
     all
 }
 
-fn verbatim(record: &Record, run: &Run, how: How, pointer: &str, losses: &mut Vec<Loss>) -> Json {
+fn verbatim(record: &Record, run: &Run, how: How, pointer: &str, losses: &mut Losses) -> Json {
     let message = record.json();
     if namespace::is_sealed(&message) {
-        losses.push(Loss {
-            pointer: format!("{pointer}/metadata/loomline"),
-            what: "that a namespace of ours, written as it came, is not believed".to_owned(),
-        });
+        losses.push(
+            format!("{pointer}/metadata/loomline"),
+            "that a namespace of ours, written as it came, is not believed",
+        );
     }
     for_client(message, run, how, pointer, losses)
 }
 
 /// A message for clients that may be older than those it is from.
-fn for_client(message: Json, run: &Run, how: How, pointer: &str, losses: &mut Vec<Loss>) -> Json {
+fn for_client(message: Json, run: &Run, how: How, pointer: &str, losses: &mut Losses) -> Json {
     if how.major >= major_of(&run.head) {
         return message;
     }
@@ -102,7 +101,7 @@ fn push_projected(
     place: usize,
     own: Vec<project::Projected>,
     how: How,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) {
     let Some(run) = archive.runs.get(place) else {
         return;
@@ -117,7 +116,7 @@ fn push_projected(
         let (start, end) = (starts.get(n), starts.get(n + 1));
         let start = start.copied().unwrap_or_default();
         let pointer = format!("/runs/{place}/records/{start}");
-        let mut left_out = Vec::new();
+        let mut left_out = Losses::default();
         let mut message = lower::lowered(one.message, how.major, &pointer, &mut left_out);
         if how.namespace {
             let end = end.copied().unwrap_or_default().max(start);
@@ -131,7 +130,7 @@ fn push_projected(
             };
             namespace::seal(&mut message, sealed);
         } else {
-            losses.append(&mut left_out);
+            losses.extend(left_out);
         }
         all.push(Shown {
             message,

@@ -3,7 +3,7 @@
 use super::check;
 use super::error::{AiSdkError, shape};
 use super::events::{Streamed, events};
-use crate::Loss;
+use crate::Losses;
 use crate::archive::Record;
 use std::sync::Arc;
 use thread::json::{Scanner, Shape, Step, Within};
@@ -61,7 +61,7 @@ fn list(scanner: &mut Scanner<'_>, source: &Arc<String>) -> Result<Vec<Record>, 
 pub(super) fn chunks(
     text: &str,
     limits: &Limits,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> Result<Streamed, AiSdkError> {
     let mut scanner = Scanner::new(text, limits)?;
     let streamed = if text.trim_start().starts_with('[') {

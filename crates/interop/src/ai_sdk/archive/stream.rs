@@ -1,7 +1,7 @@
 //! What a run of chunks tells.
 
 use super::{major_of, text_of};
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::chunk::{FieldFault, Major, check_chunk};
 use crate::ai_sdk::partial_json::{ReadError, read};
 use crate::ai_sdk::reduce::{Reducer, StreamFacts};
@@ -23,7 +23,7 @@ pub(super) struct Told {
 
 /// Reads the chunks of a run. `before` is the message that it goes on with; without one, what the
 /// run itself knows of it.
-pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut Vec<Loss>) -> Told {
+pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut Losses) -> Told {
     let major = major_of(&run.head);
     let continued = before.filter(|_| run.head.contains_key("continues"));
     let continued = continued.or_else(|| run.head.get("continues").cloned());
@@ -31,18 +31,16 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
     let mut is_broken = false;
     for (place, record) in run.records.iter().enumerate() {
         let json = record.json();
-        let mut lost = |what: String| {
-            losses.push(Loss {
-                pointer: format!("{pointer}/records/{place}"),
-                what,
-            });
-        };
+        let at = format!("{pointer}/records/{place}");
         let chunk = as_sent(&json);
         if matches!(chunk, Cow::Owned(_)) {
-            lost("a data chunk in a form that no client takes, read as the one they do".to_owned());
+            losses.push(
+                at.as_str(),
+                "a data chunk in a form that no client takes, read as the one they do",
+            );
         }
         if let Err(fault @ FieldFault::UnknownType { .. }) = check_chunk(&chunk, major) {
-            lost(format!("a chunk: {fault}"));
+            losses.push(at, format!("a chunk: {fault}"));
             continue;
         }
         let refused = unreadable(record.text()).map(|error| error.to_string());
@@ -52,9 +50,10 @@ pub(super) fn told(run: &Run, pointer: &str, before: Option<Json>, losses: &mut 
         };
         if let Err(error) = pushed {
             let rest = run.records.len() - place;
-            lost(format!(
-                "the last {rest} chunks, for a client gives up: {error}"
-            ));
+            losses.push(
+                at,
+                format!("the last {rest} chunks, for a client gives up: {error}"),
+            );
             is_broken = true;
             break;
         }
@@ -114,24 +113,18 @@ impl Told {
     }
 
     /// What a message does not tell.
-    pub(super) fn beside(&self, pointer: &str, losses: &mut Vec<Loss>) {
-        let mut lost = |what: String| {
-            losses.push(Loss {
-                pointer: pointer.to_owned(),
-                what,
-            });
-        };
+    pub(super) fn beside(&self, pointer: &str, losses: &mut Losses) {
         if let Some(reason) = &self.facts.finish_reason {
-            lost(format!("the finish reason {reason:?}"));
+            losses.push(pointer, format!("the finish reason {reason:?}"));
         }
         if self.facts.aborted.is_some() {
-            lost("that the run was aborted".to_owned());
+            losses.push(pointer, "that the run was aborted");
         }
         for error in &self.facts.errors {
-            lost(format!("the error {:?}", error.text));
+            losses.push(pointer, format!("the error {:?}", error.text));
         }
         for chunk in &self.facts.transient {
-            lost(format!("transient {:?}", text_of(chunk, "type")));
+            losses.push(pointer, format!("transient {:?}", text_of(chunk, "type")));
         }
     }
 }

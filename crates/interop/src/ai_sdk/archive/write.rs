@@ -3,13 +3,13 @@
 use super::chunks::chunks;
 use super::shown::{How, shown};
 use super::{major, namespace, parts_of, stream, text_of};
-use crate::ai_sdk::chunk::Major;
+use crate::ai_sdk::chunk::{Major, REASONS};
 use crate::ai_sdk::partial_json::ReadError;
 use crate::ai_sdk::reduce::Reducer;
 use crate::ai_sdk::sse::{DONE, write_event};
 use crate::archive::{Archive, Format, Run};
 use crate::convert::WriteOptions;
-use crate::{Converted, Loss};
+use crate::{Converted, Losses};
 use thread::Json;
 
 /// The UI messages of an archive, as a client of `options.ai_sdk` has them that saw every stream.
@@ -18,12 +18,9 @@ use thread::Json;
 /// of other formats carry what they have no place for in a namespace, see the table in
 /// `docs/ai-sdk-namespace.md`.
 pub fn ui_messages(archive: &Archive, options: &WriteOptions) -> Converted<Vec<Json>> {
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let shown = shown(archive, how(options), &mut losses);
-    Converted {
-        value: shown.into_iter().map(|shown| shown.message).collect(),
-        losses,
-    }
+    losses.with(shown.into_iter().map(|shown| shown.message).collect())
 }
 
 /// The UI messages of an archive, as a JSON array; see [`ui_messages`].
@@ -44,32 +41,26 @@ fn how(options: &WriteOptions) -> How {
 /// builds its message. What comes before it is in no stream and is told as a loss.
 pub fn write_stream(archive: &Archive, options: &WriteOptions) -> Converted<String> {
     let mut text = String::new();
-    let mut losses = Vec::new();
+    let mut losses = Losses::default();
     let how = how(options);
     match archive.runs.last() {
         Some(run) if run.format == Format::AiSdkStream => {
             let pointer = format!("/runs/{}", archive.runs.len() - 1);
             if archive.runs.len() > 1 {
-                losses.push(before_it(archive.runs.len() - 1, "runs"));
+                before_it(archive.runs.len() - 1, "runs", &mut losses);
             }
             as_it_came(run, &pointer, how.major, &mut text, &mut losses);
         }
         Some(_) | None => anew(archive, how, &mut text, &mut losses),
     }
-    Converted {
-        value: text,
-        losses,
-    }
+    losses.with(text)
 }
 
-fn before_it(n: usize, of: &str) -> Loss {
-    Loss {
-        pointer: "/runs".to_owned(),
-        what: format!("{n} {of} before the last answer"),
-    }
+fn before_it(n: usize, of: &str, losses: &mut Losses) {
+    losses.push("/runs", format!("{n} {of} before the last answer"));
 }
 
-fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses: &mut Vec<Loss>) {
+fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses: &mut Losses) {
     let mut done_at: Vec<u64> = stream::done_at(run).collect();
     done_at.sort_unstable();
     let mut done_at = done_at.into_iter().peekable();
@@ -78,16 +69,16 @@ fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses:
             write_event(DONE, text);
         }
         if let Some(error) = stream::unreadable(record.text()) {
-            losses.push(given_up(format!("{pointer}/records/{place}"), &error));
+            give_up(format!("{pointer}/records/{place}"), &error, losses);
             continue;
         }
         let chunk = record.json();
         let sent = stream::as_sent(&chunk);
         if !stream::is_known(&sent, major) {
-            losses.push(Loss {
-                pointer: format!("{pointer}/records/{place}"),
-                what: format!("what clients of {major:?} don't know"),
-            });
+            losses.push(
+                format!("{pointer}/records/{place}"),
+                format!("what clients of {major:?} don't know"),
+            );
             continue;
         }
         match sent {
@@ -103,24 +94,21 @@ fn as_it_came(run: &Run, pointer: &str, major: Major, text: &mut String, losses:
     }
 }
 
-fn given_up(pointer: String, error: &ReadError) -> Loss {
-    Loss {
+fn give_up(pointer: String, error: &ReadError, losses: &mut Losses) {
+    losses.push(
         pointer,
-        what: format!("a chunk on which clients give up: {error}"),
-    }
+        format!("a chunk on which clients give up: {error}"),
+    );
 }
 
-fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Vec<Loss>) {
+fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Losses) {
     let mut shown = shown(archive, how, losses);
     let Some(last) = shown.pop_if(|last| text_of(&last.message, "role") == "assistant") else {
-        losses.push(Loss {
-            pointer: "/runs".to_owned(),
-            what: "everything: the last message is no answer".to_owned(),
-        });
+        losses.push("/runs", "everything: the last message is no answer");
         return;
     };
     if !shown.is_empty() {
-        losses.push(before_it(shown.len(), "messages"));
+        before_it(shown.len(), "messages", losses);
     }
     let pointer = format!("/runs/{}/records/{}", last.run, last.record);
     let told = chunks(&last.message, how.major);
@@ -129,31 +117,25 @@ fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Vec<Loss>) 
         if !stream::is_known(chunk, how.major) {
             let what = format!("a part of type {:?}", text_of(chunk, "type"));
             let pointer = pointer.clone();
-            losses.push(Loss { pointer, what });
+            losses.push(pointer, what);
             continue;
         }
         let event = chunk.to_text();
         if let Some(error) = stream::unreadable(&event) {
-            losses.push(given_up(pointer.clone(), &error));
+            give_up(pointer.clone(), &error, losses);
             continue;
         }
         if let Err(error) = reducer.push(chunk) {
             let rest = told.len() - place;
             let what = format!("the last {rest} chunks, for a client gives up: {error}");
-            losses.push(Loss {
-                pointer: pointer.clone(),
-                what,
-            });
+            losses.push(pointer.clone(), what);
             break;
         }
         write_event(&chunk.to_text(), text);
     }
     match reducer.finish().message {
         Some(built) => compare(&last.message, &built, losses),
-        None => losses.push(Loss {
-            pointer: pointer.clone(),
-            what: "the answer: a client shows nothing of it".to_owned(),
-        }),
+        None => losses.push(pointer.clone(), "the answer: a client shows nothing of it"),
     }
     let is_open = |part: &Json| matches!(text_of(part, "state"), "streaming" | "input-streaming");
     if !parts_of(&last.message).iter().any(is_open) {
@@ -161,34 +143,27 @@ fn anew(archive: &Archive, how: How, text: &mut String, losses: &mut Vec<Loss>) 
             .message
             .pointer("/metadata/finishReason")
             .and_then(Json::as_str);
-        let finish = thread::Object::new()
-            .with("type", "finish")
-            .with_some("finishReason", reason.filter(|reason| is_reason(reason)));
+        let finish = thread::Object::new().with("type", "finish").with_some(
+            "finishReason",
+            reason.filter(|reason| REASONS.contains(reason)),
+        );
         write_event(&Json::from(finish).to_text(), text);
     }
     write_event(DONE, text);
 }
 
-/// Whether every client knows a finish reason.
-fn is_reason(reason: &str) -> bool {
-    matches!(
-        reason,
-        "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other"
-    )
-}
-
 /// Names the parts that a client builds otherwise from the stream.
-fn compare(message: &Json, built: &Json, losses: &mut Vec<Loss>) {
+fn compare(message: &Json, built: &Json, losses: &mut Losses) {
     let (ours, theirs) = (parts_of(message), parts_of(built));
     for (place, part) in ours.iter().enumerate() {
         if !theirs
             .get(place)
             .is_some_and(|built| namespace::is_same(part, built))
         {
-            losses.push(Loss {
-                pointer: format!("/parts/{place}"),
-                what: "how a part is in the message: a stream builds it otherwise".to_owned(),
-            });
+            losses.push(
+                format!("/parts/{place}"),
+                "how a part is in the message: a stream builds it otherwise",
+            );
         }
     }
 }

@@ -187,44 +187,13 @@ const DATA: &[Field] = &[
     may("transient", Shape::Flag),
 ];
 const ABORT: &[Field] = &[may_from(Major::V6, "reason", Shape::Text)];
-const FINISH_5: &[Field] = &[
-    reason(&[
-        "stop",
-        "length",
-        "content-filter",
-        "tool-calls",
-        "error",
-        "other",
-        "unknown",
-    ]),
-    TOLD,
-];
-const FINISH_6: &[Field] = &[
-    reason(&[
-        "stop",
-        "length",
-        "content-filter",
-        "tool-calls",
-        "error",
-        "other",
-    ]),
-    TOLD,
-];
-const FINISH_7: &[Field] = &[
-    reason(&[
-        "stop",
-        "length",
-        "content-filter",
-        "tool-calls",
-        "error",
-        "other",
-        "interrupted",
-    ]),
-    TOLD,
-];
+const FINISH_5: &[Field] = &[reason(Some("unknown")), TOLD];
+const FINISH_6: &[Field] = &[reason(None), TOLD];
+const FINISH_7: &[Field] = &[reason(Some("interrupted")), TOLD];
 
-const fn reason(words: &'static [&'static str]) -> Field {
-    may("finishReason", Shape::Word(words, "a finish reason"))
+/// The finish reasons that every client knows, and one more.
+const fn reason(more: Option<&'static str>) -> Field {
+    may("finishReason", Shape::Reason(more))
 }
 
 /// The fields of a type that a client reads.

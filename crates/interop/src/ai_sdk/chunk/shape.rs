@@ -2,6 +2,16 @@
 
 use thread::Json;
 
+/// The finish reasons that every client knows.
+pub(in crate::ai_sdk) const REASONS: [&str; 6] = [
+    "stop",
+    "length",
+    "content-filter",
+    "tool-calls",
+    "error",
+    "other",
+];
+
 /// What a field must be.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
@@ -12,6 +22,8 @@ pub(super) enum Shape {
     /// An object of objects, by provider.
     Metadata,
     Word(&'static [&'static str], &'static str),
+    /// A finish reason: one of [`REASONS`], or this one.
+    Reason(Option<&'static str>),
     Citations,
     Steering,
 }
@@ -25,6 +37,7 @@ impl Shape {
             Self::Object => "an object",
             Self::Metadata => "an object of objects",
             Self::Word(_, expected) => expected,
+            Self::Reason(_) => "a finish reason",
             Self::Citations => "an array of citations",
             Self::Steering => "an array of text and file parts",
         }
@@ -38,6 +51,9 @@ impl Shape {
             Self::Object => value.as_object().is_some(),
             Self::Metadata => is_metadata(value),
             Self::Word(words, _) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Reason(more) => value
+                .as_str()
+                .is_some_and(|word| REASONS.contains(&word) || more == Some(word)),
             Self::Citations => every(value, is_citation),
             Self::Steering => every(value, is_steering),
         }

@@ -1,5 +1,6 @@
 //! JSON texts as a client in JavaScript takes them.
 
+use super::surrogates::{ESCAPE, lone_surrogates};
 use std::borrow::Cow;
 use thread::json::Fault;
 use thread::{DecodeError, Json, Object};
@@ -57,44 +58,16 @@ fn read_laxly(text: &str) -> Option<Json> {
 fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
     let mut fixed = String::new();
     let mut copied = 0;
-    let mut at = 0;
-    while let Some(found) = rest(text, at).find('\\') {
-        let escape = at + found;
-        let Some(unit) = code_unit(text, escape) else {
-            at = escape + 2;
-            continue;
-        };
-        let low = code_unit(text, escape + 6);
-        at = match unit {
-            0xD800..=0xDBFF if matches!(low, Some(0xDC00..=0xDFFF)) => escape + 12,
-            0xD800..=0xDFFF => {
-                fixed.push_str(text.get(copied..escape).unwrap_or_default());
-                fixed.push_str("\\ufffd");
-                copied = escape + 6;
-                copied
-            }
-            _ => escape + 6,
-        };
+    for (at, _) in lone_surrogates(text) {
+        fixed.push_str(text.get(copied..at).unwrap_or_default());
+        fixed.push_str("\\ufffd");
+        copied = at + ESCAPE;
     }
     if copied == 0 {
         return Cow::Borrowed(text);
     }
-    fixed.push_str(rest(text, copied));
+    fixed.push_str(text.get(copied..).unwrap_or_default());
     Cow::Owned(fixed)
-}
-
-/// What follows, if it is not the middle of a character.
-fn rest(text: &str, from: usize) -> &str {
-    text.get(from..).unwrap_or_default()
-}
-
-/// The code unit that is escaped here.
-fn code_unit(text: &str, at: usize) -> Option<u16> {
-    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-    let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    plain
-        .then(|| u16::from_str_radix(digits, 16).ok())
-        .flatten()
 }
 
 fn check_keys(value: &Json) -> Result<(), ReadError> {

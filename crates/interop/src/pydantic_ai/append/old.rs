@@ -2,6 +2,7 @@
 
 use super::super::note::Note;
 use crate::archive::{Archive, Format, Record};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use thread::Json;
 
@@ -100,11 +101,18 @@ impl Old {
     }
 
     fn has_in_one_piece(&self, new: &[&str]) -> bool {
-        let first = new.first();
-        let from = first.and_then(|first| {
-            let mut records = self.messages.iter().map(|(_, record)| record);
-            records.position(|record| same(record, first))
-        });
+        let Some(first) = new.first() else {
+            return false;
+        };
+        // Every record may be held against the first message, which is read once for all of them.
+        let value = OnceCell::new();
+        let is_first = |record: &Record| {
+            let value = || value.get_or_init(|| Json::parse(first).ok()).as_ref();
+            record.text() == *first
+                || (is_spaced(first) || is_spaced(record.text())) && value() == Some(&record.json())
+        };
+        let mut records = self.messages.iter().map(|(_, record)| record);
+        let from = records.position(is_first);
         from.is_some_and(|from| (from..).zip(new).all(|(place, text)| self.is(place, text)))
     }
 
@@ -140,8 +148,14 @@ impl Old {
     ) -> impl Iterator<Item = (usize, usize)> {
         let pairs = self.messages.iter().zip(new.iter().zip(notes)).enumerate();
         pairs.filter_map(|(place, ((run, record), (text, note)))| {
-            let is_prompt = note.prompts && record.text().contains("user-prompt");
-            (is_prompt && asks_the_same(&record.json(), text)).then_some((place, *run))
+            let is_alike = if record.text() == *text {
+                note.prompts && note.instant.is_some()
+            } else {
+                note.prompts
+                    && record.text().contains("user-prompt")
+                    && asks_the_same(&record.json(), text)
+            };
+            is_alike.then_some((place, *run))
         })
     }
 
@@ -192,12 +206,14 @@ impl Old {
 
 /// Whether a record is this message, however it is spaced.
 fn same(record: &Record, text: &str) -> bool {
-    if record.text() == text {
-        return true;
-    }
-    let spaced = |text: &str| text.contains(['\n', ' ']);
-    (spaced(text) || spaced(record.text()))
-        && Json::parse(text).is_ok_and(|json| json == record.json())
+    record.text() == text
+        || ((is_spaced(text) || is_spaced(record.text()))
+            && Json::parse(text).is_ok_and(|json| json == record.json()))
+}
+
+/// Whether a text has anything that may be white space between its values.
+fn is_spaced(text: &str) -> bool {
+    text.contains(['\n', ' '])
 }
 
 /// Whether both begin with the same prompt, of the same instant.

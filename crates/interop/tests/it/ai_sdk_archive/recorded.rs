@@ -64,6 +64,17 @@ fn around(path: &Path) -> Option<(Option<Json>, Json)> {
     Some((before, built.clone()))
 }
 
+/// A stream as a client of this version takes it, chunk by chunk.
+fn reduced(stream: &str, major: u8, path: &Path) -> Reducer {
+    let mut reducer = Reducer::new(Major::of(major).unwrap(), None).checked();
+    for chunk in chunks_of(stream.as_bytes()) {
+        reducer
+            .push(&chunk)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    reducer
+}
+
 #[test]
 fn a_recorded_stream_is_given_back_chunk_by_chunk() {
     for (path, major) in streams() {
@@ -158,12 +169,7 @@ fn recorded_messages_are_given_back_and_make_the_stream_that_makes_them() {
             continue;
         }
         let Converted { value, losses } = ai_sdk::write_stream(&archive, &to(major));
-        let mut reducer = Reducer::new(Major::of(major).unwrap(), None).checked();
-        for chunk in chunks_of(value.as_bytes()) {
-            reducer
-                .push(&chunk)
-                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        }
+        let reducer = reduced(&value, major, &path);
         let rebuilt = reducer.message();
         let told: Vec<&str> = losses
             .iter()
@@ -259,12 +265,7 @@ fn recorded_histories_are_valid_messages_without_a_namespace_and_make_documents(
             assert_eq!(read.losses, [], "{}", path.display());
             document(&again(&read.value));
             let Converted { value, losses } = ai_sdk::write_stream(&archive, &to(major));
-            let mut reducer = Reducer::new(Major::of(major).unwrap(), None).checked();
-            for chunk in chunks_of(value.as_bytes()) {
-                reducer
-                    .push(&chunk)
-                    .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            }
+            let reducer = reduced(&value, major, &path);
             let built = losses
                 .iter()
                 .filter(|loss| loss.what.contains("builds it otherwise"));
@@ -297,7 +298,9 @@ fn recorded_requests_are_read() {
     let Some(folder) = recorded("pai-adapter") else {
         return;
     };
-    for path in files(&folder, ".request.json") {
+    let requests = files(&folder, ".request.json");
+    assert!(requests.len() > 30, "{}", requests.len());
+    for path in requests {
         let text = std::fs::read_to_string(&path).unwrap();
         let read: Archive = ai_sdk::read_messages(&text, &options()).unwrap().value;
         let messages = Json::Array(ai_sdk::ui_messages(&read, &plain()).value);

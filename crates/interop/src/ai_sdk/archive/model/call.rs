@@ -1,7 +1,7 @@
 //! Calls of tools and what came of them.
 
 use super::vendor;
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::archive::{member, text_of, tool_of};
 use crate::ai_sdk::chunk::{is_set, some};
 use thread::{Json, Object};
@@ -20,7 +20,7 @@ pub(super) fn call(
     part: &Json,
     timestamp: &str,
     at: &str,
-    losses: &mut Vec<Loss>,
+    losses: &mut Losses,
 ) -> Option<(Object, Option<Object>)> {
     let name = tool_of(part)?;
     if text_of(part, "state") == "input-streaming" {
@@ -44,22 +44,16 @@ pub(super) fn call(
         losses,
     );
     let answer = answer(part, timestamp);
-    let mut lost = |key: &str, what: &str| {
-        losses.push(Loss {
-            pointer: member(at, key),
-            what: what.to_owned(),
-        });
-    };
     for key in BESIDE {
         if some(part, key).is_some() && !(key == "approval" && is_plain_denial(part)) {
-            lost(key, "a member of a call's part");
+            losses.push(member(at, key), "a member of a call's part");
         }
     }
     if text_of(part, "type") == "dynamic-tool" {
-        lost("type", "that a tool is dynamic");
+        losses.push(member(at, "type"), "that a tool is dynamic");
     }
     if is_set(part, "preliminary") {
-        lost("output", "an output that is not final");
+        losses.push(member(at, "output"), "an output that is not final");
     }
     Some((call, answer))
 }

@@ -1,7 +1,7 @@
 //! One step of an answer: a response, what the tools returned, and what happened beside it.
 
 use super::{call, user, vendor};
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::archive::{member, text_of, tool_of};
 use crate::ai_sdk::chunk::some;
 use jiff::Timestamp;
@@ -46,17 +46,11 @@ impl Step {
     }
 
     /// Reads a part; says whether it was dropped because it was not over.
-    pub(super) fn part(&mut self, part: &Json, at: &str, losses: &mut Vec<Loss>) -> bool {
-        let mut lost = |what: &str| {
-            losses.push(Loss {
-                pointer: at.to_owned(),
-                what: what.to_owned(),
-            });
-        };
+    pub(super) fn part(&mut self, part: &Json, at: &str, losses: &mut Losses) -> bool {
         let kind = text_of(part, "type");
         let is_open = matches!(text_of(part, "state"), "streaming" | "input-streaming");
         if is_open && (matches!(kind, "text" | "reasoning") || tool_of(part).is_some()) {
-            lost("a part that was begun and never ended");
+            losses.push(at, "a part that was begun and never ended");
             return true;
         }
         if tool_of(part).is_some() {
@@ -66,7 +60,7 @@ impl Step {
         match kind {
             "text" => {
                 if some(part, "citations").is_some() {
-                    lost("citations");
+                    losses.push(at, "citations");
                 }
                 let text = Object::new().with("content", text_of(part, "text"));
                 self.said(text, "text", part, at, losses);
@@ -94,7 +88,10 @@ impl Step {
                 self.event(event.with_some("id", part.get("id").cloned()));
             }
             _ => {
-                lost("a part of a kind that no model message has, carried as it is");
+                losses.push(
+                    at,
+                    "a part of a kind that no model message has, carried as it is",
+                );
                 let whole = Object::new()
                     .with("part", part.clone())
                     .with("part_kind", format!("{CUSTOM}{kind}"));
@@ -104,14 +101,14 @@ impl Step {
         false
     }
 
-    fn said(&mut self, said: Object, kind: &str, part: &Json, at: &str, losses: &mut Vec<Loss>) {
+    fn said(&mut self, said: Object, kind: &str, part: &Json, at: &str, losses: &mut Losses) {
         let mut said = said.with("part_kind", kind);
         let metadata = part.get("providerMetadata");
         vendor::put(&mut said, metadata, &member(at, "providerMetadata"), losses);
         self.parts.push(said.into());
     }
 
-    fn call(&mut self, part: &Json, at: &str, losses: &mut Vec<Loss>) {
+    fn call(&mut self, part: &Json, at: &str, losses: &mut Losses) {
         let Some((call, answer)) = call::call(part, &self.at, at, losses) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! What a user said.
 
 use super::step::event;
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::archive::{member, parts_of, text_of};
 use crate::ai_sdk::chunk::some;
 use crate::document::data_url;
@@ -14,22 +14,11 @@ pub(super) struct Said {
     pub(super) events: Vec<Json>,
 }
 
-pub(super) fn said(message: &Json, at: &str, pointer: &str, losses: &mut Vec<Loss>) -> Said {
+pub(super) fn said(message: &Json, at: &str, pointer: &str, losses: &mut Losses) -> Said {
     let mut content = Vec::new();
     let mut events = Vec::new();
     for (place, part) in parts_of(message).iter().enumerate() {
         let pointer = format!("{pointer}/parts/{place}");
-        let mut lost = |key: &str, what: &str| {
-            let pointer = if key.is_empty() {
-                pointer.clone()
-            } else {
-                member(&pointer, key)
-            };
-            losses.push(Loss {
-                pointer,
-                what: what.to_owned(),
-            });
-        };
         let kind = text_of(part, "type");
         match kind {
             "text" => content.push(text_of(part, "text").into()),
@@ -39,7 +28,10 @@ pub(super) fn said(message: &Json, at: &str, pointer: &str, losses: &mut Vec<Los
                     file.insert("filename", name.clone());
                 }
                 if some(part, "providerReference").is_some() {
-                    lost("providerReference", "where a provider has a file");
+                    losses.push(
+                        member(&pointer, "providerReference"),
+                        "where a provider has a file",
+                    );
                 }
                 content.push(file);
             }
@@ -49,11 +41,11 @@ pub(super) fn said(message: &Json, at: &str, pointer: &str, losses: &mut Vec<Los
                 let event = event(kind, &data, at).with_some("id", part.get("id").cloned());
                 events.push(event.into());
             }
-            _ => lost("", "a part that is nothing a user says"),
+            _ => losses.push(pointer.as_str(), "a part that is nothing a user says"),
         }
         if some(part, "providerMetadata").is_some() {
-            lost(
-                "providerMetadata",
+            losses.push(
+                member(&pointer, "providerMetadata"),
                 "what is said to providers of a user's part",
             );
         }

@@ -1,23 +1,20 @@
 //! What providers say of a part.
 
-use crate::Loss;
+use crate::Losses;
 use crate::ai_sdk::archive::member;
 use thread::{Json, Object};
 
+/// What is lost of what a provider said.
+const SAID: &str = "what a provider said of a part";
+
 /// Gives a part what `providerMetadata` says: id, signature, provider and details, where they are
 /// known. A part has one provider; what others say is lost.
-pub(super) fn put(part: &mut Object, metadata: Option<&Json>, at: &str, losses: &mut Vec<Loss>) {
+pub(super) fn put(part: &mut Object, metadata: Option<&Json>, at: &str, losses: &mut Losses) {
     let metadata = metadata.and_then(Json::as_object);
     for (vendor, said) in metadata.into_iter().flatten() {
-        let mut lost = |pointer: String| {
-            losses.push(Loss {
-                pointer,
-                what: "what a provider said of a part".to_owned(),
-            });
-        };
         let at = member(at, vendor);
         let Some(said) = said.as_object() else {
-            lost(at);
+            losses.push(at, SAID);
             continue;
         };
         if vendor == "pydantic_ai" {
@@ -29,11 +26,11 @@ pub(super) fn put(part: &mut Object, metadata: Option<&Json>, at: &str, losses: 
                 if is_known {
                     part.insert(key, value.clone());
                 } else if !value.is_null() {
-                    lost(member(&at, key));
+                    losses.push(member(&at, key), SAID);
                 }
             }
         } else if part.contains_key("provider_name") {
-            lost(at);
+            losses.push(at, SAID);
         } else {
             of(part, vendor, said);
         }

@@ -1,7 +1,7 @@
 //! Which answer belongs to which call.
 
 use super::text;
-use crate::Loss;
+use crate::Losses;
 use crate::runs::ModelRun;
 use std::collections::BTreeMap;
 use thread::Json;
@@ -21,7 +21,7 @@ pub(super) struct Answers<'a> {
 
 impl<'a> Answers<'a> {
     /// Gives each answer to the last call before it with its id that has none.
-    pub(super) fn of(runs: &'a [(usize, ModelRun)], losses: &mut Vec<Loss>) -> Self {
+    pub(super) fn of(runs: &'a [(usize, ModelRun)], losses: &mut Losses) -> Self {
         let mut by_call = BTreeMap::new();
         let mut open: BTreeMap<(&str, bool), Vec<Place>> = BTreeMap::new();
         for (run, (_, read)) in runs.iter().enumerate() {
@@ -41,10 +41,10 @@ impl<'a> Answers<'a> {
                                 Some(call) => {
                                     by_call.insert(call, json_part);
                                 }
-                                None => losses.push(Loss {
-                                    pointer: format!("{}/parts/{part}", json.pointer),
-                                    what: "an answer to no call".to_owned(),
-                                }),
+                                None => losses.push(
+                                    format!("{}/parts/{part}", json.pointer),
+                                    "an answer to no call",
+                                ),
                             }
                         }
                         _ => {}

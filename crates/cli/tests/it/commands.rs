@@ -1,0 +1,251 @@
+//! What holds for every command, and the commands that touch no thread.
+
+use crate::support::cli::Home;
+use serde_json::json;
+use std::io::{Seek, SeekFrom, Write};
+
+#[test]
+fn the_help_of_each_command_says_what_it_needs() {
+    let home = Home::new();
+    let commands = [
+        ("", "completions"),
+        ("serve", "--listen <ADDR>"),
+        ("run", "<PROMPT>"),
+        ("run", "--thread <KEY>"),
+        ("threads", "delete"),
+        ("threads list", "--prefix <PREFIX>"),
+        ("threads show", "<KEY>"),
+        ("threads tail", "--no-follow"),
+        ("threads fork", "[NEW_KEY]"),
+        ("threads delete", "<KEY>"),
+        ("export", "--thread <KEY>"),
+        ("import", "--from <FORMAT>"),
+        ("import", "pydantic-ai"),
+        ("validate", "- for standard input"),
+        ("hash", "--without-sys"),
+        ("convert", "--from <FORMAT>"),
+        ("convert", "--onto <ARCHIVE>"),
+        ("convert", "[default: 1970-01-01T00:00:00Z]"),
+        ("convert", "--max-depth <N>"),
+        ("diff", "<A> <B>"),
+        ("diff", "exit 0 if they mean the same, 3 if not"),
+        ("merge", "<BASE> <OURS> <THEIRS>"),
+        ("upgrade", "--to <VERSION>"),
+        ("downgrade", "--to <VERSION>"),
+        ("render", "--as <AGENT>"),
+        ("doctor", "--data <DIR>"),
+        ("key", "its hash for the configuration"),
+        ("completions", "<SHELL>"),
+    ];
+    for (command, needs) in commands {
+        let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let help = home.ok(&arguments);
+        assert!(help.contains(needs), "{command}: {help}");
+        assert!(
+            help.contains("--config <FILE>") && help.contains("--json"),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_exit_2() {
+    let home = Home::new();
+    for arguments in [
+        &["run"][..],
+        &["weave"],
+        &["export"],
+        &["import", "x.json"],
+        &["completions", "ksh"],
+    ] {
+        let ran = home.run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ran.err.contains("--help"), "{ran:?}");
+    }
+}
+
+#[test]
+fn shells_are_given_completions() {
+    let home = Home::new();
+    for (shell, sign) in [
+        ("bash", "complete -F _loomline"),
+        ("zsh", "#compdef loomline"),
+        ("fish", "complete -c loomline"),
+    ] {
+        let text = home.ok(&["completions", shell]);
+        assert!(
+            text.contains(sign) && text.contains("pydantic-ai"),
+            "{shell}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_new_key_opens_the_server_that_has_its_hash_and_no_other_does() {
+    let mut home = Home::new();
+    let made = &home.run(&["key", "--json"]).json()[0];
+    let (key, hash) = (
+        made["key"].as_str().unwrap(),
+        made["hash"].as_str().unwrap(),
+    );
+    home.configure(&format!("[tenants.acme]\nkey_hashes = [\"{hash}\"]\n"));
+    let server = home.server();
+    let status = |key: Option<&str>| {
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .build();
+        let request = ureq::Agent::from(agent).get(server.url("/api/v1/threads"));
+        let request = match key {
+            Some(key) => request.header("authorization", format!("Bearer {key}")),
+            None => request,
+        };
+        request.call().unwrap().status().as_u16()
+    };
+    assert_eq!(status(None), 401);
+    assert_eq!(status(Some(&key.replace("llk_", "llk_0"))), 401);
+    assert_eq!(status(Some(key)), 200);
+    let log = std::fs::read_to_string(home.data().join("server.log")).unwrap();
+    assert!(!log.contains(key));
+}
+
+#[test]
+fn the_lines_that_key_prints_are_a_configuration() {
+    let mut home = Home::new();
+    let text = home.ok(&["key"]);
+    let (_, tenant) = text.split_once("[tenants.NAME]").unwrap();
+    home.configure(&format!("[tenants.acme]{tenant}"));
+    assert!(
+        home.ok(&["doctor"])
+            .contains("ok  configuration (configured)")
+    );
+    assert_ne!(home.ok(&["key"]), text);
+}
+
+#[test]
+fn a_healthy_store_has_no_findings() {
+    let home = Home::new();
+    assert!(home.ok(&["doctor"]).contains("none yet"));
+    home.ok(&["run", "compute 1+1", "--thread", "k"]);
+    let checks = home.run(&["doctor", "--json"]).json();
+    assert!(
+        checks.len() >= 3 && checks.iter().all(|it| it["ok"] == true),
+        "{checks:?}"
+    );
+}
+
+fn damage(home: &Home, at: u64, n_bytes: usize) {
+    let path = home.data().join("loomline.db");
+    let mut file = std::fs::File::options().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(&vec![0xa5; n_bytes]).unwrap();
+}
+
+#[test]
+fn a_damaged_store_is_a_finding_and_exit_1() {
+    let home = Home::new();
+    home.ok(&["run", "say 20000 words", "--thread", "k"]);
+    let size = std::fs::metadata(home.data().join("loomline.db"))
+        .unwrap()
+        .len();
+    damage(&home, size / 2 / 4096 * 4096, 8192);
+    let ran = home.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.out.contains("bad store is sound: ") && ran.err.contains("finding"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_store_is_a_finding_and_is_left_alone() {
+    let home = Home::new();
+    home.ok(&["run", "hello", "--thread", "k"]);
+    damage(&home, 0, 100);
+    let before = std::fs::read(home.data().join("loomline.db")).unwrap();
+    let ran = home.run(&["doctor"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("bad store opens: "), "{ran:?}");
+    assert_eq!(home.run(&["run", "hello"]).code, 1);
+    assert_eq!(
+        std::fs::read(home.data().join("loomline.db")).unwrap(),
+        before
+    );
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_a_finding_with_its_place() {
+    let mut home = Home::new();
+    home.configure("[server]\nlisten = \"127.0.0.1:0\"\nlisen = 1\n");
+    let ran = home.run(&["doctor"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.out.contains("bad configuration: ") && ran.out.contains("line 3"),
+        "{ran:?}"
+    );
+    let ran = home.run(&["run", "hello"]);
+    assert!(ran.code == 1 && ran.err.contains("lisen"), "{ran:?}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let home = Home::new();
+    home.ok(&["run", "say 3000 words", "--thread", "k"]);
+    let commands: [&[&str]; 6] = [
+        &["run", "slow 1ms say 200 words", "--thread", "other"],
+        &["run", "slow 1ms say 200 words", "--json"],
+        &["threads", "tail", "k"],
+        &["threads", "show", "k"],
+        &["export", "--thread", "k"],
+        &["completions", "bash"],
+    ];
+    for command in commands {
+        let mut running = home.spawn(command);
+        running.bytes::<1>();
+        let ran = running.close();
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{command:?}");
+    }
+}
+
+#[test]
+fn what_a_model_says_is_never_control_over_the_terminal() {
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\u{8}\u{7f}\r";
+    let turn = json!({
+        "reasoning": format!("think {evil}"), "text": format!("say {evil}"),
+        "tool_calls": [
+            {"name": format!("tool{evil}"), "arguments": {evil: evil}},
+            {"name": "compute", "arguments": {"expression": evil}},
+        ],
+    });
+    let failure = json!({"error": {"code": "INVALID_REQUEST", "message": format!("no {evil}")}});
+    let home = Home::scripted(&json!({"turns": [turn, failure]}));
+    let commands: [&[&str]; 6] = [
+        &["run", "go", "--thread", "k"],
+        &["run", "go", "--thread", "k", "--json"],
+        &["threads", "show", "k"],
+        &["threads", "show", "k", "--json"],
+        &["threads", "tail", "k", "--no-follow"],
+        &["doctor"],
+    ];
+    for command in commands {
+        let ran = home.in_colour(command);
+        assert_eq!(ran.code, i32::from(command[0] == "run"), "{ran:?}");
+        let mut shown = ran.out + &ran.err;
+        for style in ["0", "1", "2", "31", "32", "36"] {
+            shown = shown.replace(&format!("\u{1b}[{style}m"), "");
+        }
+        let raw = shown.find(|c: char| c.is_control() && c != '\n' && c != '\t');
+        assert_eq!(raw.map(|at| &shown[at..]), None, "{command:?}");
+    }
+}
+
+#[test]
+fn output_has_colours_only_where_a_terminal_reads() {
+    let home = Home::new();
+    home.ok(&["run", "compute 1+1", "--thread", "k"]);
+    assert!(
+        home.in_colour(&["threads", "show", "k"])
+            .out
+            .contains("\u{1b}[1muser\u{1b}[0m")
+    );
+    assert!(!home.ok(&["threads", "show", "k"]).contains('\u{1b}'));
+}

@@ -1,0 +1,307 @@
+//! `export`, `import`, `validate` and `hash`.
+
+use crate::support::cli::{self, Home, fixture};
+use serde_json::{Value, json};
+
+const THREAD: &str = r#"{"version":"0.0.4","thread_id":"7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01",
+"created_at":"2026-01-05T08:00:00Z","updated_at":"2026-01-05T08:00:09Z","agents":{},"turns":[
+{"turn_type":"user","submitted_at":"2026-01-05T08:00:09Z","parts":[{"part_kind":"user-prompt","content":"Hi"}]}]}"#;
+
+fn exported(home: &Home, key: &str) -> Value {
+    serde_json::from_str(&home.ok(&["export", "--thread", key])).unwrap()
+}
+
+fn imported(home: &Home, format: &str, file: &str, key: &str) -> cli::Ran {
+    home.run(&["import", "--from", format, file, "--thread", key, "--json"])
+}
+
+#[test]
+fn a_thread_leaves_as_the_same_document_by_file_and_by_pipe() {
+    let home = Home::new();
+    home.ok(&["run", "compute 2*21", "--thread", "k"]);
+    let file = home.path("k.json");
+    let name = file.to_str().unwrap();
+    let told = home.ok(&["export", "--thread", "k", "-o", name]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(home.ok(&["export", "--thread", "k"]), format!("{text}\n"));
+    let hash = home.ok(&["hash", name]);
+    assert_eq!(told, format!("{name}  {hash}"));
+    assert_eq!(
+        home.ok(&["validate", "--strict", name]),
+        "valid under strict, 0 warnings\n"
+    );
+}
+
+#[test]
+fn an_export_takes_the_place_of_a_file_and_never_writes_into_it() {
+    let home = Home::new();
+    home.ok(&["run", "compute 2*21", "--thread", "k"]);
+    let file = home.file("k.json", "before");
+    let other = home.path("other.json");
+    std::fs::hard_link(&file, &other).unwrap();
+    home.ok(&["export", "--thread", "k", "-o", file.to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "before");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let piped = home.ok(&["export", "--thread", "k", "-o", "-"]);
+    assert_eq!(piped, format!("{text}\n"));
+}
+
+#[test]
+fn a_document_keeps_every_character_through_a_pipe() {
+    let text = "a\u{7f}b \u{9b}2J c\u{1b}[31md \u{2028} \u{85}e";
+    let home = Home::scripted(&json!({"turns": [{"text": text}]}));
+    home.ok(&["run", "go", "--thread", "k"]);
+    let document = exported(&home, "k");
+    assert_eq!(
+        document["turns"][1]["messages"][0]["parts"][0]["content"],
+        text
+    );
+}
+
+#[test]
+fn a_document_comes_back_as_it_left() {
+    let home = Home::new();
+    for prompt in ["compute 1+1", "fail after 2", "think hard"] {
+        home.run(&["run", prompt, "--thread", "k"]);
+    }
+    let mut left = exported(&home, "k");
+    let file = home.file("k.json", &left.to_string());
+    let ran = imported(&home, "thread", file.to_str().unwrap(), "copy");
+    assert_eq!((ran.code, &ran.json()[0]["losses"]), (0, &json!([])));
+    let back = exported(&home, "copy");
+    left["thread_id"] = back["thread_id"].clone();
+    assert_eq!(back, left);
+}
+
+#[test]
+fn a_history_of_pydantic_ai_is_taken_in_and_says_what_it_lost() {
+    let home = Home::new();
+    let history = fixture("history.json");
+    let arguments = [
+        "import",
+        "--from",
+        "pydantic-ai",
+        history.to_str().unwrap(),
+        "--thread",
+        "k",
+    ];
+    let ran = home.run(&arguments);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "k  44 events\n"));
+    assert_eq!(
+        ran.err,
+        "not carried /0/parts/0: a system prompt\nnot carried /0/instructions: instructions\n"
+    );
+    assert_eq!(
+        home.ok(&["threads", "show", "k"]),
+        "user  How far is it from Aru to Bel and from Bel to Cas?\n\
+         demo  Two legs, two calls.\n\
+         demo  distance {\"from\":\"Aru\",\"to\":\"Bel\"} → {\"km\":12.5,\"via\":[\"Fen\"]}\n\
+         demo  distance {\"from\":\"Bel\",\"to\":\"Cas\",\"by\":null} → \"no road\"\n\
+         demo  12.5 km to Bel; no road leads to Cas.\n\
+         user  And on foot? [input_image]\n\
+         demo  Three hours to Bel.\n"
+    );
+}
+
+#[test]
+fn an_imported_history_keeps_ids_spellings_and_answers() {
+    let home = Home::new();
+    imported(
+        &home,
+        "pydantic-ai",
+        fixture("history.json").to_str().unwrap(),
+        "k",
+    );
+    let document = exported(&home, "k");
+    let messages = &document["turns"][1]["messages"];
+    let call = &messages[0]["parts"][1];
+    assert_eq!(
+        (&call["args"], &call["tool_call_id"]),
+        (
+            &json!("{\"from\": \"Aru\", \"to\": \"Bel\"}"),
+            &json!("leg-1")
+        )
+    );
+    let statuses: Vec<_> = messages[1]["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["status"])
+        .collect();
+    assert_eq!(statuses, ["success", "error"]);
+    let text = document.to_string();
+    let ran = home.feed(&["validate", "--strict", "-"], &text);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "valid under strict, 0 warnings\n")
+    );
+    let text = home.ok(&["export", "--thread", "k"]);
+    assert!(text.contains("\"km\":12.50"), "{text}");
+}
+
+#[test]
+fn an_import_goes_into_a_new_key_only() {
+    let home = Home::new();
+    home.ok(&["run", "x", "--thread", "k"]);
+    let ran = home.feed(
+        &["import", "--from", "thread", "-", "--thread", "k"],
+        THREAD,
+    );
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (
+            1,
+            "error: the thread has content already; import into a new key\n"
+        )
+    );
+    assert_eq!(
+        home.ok(&["threads", "show", "k"]),
+        "user  x\ndemo  You said: x\n"
+    );
+}
+
+#[test]
+fn what_is_no_history_is_refused_with_its_place_and_makes_no_thread() {
+    let home = Home::new();
+    let cases = [
+        ("pydantic-ai", "[{]", "line 1, column 3"),
+        (
+            "pydantic-ai",
+            "{}",
+            "a history is a list of messages, not object",
+        ),
+        (
+            "pydantic-ai",
+            "[{\"kind\":\"x\"}]",
+            "/0: a message is a request or a response",
+        ),
+        ("thread", "[]", "expected an object"),
+    ];
+    for (format, text, expected) in cases {
+        let ran = home.feed(&["import", "--from", format, "-", "--thread", "k"], text);
+        assert_eq!(ran.code, 1);
+        assert!(ran.err.contains(expected), "{ran:?}");
+        assert_eq!(home.run(&["threads", "show", "k"]).code, 4);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let ran = Home::new().run(&["import", "--from", "thread", "/no/such/file.json"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err
+            .starts_with("error: can't read /no/such/file.json\n  because "),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_valid_document_is_exit_0() {
+    let ran = Home::new().feed(&["validate", "--strict", "-"], THREAD);
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (0, "valid under strict, 0 warnings\n", "")
+    );
+}
+
+#[test]
+fn a_warning_is_shown_and_is_exit_0() {
+    let text = THREAD.replace("7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01", "thread-1");
+    let ran = Home::new().feed(&["validate", "-"], &text);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (
+            0,
+            "warning /thread_id \"thread-1\" is no UUID [tp-uuid]\nvalid under lenient, 1 warning\n"
+        )
+    );
+}
+
+#[test]
+fn what_readers_can_live_with_writers_must_not_write() {
+    let text = THREAD.replace("08:00:09Z\",\"parts", "08:00:09\",\"parts");
+    let home = Home::new();
+    assert_eq!(home.feed(&["validate", "-"], &text).code, 0);
+    let ran = home.feed(&["validate", "--strict", "-"], &text);
+    assert_eq!((ran.code, ran.err.as_str()), (3, "error: 1 error\n"));
+    assert!(
+        ran.out.starts_with("error /turns/0/submitted_at "),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn timestamps_out_of_order_are_errors_only_when_denied() {
+    let turn = r#"{"turn_type":"user","submitted_at":"2026-01-05T08:00:01Z","parts":[]}"#;
+    let text = THREAD.replace("\"Hi\"}]}]}", &format!("\"Hi\"}}]}},{turn}]}}"));
+    let home = Home::new();
+    let ran = home.feed(&["validate", "--strict", "-"], &text);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("warning /turns/1/submitted_at"), "{ran:?}");
+    assert_eq!(
+        home.feed(&["validate", "--deny-timestamps", "-"], &text)
+            .code,
+        3
+    );
+}
+
+#[test]
+fn an_invalid_document_is_exit_3_and_every_breach_has_its_pointer() {
+    let text = THREAD.replace("\"Hi\"", "7").replace(",\"agents\":{}", "");
+    let ran = Home::new().feed(&["validate", "-", "--json"], &text);
+    let found: Vec<_> = ran
+        .json()
+        .iter()
+        .map(|it| format!("{} {} {}", it["severity"], it["pointer"], it["rule"]))
+        .collect();
+    assert_eq!(ran.code, 3);
+    assert_eq!(
+        found,
+        [
+            "\"error\" \"\" \"tp-required\"",
+            "\"error\" \"/turns/0/parts/0/content\" \"tp-shape\"",
+        ]
+    );
+    let error: Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!(error, json!({"error": "2 errors", "causes": []}));
+}
+
+#[test]
+fn what_is_no_json_is_exit_1_with_line_and_column() {
+    let ran = Home::new().feed(
+        &["validate", "-"],
+        "{\n  \"version\": \"0.0.4\",\n  \"turns\": [1,}\n",
+    );
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(ran.err.contains("line 3, column 15"), "{ran:?}");
+}
+
+#[test]
+fn the_hash_is_that_of_the_meaning_not_of_the_text() {
+    let home = Home::new();
+    let hash = |text: &str| home.feed(&["hash", "-"], text).out;
+    let spaced = THREAD
+        .replace("\"agents\":{},", "")
+        .replace("{\"version\"", "{ \"agents\" : {} ,\n \"version\"");
+    assert_eq!(hash(&spaced), hash(THREAD));
+    assert_ne!(hash(&THREAD.replace("Hi", "Ho")), hash(THREAD));
+    assert!(hash(THREAD).starts_with("sha256:"));
+    let json = home.feed(&["hash", "-", "--json"], THREAD).json();
+    assert_eq!(json, [json!({"hash": hash(THREAD).trim()})]);
+}
+
+#[test]
+fn the_hash_sees_telemetry_unless_told_not_to() {
+    let home = Home::new();
+    let event = |ms: u32| json!({"message_type": "system", "event_type": "data-sys-latency", "event_data": {"ms": ms}, "timestamp": "2026-01-05T08:00:09Z"});
+    let hash = |ms: u32, arguments: &[&str]| {
+        let mut document: Value = serde_json::from_str(THREAD).unwrap();
+        let turn = json!({"turn_type": "agent", "agent_id": "a", "started_at": "2026-01-05T08:00:09Z", "completion_status": "complete", "messages": [event(ms)]});
+        document["turns"].as_array_mut().unwrap().push(turn);
+        home.feed(&[&["hash", "-"], arguments].concat(), &document.to_string())
+            .out
+    };
+    assert_ne!(hash(1, &[]), hash(2, &[]));
+    assert_eq!(hash(1, &["--without-sys"]), hash(2, &["--without-sys"]));
+}

@@ -1,0 +1,23 @@
+//! The binary, tried as a user uses it.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a failed expectation is the test's failure"
+)]
+
+mod commands;
+mod conformance;
+mod convert;
+mod crash;
+mod diff_merge;
+mod documents;
+mod jsonl;
+mod main_job;
+mod policies;
+mod render;
+mod runs;
+mod schema;
+mod support;
+mod threads;
+mod versions;

@@ -1,0 +1,187 @@
+//! `run`: one prompt on a durable thread, streamed to people or to scripts.
+
+use crate::support::cli::{self, Home};
+use serde_json::{Value, json};
+use timeline::{Event, ExecutionStatus, Record, verify};
+
+fn ended(log: &[Record]) -> Vec<ExecutionStatus> {
+    log.iter()
+        .filter_map(|record| match &record.event {
+            Event::ExecutionStatusChanged { to, .. } => Some(*to),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Begins a slow answer on a thread and ends the process in the middle of it.
+fn killed_while_it_spoke(home: &Home, key: &str) {
+    let mut run = home.spawn(&["run", "slow 30ms say 40 words", "--thread", key]);
+    run.bytes::<30>();
+    drop(run);
+}
+
+#[test]
+fn a_prompt_is_answered_with_its_tools_and_the_thread_is_named() {
+    let ran = Home::new().run(&["run", "compute 2+3*4", "--thread", "sums"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.out,
+        "→ compute {\"expression\":\"2+3*4\"}\n← compute 14\ncompute gave 14.\n"
+    );
+    assert_eq!(ran.err, "thread sums · go on with --thread sums\n");
+}
+
+#[test]
+fn calls_of_one_answer_all_have_their_results() {
+    let call = |name: &str, of: &str| json!({"name": name, "arguments": {"expression": of}});
+    let calls = [
+        call("compute", "1+1"),
+        call("weave", "x"),
+        call("compute", "2+2"),
+    ];
+    let script = json!({"turns": [{"tool_calls": calls}, {"text": "done"}]});
+    let home = Home::scripted(&script);
+    home.ok(&["run", "go", "--thread", "k"]);
+    let shown = home.ok(&["threads", "show", "k"]);
+    assert_eq!(
+        shown,
+        "user  go\nx  compute {\"expression\":\"1+1\"} → 2\n\
+         x  weave {\"expression\":\"x\"} → \"Tool 'weave' not found\"\n\
+         x  compute {\"expression\":\"2+2\"} → 4\nx  done\n"
+    );
+}
+
+#[test]
+fn a_thread_is_made_when_none_is_named_and_gone_on_with_by_its_key() {
+    let home = Home::new();
+    let first = home.run(&["run", "hello"]);
+    let key = first.err.trim().rsplit(' ').next().unwrap().to_owned();
+    home.ok(&["run", "again", "--thread", &key]);
+    assert_eq!(
+        home.ok(&["threads", "show", &key]),
+        "user  hello\ndemo  You said: hello\nuser  again\ndemo  You said: again\n"
+    );
+}
+
+#[test]
+fn scripts_get_the_events_of_the_run_one_a_line() {
+    let home = Home::new();
+    let ran = home.run(&["run", "compute 1+1", "--thread", "k", "--json"]);
+    let events = ran.json();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let seqs: Vec<u64> = events
+        .iter()
+        .map(|it| it["seq"].as_u64().unwrap())
+        .collect();
+    let expected: Vec<u64> = (seqs[0]..).take(seqs.len()).collect();
+    assert_eq!(seqs, expected);
+    let last = events.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["result"]),
+        (&json!("thread.finished"), &json!("completed"))
+    );
+    assert_eq!(verify(&home.log("k")), Ok(()));
+}
+
+#[test]
+fn a_model_that_fails_is_told_with_its_reason_and_exit_1() {
+    let home = Home::new();
+    let ran = home.run(&["run", "fail rate_limited", "--thread", "k"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(
+        ran.err
+            .contains("error: the run ended early: the model call failed: ")
+            && ran.err.contains("RateLimited"),
+        "{ran:?}"
+    );
+    let ran = home.run(&["run", "fail", "--thread", "k", "--json"]);
+    let error: Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!(ran.code, 1);
+    assert!(
+        error["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("the run ended early")
+    );
+    assert_eq!(home.run(&["run", "hello", "--thread", "k"]).code, 0);
+}
+
+#[test]
+fn a_limit_of_steps_keeps_what_was_complete() {
+    let home = Home::new();
+    let prompt = "compute 1+1 then compute 2+2";
+    let ran = home.run(&["run", prompt, "--max-steps", "1", "--thread", "k"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err.contains("the limit of 1 steps is reached"),
+        "{ran:?}"
+    );
+    assert!(home.ok(&["threads", "show", "k"]).contains("→ 2\n"));
+}
+
+#[test]
+fn an_agent_that_is_not_there_makes_no_thread() {
+    let home = Home::new();
+    let ran = home.run(&["run", "hello", "--agent", "nobody", "--thread", "k"]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.err, "error: there is no agent named \"nobody\"\n");
+    assert_eq!(home.run(&["threads", "show", "k"]).code, 4);
+}
+
+#[test]
+fn a_killed_run_goes_on_before_the_next_one_which_shows_only_its_own() {
+    let home = Home::new();
+    killed_while_it_spoke(&home, "k");
+    assert_eq!(ended(&home.log("k")), []);
+    let ran = home.run(&["run", "compute 1+1", "--thread", "k"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (
+            0,
+            "→ compute {\"expression\":\"1+1\"}\n← compute 2\ncompute gave 2.\n"
+        )
+    );
+    assert!(
+        ran.err.contains("an unfinished run goes on first"),
+        "{ran:?}"
+    );
+    let log = home.log("k");
+    assert_eq!(verify(&log), Ok(()));
+    assert_eq!(ended(&log), [ExecutionStatus::Completed; 2]);
+}
+
+#[test]
+fn a_run_that_fails_after_it_waited_is_exit_1_too() {
+    let home = Home::new();
+    killed_while_it_spoke(&home, "k");
+    let ran = home.run(&["run", "fail", "--thread", "k"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("the run ended early"), "{ran:?}");
+}
+
+#[test]
+fn a_killed_run_is_finished_by_the_server() {
+    let home = Home::new();
+    killed_while_it_spoke(&home, "k");
+    let server = home.server();
+    server.rest("k");
+    let log = cli::records(&server.log("k"));
+    assert_eq!(verify(&log), Ok(()));
+    assert_eq!(ended(&log), [ExecutionStatus::Completed]);
+    let shown = home.ok(&["threads", "show", "k"]);
+    let answer = shown.lines().nth(1).unwrap();
+    assert_eq!(answer.split_whitespace().skip(1).count(), 40, "{shown}");
+}
+
+#[test]
+fn a_store_that_is_served_is_not_written_to_by_another_process() {
+    let home = Home::new();
+    let _server = home.server();
+    let ran = home.run(&["run", "hello"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(
+        ran.err.contains("another process serves this store")
+            && ran.err.contains("stop it first, or talk to it over HTTP"),
+        "{ran:?}"
+    );
+}

@@ -1,0 +1,231 @@
+//! The binary, run as a user runs it.
+
+use super::server::Server;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use timeline::{Event, Record, Seq};
+
+/// A directory of one's own, with the data in it.
+pub(crate) struct Home {
+    directory: tempfile::TempDir,
+    config: Option<PathBuf>,
+}
+
+/// What a command did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// Each line of the output, which is JSON.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        let read = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        };
+        self.out.lines().map(read).collect()
+    }
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            config: None,
+        }
+    }
+
+    /// A home whose model says what the script says.
+    pub(crate) fn scripted(script: &Value) -> Self {
+        let mut home = Self::new();
+        let script = home.file("script.json", &script.to_string());
+        let script = script.display();
+        home.configure(&format!(
+            "[models.m]\nprovider = \"scripted\"\nscript = \"{script}\"\n[agents.x]\nmodel = \"m\"\ntools = [\"compute\"]\n"
+        ));
+        home
+    }
+
+    /// Gives the commands and servers that follow a configuration.
+    pub(crate) fn configure(&mut self, text: &str) {
+        self.config = Some(self.file("loomline.toml", text));
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file beside the data.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        let data = self.path("data");
+        std::fs::create_dir_all(&data).unwrap();
+        data
+    }
+
+    pub(crate) fn server(&self) -> Server {
+        Server::start(&self.data(), self.config.as_deref())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
+        for name in ["CONFIG", "DATA", "LISTEN", "LOG"] {
+            command.env_remove(format!("LOOMLINE_{name}"));
+        }
+        command.arg("--data").arg(self.path("data")).args(arguments);
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        ran(self.command(arguments).spawn().unwrap())
+    }
+
+    /// Runs a command that is to succeed; gives its output.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+        ran.out
+    }
+
+    /// Runs a command that reads what it is given.
+    pub(crate) fn feed(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::thread::scope(|scope| {
+            // A command may end before it has read everything.
+            scope.spawn(move || stdin.write_all(input.as_bytes()));
+            ran(child)
+        })
+    }
+
+    /// Runs a command as if a terminal with colours read it.
+    pub(crate) fn in_colour(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.command(arguments);
+        ran(command.env("CLICOLOR_FORCE", "1").spawn().unwrap())
+    }
+
+    /// Starts a command whose output is read line by line.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Running {
+            child,
+            out: Some(out),
+        }
+    }
+
+    /// The log of a thread, checked to be one.
+    pub(crate) fn log(&self, key: &str) -> Vec<Record> {
+        let ran = self.run(&["threads", "tail", key, "--no-follow"]);
+        records(&ran.json())
+    }
+}
+
+/// A command that has not ended.
+pub(crate) struct Running {
+    child: Child,
+    out: Option<BufReader<std::process::ChildStdout>>,
+}
+
+impl Running {
+    /// The next line of the output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.as_mut().unwrap().read_line(&mut line).unwrap();
+        line
+    }
+
+    /// The next bytes of the output.
+    pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.out.as_mut().unwrap().read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// Closes the output's other end and waits.
+    pub(crate) fn close(mut self) -> Ran {
+        self.out = None;
+        let err = reading(self.child.stderr.take().unwrap());
+        let code = ended(&mut self.child).unwrap_or_else(|| panic!("the command does not end"));
+        let (out, err) = (String::new(), err.join().unwrap());
+        Ran { code, out, err }
+    }
+}
+
+impl Drop for Running {
+    /// SIGKILL, if it still runs.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ran(mut child: Child) -> Ran {
+    let out = reading(child.stdout.take().unwrap());
+    let err = reading(child.stderr.take().unwrap());
+    let code = ended(&mut child);
+    let (out, err) = (out.join().unwrap(), err.join().unwrap());
+    let code = code.unwrap_or_else(|| panic!("the command does not end; it said {out:?}"));
+    Ran { code, out, err }
+}
+
+/// Waits for the end of a command, but not for ever: then it is killed.
+fn ended(child: &mut Child) -> Option<i32> {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status.code().unwrap_or(-1));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    None
+}
+
+fn reading(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    })
+}
+
+/// Events as the binary shows them, as records.
+pub(crate) fn records(events: &[Value]) -> Vec<Record> {
+    let read = |event: &Value| Record {
+        seq: Seq(event["seq"].as_u64().unwrap()),
+        at: event["at"].as_str().unwrap().parse().unwrap(),
+        event: Event::decode(&event.to_string()).unwrap(),
+    };
+    events.iter().map(read).collect()
+}
+
+/// A file beside the tests.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}

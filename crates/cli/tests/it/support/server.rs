@@ -1,0 +1,140 @@
+//! The real binary, started and killed as a user's machine would.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running `loomline serve`.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) base: String,
+}
+
+impl Server {
+    /// Starts the server over a data directory and waits until it listens.
+    pub(crate) fn start(data: &Path, config: Option<&Path>) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
+        command
+            .arg("--data")
+            .arg(data)
+            .args(["serve", "--listen", "127.0.0.1:0"]);
+        if let Some(config) = config {
+            command.arg("--config").arg(config);
+        }
+        // Its log goes beside its data, to be read when a test fails.
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(data.join("server.log"))
+            .unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let base = loop {
+            let line = lines
+                .next()
+                .expect("the server ended before it listened")
+                .unwrap();
+            if let Some(base) = line.strip_prefix("listening on ") {
+                break base.to_owned();
+            }
+        };
+        std::thread::spawn(move || for _ in lines {});
+        Self { child, base }
+    }
+
+    /// Ends the process with SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends the process as an operator does: with SIGTERM, and waits.
+    pub(crate) fn stop(&mut self) {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Value, ureq::Error> {
+        let mut response = agent()
+            .get(self.url(path))
+            .header("accept", "application/json")
+            .call()?;
+        let text = response
+            .body_mut()
+            .with_config()
+            .limit(1 << 30)
+            .read_to_string()?;
+        Ok(serde_json::from_str(&text).unwrap())
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ureq::Error> {
+        let mut response = agent()
+            .post(self.url(path))
+            .header("content-type", "application/json")
+            .send(body.to_string())?;
+        Ok(serde_json::from_str(&response.body_mut().read_to_string()?).unwrap_or_default())
+    }
+
+    /// Waits until no execution of the thread runs.
+    pub(crate) fn rest(&self, key: &str) {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let thread = self.get(&format!("/api/v1/threads/{key}")).unwrap();
+            if thread["status"] != "streaming" {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "thread {key} is still running: {thread}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The whole log of a thread.
+    pub(crate) fn log(&self, key: &str) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let after = all
+                .last()
+                .and_then(|event| event["seq"].as_u64())
+                .unwrap_or(0);
+            let page = self
+                .get(&format!(
+                    "/api/v1/threads/{key}/events?after={after}&limit=1000"
+                ))
+                .unwrap();
+            let events = page["events"].as_array().cloned().unwrap();
+            if events.is_empty() {
+                return all;
+            }
+            all.extend(events);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_mins(1)))
+        .build()
+        .into()
+}

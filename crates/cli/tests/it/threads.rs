@@ -1,0 +1,276 @@
+//! `threads`: list, show, tail, fork and delete, alone and beside a server.
+
+use crate::support::cli::{self, Home};
+use crate::support::server;
+use serde_json::{Value, json};
+use timeline::verify;
+
+fn said(home: &Home, threads: &[(&str, &str)]) {
+    for (key, text) in threads {
+        home.ok(&["run", text, "--thread", key]);
+    }
+}
+
+fn keys(home: &Home, arguments: &[&str]) -> Vec<String> {
+    let ran = home.run(&[&["threads", "list", "--json"], arguments].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let key = |row: &Value| row["key"].as_str().unwrap().to_owned();
+    ran.json().iter().map(key).collect()
+}
+
+#[test]
+fn threads_are_listed_the_last_changed_first_by_prefix_and_number() {
+    let home = Home::new();
+    said(&home, &[("a1", "x"), ("a2", "x"), ("b1", "x"), ("a1", "y")]);
+    assert_eq!(keys(&home, &[]), ["a1", "b1", "a2"]);
+    assert_eq!(keys(&home, &["--prefix", "a"]), ["a1", "a2"]);
+    assert_eq!(keys(&home, &["--limit", "2"]), ["a1", "b1"]);
+    let text = home.ok(&["threads", "list", "--prefix", "b"]);
+    assert!(
+        text.starts_with("b1  open  ") && text.ends_with(" events\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_listed_thread_says_where_it_stands() {
+    let home = Home::new();
+    said(&home, &[("ok", "x")]);
+    home.run(&["run", "fail", "--thread", "bad"]);
+    let rows = home.run(&["threads", "list", "--json"]).json();
+    let seen: Vec<_> = rows
+        .iter()
+        .map(|row| (&row["key"], &row["status"]))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (&json!("bad"), &json!("failed")),
+            (&json!("ok"), &json!("open"))
+        ]
+    );
+    assert_eq!(rows[1]["seq"], home.log("ok").len());
+}
+
+#[test]
+fn an_empty_place_says_how_to_make_a_thread() {
+    let home = Home::new();
+    let ran = home.run(&["threads", "list"]);
+    assert_eq!(ran.code, 4);
+    assert!(
+        ran.err.contains("`loomline run \"hello\"` makes one"),
+        "{ran:?}"
+    );
+    said(&home, &[("k", "x")]);
+    home.ok(&["threads", "delete", "k"]);
+    assert_eq!(
+        home.ok(&["threads", "list"]),
+        "no threads yet; `loomline run \"hello\"` makes one\n"
+    );
+}
+
+#[test]
+fn a_key_that_is_not_there_is_exit_4_and_a_hint() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    let commands: [&[&str]; 5] = [
+        &["threads", "show", "no"],
+        &["threads", "tail", "no"],
+        &["threads", "fork", "no"],
+        &["threads", "delete", "no"],
+        &["export", "--thread", "no"],
+    ];
+    let hint =
+        "error: there is no thread with key \"no\"; `loomline threads list` shows what there is\n";
+    for command in commands {
+        let ran = home.run(command);
+        assert_eq!(
+            (ran.code, ran.out.as_str(), ran.err.as_str()),
+            (4, "", hint)
+        );
+    }
+}
+
+#[test]
+fn the_threads_of_another_tenant_are_not_there() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    assert_eq!(
+        home.run(&["threads", "show", "k", "--tenant", "acme"]).code,
+        4
+    );
+    assert_eq!(keys(&home, &["--tenant", "acme"]), [""; 0]);
+}
+
+#[test]
+fn a_conversation_is_shown_with_its_tools_and_its_failures() {
+    let home = Home::new();
+    said(&home, &[("k", "compute 1+1")]);
+    home.run(&["run", "fail", "--thread", "k"]);
+    let shown = home.ok(&["threads", "show", "k"]);
+    assert_eq!(
+        shown,
+        "user  compute 1+1\n\
+         demo  compute {\"expression\":\"1+1\"} → 2\n\
+         demo  compute gave 2.\n\
+         user  fail\n\
+         ended early: the model call failed: the prompt asked to fail (scripted, ProviderError)\n"
+    );
+    let parts = home.run(&["threads", "show", "k", "--json"]).json();
+    assert_eq!(parts[0]["content"][0]["text"], "compute 1+1");
+    assert_eq!(parts[1]["part"]["type"], "tool-compute");
+}
+
+#[test]
+fn the_log_is_printed_from_any_event() {
+    let home = Home::new();
+    said(&home, &[("k", "compute 1+1")]);
+    let log = home.log("k");
+    assert_eq!(verify(&log), Ok(()));
+    let rest = home.run(&["threads", "tail", "k", "--no-follow", "--after", "7"]);
+    assert_eq!(cli::records(&rest.json()), log[7..]);
+}
+
+#[test]
+fn an_event_is_one_line_whatever_line_breaks_its_json_has() {
+    let home = Home::new();
+    let server = home.server();
+    let body = "{\"content\": [{\"type\":\n\"input_text\",\r\n \"text\": \"one\\ntwo\"}]}";
+    server::agent()
+        .post(server.url("/api/v1/threads/k/messages"))
+        .header("content-type", "application/json")
+        .send(body)
+        .unwrap();
+    server.rest("k");
+    let events = home.run(&["threads", "tail", "k", "--no-follow"]).json();
+    let item = events
+        .iter()
+        .find(|it| it["type"] == "item.created")
+        .unwrap();
+    assert_eq!(item["item"]["content"][0]["text"], "one\ntwo");
+}
+
+#[test]
+fn what_a_server_writes_is_shown_as_it_comes() {
+    let home = Home::new();
+    let server = home.server();
+    server
+        .post("/api/v1/threads", &json!({"key": "k"}))
+        .unwrap();
+    let mut tail = home.spawn(&["threads", "tail", "k"]);
+    let message = json!({"content": "slow 20ms say 10 words"});
+    server.post("/api/v1/threads/k/messages", &message).unwrap();
+    let mut events = Vec::new();
+    while events
+        .last()
+        .is_none_or(|it: &Value| it["type"] != "thread.finished")
+    {
+        events.push(serde_json::from_str(&tail.line()).unwrap());
+    }
+    assert_eq!(events, server.log("k"));
+}
+
+#[test]
+fn a_tail_with_nothing_to_tell_ends_when_its_reader_leaves() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    let mut tail = home.spawn(&["threads", "tail", "k"]);
+    for _ in 0..home.log("k").len() {
+        tail.line();
+    }
+    let ran = tail.close();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+#[test]
+fn reading_works_beside_a_server_and_writing_is_refused() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    let alone = home.ok(&["export", "--thread", "k"]);
+    let file = home.file("k.json", &alone);
+    let _server = home.server();
+    home.ok(&["threads", "list"]);
+    home.ok(&["threads", "show", "k"]);
+    home.ok(&["threads", "tail", "k", "--no-follow"]);
+    home.ok(&["doctor"]);
+    assert_eq!(home.ok(&["export", "--thread", "k"]), alone);
+    let file = file.to_str().unwrap();
+    let writing: [&[&str]; 3] = [
+        &["threads", "fork", "k", "f"],
+        &["threads", "delete", "k"],
+        &["import", "--from", "thread", file],
+    ];
+    for command in writing {
+        let ran = home.run(command);
+        assert_eq!(ran.code, 1);
+        assert!(ran.err.contains("talk to it over HTTP"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let home = Home::new();
+    said(&home, &[("k", "one")]);
+    assert_eq!(
+        home.ok(&["threads", "fork", "k", "f"]),
+        "f goes on from k\n"
+    );
+    said(&home, &[("k", "two"), ("f", "three")]);
+    let users = |key: &str| -> Vec<String> {
+        let shown = home.ok(&["threads", "show", key]);
+        let users = shown.lines().filter_map(|line| line.strip_prefix("user  "));
+        users.map(str::to_owned).collect()
+    };
+    assert_eq!(users("k"), ["one", "two"]);
+    assert_eq!(users("f"), ["one", "three"]);
+}
+
+#[test]
+fn a_fork_begins_where_it_is_told_and_only_at_rest() {
+    let home = Home::new();
+    said(&home, &[("k", "one")]);
+    let at = home.log("k").len().to_string();
+    said(&home, &[("k", "two")]);
+    let made = home.run(&["threads", "fork", "k", "f", "--at", &at, "--json"]);
+    assert_eq!(made.json(), [json!({"key": "f", "forkedFrom": "k"})]);
+    assert_eq!(
+        home.ok(&["threads", "show", "f"]),
+        "user  one\ndemo  You said: one\n"
+    );
+    let middle = home.run(&["threads", "fork", "k", "g", "--at", "9"]);
+    assert_eq!(middle.code, 1);
+    assert!(
+        middle
+            .err
+            .contains("fork at an event where no execution runs"),
+        "{middle:?}"
+    );
+}
+
+#[test]
+fn a_fork_never_takes_the_place_of_a_thread() {
+    let home = Home::new();
+    said(&home, &[("k", "one"), ("f", "other")]);
+    let ran = home.run(&["threads", "fork", "k", "f"]);
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (1, "error: a thread with key \"f\" exists already\n")
+    );
+    assert!(
+        home.ok(&["threads", "show", "f"])
+            .starts_with("user  other\n")
+    );
+}
+
+#[test]
+fn a_thread_is_deleted_unless_forks_go_on_from_it() {
+    let home = Home::new();
+    said(&home, &[("k", "one")]);
+    home.ok(&["threads", "fork", "k", "f"]);
+    let ran = home.run(&["threads", "delete", "k"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("has forks; delete them first"), "{ran:?}");
+    assert_eq!(home.ok(&["threads", "delete", "f"]), "f is deleted\n");
+    assert_eq!(home.ok(&["threads", "delete", "k"]), "k is deleted\n");
+    assert_eq!(home.run(&["threads", "show", "k"]).code, 4);
+}

@@ -1,0 +1,137 @@
+//! Reactors that misbehave, what is remembered for them, and when it happened.
+
+use crate::rig::{Gated, ended, log, over, rigged, running, said, speaking, tenant, word};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use loomline_runtime as runtime;
+use runtime::{
+    Clock, Filter, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, StepRun, Store,
+    SystemIds,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use timeline::{Entry, ExecutionStatus, NewItem};
+
+#[tokio::test]
+async fn a_reactor_that_panics_before_its_first_await_fails_its_execution() {
+    struct Panics;
+    impl Reactor for Panics {
+        fn react<'a>(&'a self, _: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+            panic!("on purpose")
+        }
+    }
+    let store = rigged();
+    let runtime = running(&store, Arc::new(Panics));
+    said(&runtime, "k", "hello").await;
+    assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Failed]);
+}
+
+/// How a run ends whose model answers with this part, and how often the model is asked.
+async fn sparkling(part: Value) -> (Vec<ExecutionStatus>, usize) {
+    struct Sparkles(Value, AtomicUsize);
+    impl Reactor for Sparkles {
+        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+            Box::pin(async move {
+                self.1.fetch_add(1, Ordering::SeqCst);
+                let parts = vec![self.0.clone().into()];
+                step.writer
+                    .respond(Vec::new(), parts, json!({}).into())
+                    .await?;
+                Ok(over())
+            })
+        }
+    }
+    let store = rigged();
+    let reactor = Arc::new(Sparkles(part, AtomicUsize::new(0)));
+    let runtime = running(&store, reactor.clone());
+    said(&runtime, "k", "hello").await;
+    let ends = ended(&store, "k", 1).await;
+    (ends, reactor.1.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn an_answer_that_can_not_be_kept_fails_its_execution() {
+    let (ends, asked) = sparkling(json!({"type": "sparkle"})).await;
+    assert_eq!((ends, asked), (vec![ExecutionStatus::Failed], 1));
+}
+
+#[tokio::test]
+async fn a_call_that_can_not_be_kept_fails_its_execution_and_is_not_asked_for_again() {
+    let (ends, asked) = sparkling(json!({"type": "sparkle", "toolCallId": "call_0"})).await;
+    assert_eq!((ends, asked), (vec![ExecutionStatus::Failed], 1));
+}
+
+#[tokio::test]
+async fn a_reactor_can_not_write_the_runtimes_own_markers() {
+    struct Forges;
+    impl Reactor for Forges {
+        fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+            Box::pin(async move {
+                let writer = step.writer;
+                writer.respond(Vec::new(), word(), json!({}).into()).await?;
+                let _ = writer.emit("data-step-reset", json!({}).into()).await;
+                Ok(over())
+            })
+        }
+    }
+    let store = rigged();
+    let runtime = running(&store, Arc::new(Forges));
+    said(&runtime, "k", "hello").await;
+    ended(&store, "k", 1).await;
+    let transcript = runtime
+        .transcript(&tenant(), "k", Filter::Facts)
+        .await
+        .unwrap();
+    let n_parts: usize = transcript
+        .entries
+        .iter()
+        .map(|entry| match entry {
+            Entry::Reaction(reaction) => reaction.steps[0].parts.len(),
+            Entry::Item(_) => 0,
+        })
+        .sum();
+    assert_eq!(n_parts, 1);
+}
+
+#[tokio::test]
+async fn what_is_recorded_while_a_step_runs_voids_what_the_step_remembers() {
+    let (store, reactor, runtime) = speaking("one").await;
+    let content = json!([{"type": "input_text", "text": "by the way"}]).into();
+    let item = NewItem::user(runtime.mint(), content);
+    runtime.record(&tenant(), "k", item).await.unwrap();
+    reactor.gate.add_permits(10);
+    ended(&store, "k", 1).await;
+    said(&runtime, "k", "two").await;
+    ended(&store, "k", 2).await;
+    assert_eq!(*reactor.remembered.lock().unwrap(), [false, false]);
+}
+
+#[tokio::test]
+async fn time_never_goes_back_in_a_log_though_the_clock_does() {
+    struct Set(AtomicU64);
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            let second = i64::try_from(self.0.load(Ordering::SeqCst)).unwrap();
+            Timestamp::from_second(second).unwrap()
+        }
+    }
+    let store = rigged();
+    let at = |second| {
+        let store: Arc<dyn Store> = store.clone();
+        Runtime::with_sources(
+            store,
+            Arc::new(Gated::open()),
+            RuntimeOptions::default(),
+            Arc::new(Set(AtomicU64::new(second))),
+            Arc::new(SystemIds),
+        )
+    };
+    for (second, n) in [(2_000, 1), (1_000, 2)] {
+        let runtime = at(second);
+        said(&runtime, "k", "hello").await;
+        ended(&store, "k", n).await;
+    }
+    let records = log(&store, "k").await;
+    assert!(records.is_sorted_by_key(|record| record.at));
+}

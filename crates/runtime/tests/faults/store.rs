@@ -1,0 +1,146 @@
+//! A store that does what stores do on bad days.
+
+use futures_util::future::BoxFuture;
+use loomline_runtime as runtime;
+use runtime::{
+    Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
+    TenantId, ThreadRow,
+};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use timeline::{Seq, ThreadId};
+
+/// How late an answer is that is late.
+const LATE: Duration = Duration::from_millis(300);
+
+#[derive(Default)]
+pub(crate) struct Rigged {
+    pub(crate) inner: Arc<MemoryStore>,
+    /// So many appends fail and have written nothing.
+    pub(crate) fail_appends: AtomicUsize,
+    /// So many appends are written, and their answer comes when nobody waits for it any more.
+    pub(crate) lose_appends: AtomicUsize,
+    /// Appends take so many milliseconds.
+    pub(crate) slow_appends: AtomicU64,
+    /// So many claims answer late.
+    pub(crate) stall_claims: AtomicUsize,
+    /// So many deletes are done, and their answer comes late.
+    pub(crate) lose_deletes: AtomicUsize,
+    /// So many look-ups come a moment before someone else makes the thread.
+    pub(crate) early_finds: AtomicUsize,
+    /// The thread whose log can't be read.
+    pub(crate) damaged: Mutex<Option<ThreadId>>,
+}
+
+fn spend(count: &AtomicUsize) -> bool {
+    count
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+        .is_ok()
+}
+
+impl Store for Rigged {
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        self.inner.get_or_create(tenant, first)
+    }
+
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        if key == "fork" && spend(&self.early_finds) {
+            return Box::pin(std::future::ready(Err(StoreError::NotFound)));
+        }
+        self.inner.find(tenant, key)
+    }
+
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        self.inner.row(thread)
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        self.inner.list(tenant, page)
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.inner.delete(tenant, thread).await?;
+            if spend(&self.lose_deletes) {
+                tokio::time::sleep(LATE).await;
+            }
+            Ok(())
+        })
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        self.inner.head(thread)
+    }
+
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(async move {
+            if self.damaged.lock().unwrap().as_ref() == Some(thread) {
+                return Err(StoreError::Damaged("on purpose".into()));
+            }
+            if spend(&self.stall_claims) {
+                tokio::time::sleep(LATE).await;
+            }
+            self.inner.claim(thread).await
+        })
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(async move {
+            if spend(&self.fail_appends) {
+                return Err(StoreError::Failed("the disk is full".into()));
+            }
+            let slow = self.slow_appends.load(Ordering::SeqCst);
+            if slow > 0 {
+                tokio::time::sleep(Duration::from_millis(slow)).await;
+            }
+            let tail = self.inner.append(append).await?;
+            if spend(&self.lose_appends) {
+                tokio::time::sleep(LATE).await;
+            }
+            Ok(tail)
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        self.inner.answer(thread, token)
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        self.inner.read(thread, after, limit, filter)
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        self.inner.unfinished()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.close()
+    }
+}

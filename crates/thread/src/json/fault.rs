@@ -1,0 +1,42 @@
+//! The faults that jiter finds, in our words.
+
+use super::Fault;
+use jiter::JsonErrorType;
+
+/// What stands there is no value.
+pub(super) const NO_VALUE: Fault = Fault::Syntax {
+    what: "something is no JSON value",
+    expected: "a value",
+};
+
+/// What a fault of the tokens is in our words.
+pub(super) fn fault(kind: &JsonErrorType) -> Fault {
+    let (what, expected) = match kind {
+        JsonErrorType::DuplicateKey(key) => return Fault::DuplicateKey { key: key.clone() },
+        JsonErrorType::LoneLeadingSurrogateInHexEscape
+        | JsonErrorType::InvalidUnicodeCodePoint
+        | JsonErrorType::UnexpectedEndOfHexEscape => return Fault::LoneSurrogate,
+        JsonErrorType::TrailingCharacters => return Fault::TrailingData,
+        JsonErrorType::NumberOutOfRange => return Fault::NumberTooLong,
+        JsonErrorType::EofWhileParsingList
+        | JsonErrorType::EofWhileParsingObject
+        | JsonErrorType::EofWhileParsingString
+        | JsonErrorType::EofWhileParsingValue => return Fault::Truncated,
+        JsonErrorType::ExpectedSomeValue
+        | JsonErrorType::FloatExpectingInt
+        | JsonErrorType::InternalError(_)
+        | JsonErrorType::RecursionLimitExceeded => return NO_VALUE,
+        JsonErrorType::ExpectedColon => ("a key stands without a value", "`:`"),
+        JsonErrorType::ExpectedListCommaOrEnd => ("an array is not closed", "`,` or `]`"),
+        JsonErrorType::ExpectedObjectCommaOrEnd => ("an object is not closed", "`,` or `}`"),
+        JsonErrorType::ExpectedSomeIdent => ("a word is misspelled", "`true`, `false` or `null`"),
+        JsonErrorType::InvalidEscape => ("a string holds an invalid escape", "an escape of JSON"),
+        JsonErrorType::InvalidNumber => ("a number is malformed", "a number of JSON"),
+        JsonErrorType::ControlCharacterWhileParsingString => {
+            ("a string holds a bare control character", "its escape")
+        }
+        JsonErrorType::KeyMustBeAString => ("a key is not a string", "a string"),
+        JsonErrorType::TrailingComma => ("a comma is followed by nothing", "a value"),
+    };
+    Fault::Syntax { what, expected }
+}

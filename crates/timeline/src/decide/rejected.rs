@@ -1,0 +1,56 @@
+//! Why a command is refused.
+
+use crate::content::ContentError;
+use crate::ids::{ExecutionId, StepId};
+use crate::status::IllegalTransition;
+
+/// Why a command is refused. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// A status can't move that way.
+    #[error(transparent)]
+    Transition(#[from] IllegalTransition),
+    /// Something in a part or in an item's content.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// The thread is not made yet.
+    #[error("the thread does not exist")]
+    NoThread,
+    /// The thread is made already.
+    #[error("the thread exists already")]
+    ThreadExists,
+    /// An execution runs.
+    #[error("execution {0} is running on this thread")]
+    Busy(ExecutionId),
+    /// No execution runs.
+    #[error("no execution is running on this thread")]
+    NotRunning,
+    /// The execution has no running step.
+    #[error("execution {0} has no running step")]
+    NoStep(ExecutionId),
+    /// The execution still has a running step.
+    #[error("step {0} is still running")]
+    StepRunning(StepId),
+    /// The model has answered in this step already.
+    #[error("the model has answered in step {0} already")]
+    AlreadyResponded(StepId),
+    /// A part's position would leave a gap.
+    #[error("part {idx} of step {step_id} would leave a gap: there are {n_parts}")]
+    PartGap {
+        /// The step.
+        step_id: StepId,
+        /// The position.
+        idx: u32,
+        /// How many parts there are.
+        n_parts: usize,
+    },
+    /// No trigger waits.
+    #[error("no trigger is waiting on this thread")]
+    NothingWaits,
+    /// A chunk that only the runtime writes (EK §11).
+    #[error("chunks of type {0:?} are the runtime's own")]
+    Reserved(String),
+    /// A message without a role, or a role on what is no message.
+    #[error("an item of type message has a role, and only such an item")]
+    Role,
+}

@@ -1,0 +1,171 @@
+use super::*;
+use crate::command::NewItem;
+use crate::entity::Interruption;
+use serde_json::json;
+
+fn after(commands: impl IntoIterator<Item = Command>) -> State {
+    let mut state = State::default();
+    for command in commands {
+        for event in state.decide(command, Timestamp::UNIX_EPOCH).unwrap() {
+            state.apply(&event);
+        }
+    }
+    state
+}
+
+fn create() -> Command {
+    Command::Create {
+        thread: NewThread::new("t", Some("k")),
+        context_id: "c".into(),
+    }
+}
+
+fn start() -> Command {
+    let content = json!([{"type": "input_text", "text": "hi"}]).into();
+    Command::Start {
+        trigger: Trigger::New(NewItem::user("u", content)),
+        run: None,
+        execution_id: "e".into(),
+        reaction_item_id: "a".into(),
+        step_id: "s".into(),
+        workflow_run_id: None,
+    }
+}
+
+fn names(events: &[Event]) -> Vec<&'static str> {
+    events
+        .iter()
+        .map(|event| event.event_type().name())
+        .collect()
+}
+
+#[test]
+fn starting_persists_trigger_execution_reaction_and_step_in_the_order_of_section_7() {
+    let events = after([create()])
+        .decide(start(), Timestamp::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(
+        names(&events),
+        [
+            "context.resolved",
+            "thread.resolved",
+            "item.created",
+            "thread.status.changed",
+            "context.status.changed",
+            "execution.created",
+            "item.created",
+            "item.status.changed",
+            "step.created",
+        ]
+    );
+}
+
+#[test]
+fn a_second_execution_is_refused_while_one_runs() {
+    let error = after([create(), start()])
+        .decide(start(), Timestamp::UNIX_EPOCH)
+        .unwrap_err();
+    assert_eq!(error, Rejected::Busy("e".into()));
+}
+
+#[test]
+fn a_closed_thread_can_not_stream_again() {
+    let error = after([create(), Command::Close])
+        .decide(start(), Timestamp::UNIX_EPOCH)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a thread can't go from closed to streaming"
+    );
+}
+
+#[test]
+fn closing_an_idle_thread_passes_through_streaming() {
+    let events = after([create()])
+        .decide(Command::Close, Timestamp::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(
+        names(&events),
+        [
+            "thread.status.changed",
+            "context.status.changed",
+            "thread.status.changed"
+        ]
+    );
+}
+
+#[test]
+fn a_cancelled_execution_fails_and_leaves_the_thread_open() {
+    let stop = Ending::Stopped(Interruption {
+        reason: "user_cancelled".into(),
+        detail: None,
+    });
+    let state = after([create(), start(), Command::End { ending: stop }]);
+    assert_eq!(state.thread().unwrap().status, ThreadStatus::Open);
+    assert!(state.active().is_none());
+}
+
+#[test]
+fn an_execution_does_not_complete_while_a_step_runs() {
+    let error = after([create(), start()]).decide(
+        Command::End {
+            ending: Ending::Completed,
+        },
+        Timestamp::UNIX_EPOCH,
+    );
+    assert_eq!(error, Err(Rejected::StepRunning("s".into())));
+}
+
+#[test]
+fn a_reset_step_is_as_if_its_model_had_not_answered() {
+    let respond = || Command::Respond {
+        parts: vec![json!({"type": "output_text", "text": "hello"}).into()],
+        response: json!({"model": "m"}).into(),
+    };
+    let state = after([create(), start(), respond(), Command::ResetStep]);
+    assert!(
+        state
+            .active()
+            .unwrap()
+            .step
+            .as_ref()
+            .unwrap()
+            .parts
+            .is_empty()
+    );
+    assert!(state.decide(respond(), Timestamp::UNIX_EPOCH).is_ok());
+}
+
+#[test]
+fn a_queued_trigger_waits_until_an_execution_takes_it() {
+    let content = json!([{"type": "input_text", "text": "next"}]).into();
+    let enqueue = Command::Enqueue {
+        item: NewItem::user("u2", content),
+        run: json!({"agent": "demo"}).into(),
+    };
+    let state = after([create(), start(), enqueue]);
+    assert_eq!(state.waiting().count(), 1);
+    let done = Ending::Stopped(Interruption {
+        reason: "timeout".into(),
+        detail: None,
+    });
+    let take = Command::Start {
+        trigger: Trigger::Waiting,
+        run: None,
+        execution_id: "e2".into(),
+        reaction_item_id: "a2".into(),
+        step_id: "s2".into(),
+        workflow_run_id: None,
+    };
+    let mut state = state;
+    for command in [Command::End { ending: done }, take] {
+        for event in state.decide(command, Timestamp::UNIX_EPOCH).unwrap() {
+            state.apply(&event);
+        }
+    }
+    assert_eq!(state.waiting().count(), 0);
+    assert_eq!(
+        state.active().unwrap().execution.trigger_item_id,
+        "u2".into()
+    );
+}
