@@ -31,6 +31,8 @@ mod error;
 mod event;
 mod hooks;
 mod journal;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod middleware;
 mod plan;
 mod state;

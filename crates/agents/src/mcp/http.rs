@@ -1,0 +1,105 @@
+//! Servers that are reached by streamable HTTP.
+
+use super::config::{McpHttp, McpLimits};
+use super::text::chain;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a broken stream of a server is opened again before what it carried counts as lost.
+const N_STREAM_RETRIES: usize = 3;
+
+/// Makes the transport; nothing is sent yet. Fails with what is wrong with the configuration.
+pub(super) fn transport(
+    http: &McpHttp,
+    limits: &McpLimits,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    let url = reqwest::Url::parse(&http.url).map_err(|_| "the URL is none".to_owned())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("the URL begins neither with http: nor with https:".to_owned());
+    }
+    let client = upp::http_client_builder("mcp")
+        .map_err(|error| chain(&error))?
+        .connect_timeout(limits.connect)
+        .default_headers(headers(http)?)
+        .build()
+        .map_err(|error| chain(&error.without_url()))?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
+        .max_sse_event_size(limits.max_message_bytes);
+    let mut retries = ExponentialBackoff::default();
+    retries.max_times = Some(N_STREAM_RETRIES);
+    retries.base_duration = Duration::from_millis(250);
+    retries.max_delay = Some(Duration::from_secs(2));
+    config.retry_config = Arc::new(retries);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// The headers of every request. They go to one host only: the client follows no redirects.
+fn headers(http: &McpHttp) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &http.headers {
+        let key = HeaderName::try_from(name.as_str())
+            .map_err(|_| format!("{name:?} is no name of a header"))?;
+        if key.as_str().starts_with("mcp-") || (key == AUTHORIZATION && http.bearer.is_some()) {
+            return Err(format!("the header {name:?} is set by the client"));
+        }
+        headers.insert(key, secret(name, value, "")?);
+    }
+    if let Some(token) = &http.bearer {
+        headers.insert(AUTHORIZATION, secret("authorization", token, "Bearer ")?);
+    }
+    Ok(headers)
+}
+
+fn secret(name: &str, value: &SecretString, before: &str) -> Result<HeaderValue, String> {
+    let text = format!("{before}{}", value.expose_secret());
+    let mut value = HeaderValue::try_from(text)
+        .map_err(|_| format!("the value of the header {name:?} can't be sent"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What a failed request says of the call it carried.
+pub(super) enum Failure {
+    /// The server has not seen it.
+    NotSent(String),
+    /// It may have been seen; nobody knows.
+    Lost(String),
+    /// The server answered, but not with a result.
+    Refused(String),
+}
+
+/// Reads a failure of the HTTP transport; `None` where it is another one's.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the library's enum grows")]
+pub(super) fn failure(error: &(dyn std::error::Error + 'static)) -> Option<Failure> {
+    let error = error.downcast_ref::<StreamableHttpError<reqwest::Error>>()?;
+    Some(match error {
+        StreamableHttpError::Client(cause) if cause.is_connect() => {
+            Failure::NotSent("it can't be reached".to_owned())
+        }
+        StreamableHttpError::Client(cause) if cause.is_decode() || cause.is_body() => {
+            Failure::Lost("its answer broke off".to_owned())
+        }
+        // The request's address is in the error's text, and may hold a secret.
+        StreamableHttpError::Client(_) => Failure::Lost("the connection broke".to_owned()),
+        StreamableHttpError::SessionExpired => {
+            Failure::NotSent("it does not know the session any more".to_owned())
+        }
+        StreamableHttpError::SessionRecoveryTimeout
+        | StreamableHttpError::UnexpectedEndOfStream
+        | StreamableHttpError::TransportChannelClosed => Failure::Lost(error.to_string()),
+        StreamableHttpError::AuthRequired(_) => {
+            Failure::Refused("it asks for authorisation".to_owned())
+        }
+        StreamableHttpError::InsufficientScope(_) => {
+            Failure::Refused("the authorisation does not suffice".to_owned())
+        }
+        other => Failure::Refused(chain(other)),
+    })
+}
