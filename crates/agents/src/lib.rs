@@ -27,6 +27,7 @@
 mod id;
 
 mod agent;
+mod answers;
 mod error;
 mod event;
 mod hooks;
@@ -36,10 +37,12 @@ mod plan;
 mod state;
 mod strategy;
 mod stream;
+mod subagent;
 mod tools;
 mod trace;
 
 pub use agent::{Agent, AgentOptions, GenerateResult};
+pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 pub use error::{AgentError, OptionsError};
 pub use event::{AgentStreamEvent, UapEvent, UapEventType};
 pub use hooks::{AgentStrategy, NoHooks};
@@ -49,4 +52,8 @@ pub use plan::{PlanStatus, PlanStep};
 pub use state::{AgentState, StateError};
 pub use strategy::{ExecutionStrategy, Limit, Loop, Next, StepContext, StepOutcome};
 pub use stream::AgentStream;
+pub use subagent::{
+    Prompt, Spawn, SubAgent, SubAgentHost, SubAgentRun, SubAgentTool, SubagentEnd, SubagentEvent,
+    SubagentForwarded, SubagentStart, subagent_tool,
+};
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};

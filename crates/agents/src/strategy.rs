@@ -17,7 +17,8 @@ use std::num::NonZeroU32;
 /// agent in memory or by the runtime durably. So a strategy keeps nothing in itself: where a run
 /// stands is read from the state. It must leave a state that ends in calls without results to be
 /// continued with the tools, take results already recorded from the context, and not repeat
-/// what the state already has.
+/// what the state already has. When calls are still open after the tools, the run waits for
+/// answers ([`Next::Wait`]).
 pub trait ExecutionStrategy: Send + Sync {
     /// The strategy's name (UAP §5.1).
     fn name(&self) -> &'static str;
@@ -45,6 +46,10 @@ pub struct StepOutcome {
 pub enum Next {
     /// Another step follows.
     Continue,
+    /// Calls at the end of the state wait for answers from outside, so the step is not complete:
+    /// with answers, it is run again from the state as it is. A strategy need not say it: when the
+    /// open calls can do nothing but wait, the run waits whatever the strategy says.
+    Wait,
     /// The run is complete.
     Done,
 }

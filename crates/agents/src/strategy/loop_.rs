@@ -98,13 +98,14 @@ fn run(state: &AgentState) -> impl Iterator<Item = &Message> {
         .take_while(|message| !matches!(message, Message::User(_)))
 }
 
+/// Whether so many rounds came before the one whose calls are open.
 fn has_rounds(state: &AgentState, limit: NonZeroU32) -> bool {
     let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-    run(state)
-        .filter(|message| matches!(message, Message::ToolResult(_)))
-        .take(limit)
-        .count()
-        == limit
+    let responses = run(state).filter(|message| match message {
+        Message::Assistant(message) => !message.tool_calls.is_empty(),
+        Message::User(_) | Message::ToolResult(_) => false,
+    });
+    responses.skip(1).take(limit).count() == limit
 }
 
 fn only_ghosts(state: &AgentState, agent: &Agent) -> bool {

@@ -6,10 +6,14 @@
 )]
 
 mod agent;
+mod approvals;
 mod durable;
 mod hooks;
 mod laws;
 mod middleware;
 mod stream;
+mod subagents;
 mod support;
+mod tool_context;
 mod tools;
+mod waiting;
