@@ -2,10 +2,13 @@
 
 mod options;
 mod record;
+mod resume;
 mod run;
 
 pub use options::AgentOptions;
-pub(crate) use run::request;
+pub(crate) use run::{Start, request};
+
+use crate::answers::PendingCall;
 
 use crate::error::{AgentError, OptionsError};
 use crate::id;
@@ -25,6 +28,9 @@ pub struct GenerateResult {
     pub turn: Turn,
     /// The state to go on from.
     pub state: AgentState,
+    /// The calls that wait for an answer from outside; empty when the run is complete. The run goes
+    /// on with [`Agent::resume`].
+    pub pending: Vec<PendingCall>,
 }
 
 /// A model with tools, a prompt and a way to run (UAP §4.3). Cloning shares it.
@@ -67,7 +73,7 @@ impl Agent {
     /// Runs the agent on an input, and shows what happens (UAP §4.5). Nothing happens until the
     /// stream or its result is polled.
     pub fn stream(&self, input: impl Into<Message>, state: AgentState) -> AgentStream {
-        AgentStream::new(self.clone(), input.into(), state)
+        AgentStream::new(self.clone(), Start::Input(input.into()), state)
     }
 
     /// Goes on with a conversation (UAP §4.6). The strategy adds input and answers to the state,

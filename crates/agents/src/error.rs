@@ -1,5 +1,6 @@
 //! Why an agent can't be made, and why a run failed.
 
+use crate::answers::AnswerError;
 use crate::strategy::PlanError;
 use std::num::NonZeroU32;
 use upp::Code;
@@ -26,6 +27,18 @@ pub enum OptionsError {
     DependencyCycle {
         /// The tools that could never run together.
         tools: Vec<String>,
+    },
+    /// A tool is reconcilable and can't be asked.
+    #[error("the tool {tool:?} is reconcilable, but has no function that reconciles")]
+    NoReconcile {
+        /// The tool.
+        tool: String,
+    },
+    /// A tool is executed elsewhere and asks for an approval here. Who executes it may ask there.
+    #[error("the tool {tool:?} is external, so it can't require an approval, too")]
+    ExternalApproval {
+        /// The tool.
+        tool: String,
     },
     /// The parameters of a tool are no JSON Schema, or refer to one that is elsewhere.
     #[error("the parameters of the tool {tool:?} are no usable JSON Schema")]
@@ -57,9 +70,22 @@ pub enum AgentError {
         limit: NonZeroU32,
     },
     /// The conversation ends in tool calls, and the input does not answer them: no model would
-    /// take such a conversation.
-    #[error("the conversation ends in {n_calls} tool calls without results")]
+    /// take such a conversation. Calls that wait are answered or denied with
+    /// [`Agent::resume`](crate::Agent::resume).
+    #[error(
+        "the conversation ends in {n_calls} tool calls without results; answer or deny them first"
+    )]
     OpenCalls {
+        /// How many calls wait.
+        n_calls: usize,
+    },
+    /// The answers do not fit the calls that wait; nothing has run.
+    #[error("the answers can't be taken")]
+    Answers(#[source] AnswerError),
+    /// A sub-agent came to calls that wait for answers from outside, which nobody can give it: its
+    /// state ends with the call that spawned it.
+    #[error("the sub-agent waits for answers to {n_calls} tool calls, which a sub-agent can't get")]
+    Waiting {
         /// How many calls wait.
         n_calls: usize,
     },
@@ -99,14 +125,22 @@ impl AgentError {
             Self::Cancelled => Some(Code::Cancelled),
             Self::MaxIterations { .. }
             | Self::OpenCalls { .. }
+            | Self::Answers(_)
             | Self::Plan(PlanError::Unsupported { .. } | PlanError::Schema(_)) => {
                 Some(Code::InvalidRequest)
             }
             Self::NoResponse | Self::Plan(PlanError::Refused { .. }) => Some(Code::InvalidResponse),
             Self::Tool(_)
             | Self::Plan(PlanError::StepFailed { .. } | PlanError::NoProgress { .. })
+            | Self::Waiting { .. }
             | Self::Extension { .. } => None,
         }
+    }
+}
+
+impl From<AnswerError> for AgentError {
+    fn from(error: AnswerError) -> Self {
+        Self::Answers(error)
     }
 }
 
@@ -127,4 +161,16 @@ impl From<upp::Error> for AgentError {
             Self::Model(error)
         }
     }
+}
+
+/// An error with all its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }

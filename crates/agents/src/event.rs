@@ -42,15 +42,16 @@ pub struct UapEvent {
 pub enum UapEventType {
     /// A step begins.
     StepStart,
-    /// A step is complete.
+    /// A step is complete. It does not come for one that waits for answers from outside: the run
+    /// that brings them begins the step again.
     StepEnd,
     /// The model has reasoned (`ReAct`): `{reasoning}`.
     Reasoning,
-    /// The model has called tools, none of which has started: `{toolCalls}`.
+    /// The model has called tools, none of which has started: `{toolCalls}`. Once for each response.
     Action,
-    /// All calls of the step have results: `{observations}`, in call order.
+    /// All calls of a response have results: `{observations}`, in call order. Once for each response.
     Observation,
-    /// A sub-agent begins (UAP §8.7).
+    /// A sub-agent begins (UAP §8.7); [`UapEvent::subagent`] reads the data.
     SubagentStart,
     /// A sub-agent's own event (UAP §8.7).
     SubagentEvent,

@@ -10,7 +10,9 @@ use upp::{ToolCall, ToolResult};
 /// Hooks at the boundaries of steps, each of which does nothing unless it is given (UAP §10.1).
 ///
 /// They are called in `generate` and `stream` alike, in the order of this list. When a step is
-/// repeated after a crash, its hooks are called again.
+/// repeated after a crash, its hooks are called again. A step that waits for answers from outside is
+/// not complete: `on_step_end`, `stop_condition` and `on_complete` are left for the run that ends it,
+/// in which `on_step_start` is called again.
 pub trait AgentStrategy: Send + Sync {
     /// A step begins; `state.step()` is `step`.
     fn on_step_start(&self, step: u64, state: &AgentState) {
@@ -22,7 +24,7 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, reasoning);
     }
 
-    /// The model has called tools; none has started.
+    /// The model has called tools; none has started. Once for each response.
     fn on_act(&self, step: u64, actions: &[ToolCall]) {
         let _ = (step, actions);
     }

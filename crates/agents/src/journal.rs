@@ -2,6 +2,7 @@
 
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
+use crate::trace::SubagentExecutionTrace;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::sync::Arc;
@@ -47,4 +48,14 @@ pub trait Journal: Send + Sync {
         position: usize,
         execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>>;
+
+    /// A sub-agent has ended, well or not (UAP §8.8). It comes before the `returned` of the call
+    /// that spawned it, so that what has a result has its traces; to be kept as long as that.
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        let _ = trace;
+        ready(Ok(())).boxed()
+    }
 }

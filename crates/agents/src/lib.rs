@@ -27,6 +27,7 @@
 mod id;
 
 mod agent;
+mod answers;
 mod error;
 mod event;
 mod hooks;
@@ -38,10 +39,12 @@ mod plan;
 mod state;
 mod strategy;
 mod stream;
+mod subagent;
 mod tools;
 mod trace;
 
 pub use agent::{Agent, AgentOptions, GenerateResult};
+pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 pub use error::{AgentError, OptionsError};
 pub use event::{AgentStreamEvent, UapEvent, UapEventType};
 pub use hooks::{AgentStrategy, NoHooks};
@@ -54,4 +57,8 @@ pub use strategy::{
     StepOutcome,
 };
 pub use stream::AgentStream;
+pub use subagent::{
+    Prompt, Spawn, SubAgent, SubAgentHost, SubAgentRun, SubAgentTool, SubagentEnd, SubagentEvent,
+    SubagentForwarded, SubagentStart, subagent_tool,
+};
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};

@@ -15,7 +15,9 @@ use upp::Message;
 pub struct MiddlewareContext {
     /// The agent.
     pub agent: Agent,
-    /// What the user says; what `before` leaves here is what the agent gets.
+    /// What the user says; what `before` leaves here is what the agent gets. When a run that waited
+    /// is resumed, nobody says anything: it is the last message of the user, which the state has,
+    /// and what `before` leaves here is ignored.
     pub input: Message,
     /// The state the run starts from; what `before` leaves here is what the agent gets.
     pub state: AgentState,

@@ -1,7 +1,9 @@
 //! The immutable state of an agent (UAP §6).
 
+mod calls;
 mod json;
 
+pub(crate) use calls::matched;
 pub use json::StateError;
 
 use crate::id;
@@ -9,7 +11,7 @@ use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use upp::{AssistantMessage, Message, Messages, Prefix, Response, ToolCall};
+use upp::{AssistantMessage, Message, Messages, Prefix, Response};
 
 /// A snapshot of an agent's execution (UAP §6.1).
 ///
@@ -99,7 +101,8 @@ impl AgentState {
         self.phase.as_deref()
     }
 
-    /// What sub-agents did, in the order they ended (UAP §8.8).
+    /// What sub-agents did (UAP §8.8): response by response, in the order of the calls that spawned
+    /// them. A sub-agent's own sub-agents come right before it.
     pub fn subagent_traces(&self) -> impl ExactSizeIterator<Item = &SubagentExecutionTrace> {
         self.subagent_traces.iter().map(AsRef::as_ref)
     }
@@ -112,16 +115,6 @@ impl AgentState {
                 Some(Message::Assistant(message)) => Some(message),
                 Some(Message::User(_) | Message::ToolResult(_)) | None => None,
             })
-    }
-
-    /// The calls at the end of the conversation that have no result.
-    ///
-    /// A run that stands here continues with the tools, not with the model.
-    pub fn open_calls(&self) -> &[ToolCall] {
-        match self.messages.last() {
-            Some(Message::Assistant(message)) => &message.tool_calls,
-            Some(Message::User(_) | Message::ToolResult(_)) | None => &[],
-        }
     }
 
     /// Appends a message (UAP §6.2).

@@ -29,7 +29,8 @@ use std::num::NonZeroU32;
 /// A strategy keeps nothing in itself: where a run stands is read from the state. It must leave a
 /// state that ends in calls without results to be continued with the tools, take results already
 /// recorded from the context, and not repeat what the state already has: a prompt of its own
-/// ([`StepContext::prompt`] sees to that), or the model's answer to it.
+/// ([`StepContext::prompt`] sees to that), or the model's answer to it. When calls are still open
+/// after the tools, the run waits for answers ([`Next::Wait`]).
 ///
 /// # A custom strategy (UAP §5.5)
 ///
@@ -133,6 +134,10 @@ pub struct StepOutcome {
 pub enum Next {
     /// Another cycle follows.
     Continue,
+    /// Calls at the end of the state wait for answers from outside, so the step is not complete:
+    /// with answers, it is run again from the state as it is. A strategy need not say it: when the
+    /// open calls can do nothing but wait, the run waits whatever the strategy says.
+    Wait,
     /// The run is complete.
     Done,
 }

@@ -1,6 +1,6 @@
 //! A run that can be watched (UAP §11).
 
-use crate::agent::{Agent, GenerateResult};
+use crate::agent::{Agent, GenerateResult, Start};
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
 use crate::journal::{Journal, Stopped};
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use upp::{Message, Response, ToolExecution};
+use upp::{Response, ToolExecution};
 
 /// How many events wait for a slow reader before the run does.
 const N_WAITING: usize = 64;
@@ -31,13 +31,13 @@ pub struct AgentStream {
 }
 
 impl AgentStream {
-    pub(crate) fn new(agent: Agent, input: Message, state: AgentState) -> Self {
+    pub(crate) fn new(agent: Agent, start: Start, state: AgentState) -> Self {
         let signal = CancellationToken::new();
         let (sender, events) = mpsc::channel(N_WAITING);
         let run_signal = signal.clone();
         let run = async move {
             let watched = Watched { sender };
-            crate::agent::request(agent, input, state, &watched, run_signal).await
+            crate::agent::request(agent, start, state, &watched, run_signal).await
         };
         Self {
             run: Some(run.boxed()),

@@ -55,3 +55,24 @@ pub struct SubagentExecutionTrace {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<upp::TokenUsage>,
 }
+
+impl From<&upp::ToolExecution> for ToolExecutionTrace {
+    /// Keeps everything: arguments that were no object stand under the key `arguments`, as the text
+    /// that the model sent.
+    fn from(execution: &upp::ToolExecution) -> Self {
+        let arguments = execution.arguments.as_object().cloned();
+        let arguments = arguments.unwrap_or_else(|| {
+            Map::from_iter([("arguments".to_owned(), execution.arguments.clone())])
+        });
+        let text = execution.result.as_str().map(str::to_owned);
+        let result = text.unwrap_or_else(|| execution.result.to_string());
+        Self {
+            tool_name: execution.tool_name.clone(),
+            tool_call_id: Some(execution.tool_call_id.clone()),
+            arguments,
+            result,
+            is_error: Some(execution.is_error),
+            duration: Some(execution.duration),
+        }
+    }
+}

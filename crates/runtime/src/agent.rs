@@ -55,18 +55,21 @@ impl AgentReactor {
             signal: step.signal.clone(),
             answered: &answered,
             scope: &scope,
+            answers: None,
+            host: None,
         };
         let outcome = self
             .agent
             .run_step(state, &context)
             .await
             .map_err(|error| failed(&error))?;
-        Ok(self.reacted(
-            &journal.parts(),
-            outcome.state,
-            outcome.next == Next::Continue,
-            sent,
-        ))
+        let wants_more = match outcome.next {
+            Next::Continue => true,
+            Next::Done => false,
+            // Nothing here takes answers from outside, so the run can't go on.
+            Next::Wait => return Err(unanswerable()),
+        };
+        Ok(self.reacted(&journal.parts(), outcome.state, wants_more, sent))
     }
 
     /// The conversation up to this step.
@@ -189,12 +192,21 @@ fn failed(error: &AgentError) -> ReactorError {
         AgentError::Tool(_)
         | AgentError::Plan(_)
         | AgentError::OpenCalls { .. }
+        | AgentError::Answers(_)
+        | AgentError::Waiting { .. }
         | AgentError::NoResponse
         | AgentError::Extension { .. } => "error",
     };
     ReactorError::Failed {
         reason: reason.to_owned(),
         detail: told(error),
+    }
+}
+
+fn unanswerable() -> ReactorError {
+    ReactorError::Failed {
+        reason: "error".into(),
+        detail: "a tool call waits for an answer from outside, which this run can't get".into(),
     }
 }
 
@@ -319,7 +331,7 @@ impl<'a> AgentJournal<'a> {
                 tool_name,
                 ..
             } => match self.agent.tool(&tool_name).map(|tool| tool.effect) {
-                Some(Effect::Effect) => self
+                Some(Effect::Effect | Effect::Reconcilable) => self
                     .writer
                     .tool_started(tool_call_id.as_str())
                     .await
@@ -397,7 +409,7 @@ impl<'a> AgentJournal<'a> {
         let effect = self
             .agent
             .tool(&execution.tool_name)
-            .is_some_and(|tool| tool.effect == Effect::Effect);
+            .is_some_and(|tool| matches!(tool.effect, Effect::Effect | Effect::Reconcilable));
         // What an effect came to is written at once: lost, it could not be found out again.
         if left == 0 && !effect {
             self.writer.put_last_part(idx, part);

@@ -49,6 +49,9 @@ pub fn arguments_of(call: &ToolCall) -> Result<Value, ToolFailure> {
 /// [`ToolExecution`] with `is_error` for the model to read. An error of this function ends the
 /// generation.
 ///
+/// A tool that requires an approval runs only if `context.approved` says that it was given. An
+/// external tool gives an error result, for its result must come from elsewhere.
+///
 /// When `context.signal` is cancelled, a call that has not begun does not run, and one that runs
 /// is dropped. Dropping the future does the same.
 pub async fn execute(
@@ -153,6 +156,12 @@ async fn steps(
             BeforeCall::Skip => return Err(Stop::Refused("Tool execution skipped")),
             BeforeCall::Transform(arguments) => execution.arguments = arguments,
         }
+    }
+    if tool.requires_approval {
+        if !context.approved {
+            return Err(Stop::Refused("Tool execution needs an approval"));
+        }
+        execution.approved = Some(true);
     }
     if let Some(approve) = &tool.approval {
         let approved = approve(&execution.arguments)

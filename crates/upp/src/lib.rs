@@ -73,8 +73,8 @@ pub use strategy::{
     BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,
 };
 pub use tool::{
-    Approval, Arguments, ArgumentsError, Effect, Tool, ToolCall, ToolCallId, ToolContext,
-    ToolExecution, ToolFailure, ToolOutput, ToolResult, ToolRun,
+    Approval, Arguments, ArgumentsError, Effect, Reconcile, Reconciled, Tool, ToolCall, ToolCallId,
+    ToolContext, ToolExecution, ToolFailure, ToolOutput, ToolResult, ToolRun,
 };
 pub use turn::Turn;
 pub use usage::{CycleUsage, TokenUsage};

@@ -103,6 +103,14 @@ impl Llm {
         if let Some(twice) = options.tools.iter().find(|tool| !names.insert(&tool.name)) {
             return refused(format!("there are two tools named '{}'", twice.name));
         }
+        let runs_tools = options.tool_strategy.max_iterations != Some(0);
+        let waits = |tool: &&Tool| tool.requires_approval || tool.external;
+        if let Some(tool) = options.tools.iter().find(waits).filter(|_| runs_tools) {
+            return refused(format!(
+                "the tool '{}' needs an answer from outside, and a turn that runs tools can't wait for it",
+                tool.name
+            ));
+        }
         Ok(Self {
             tools: options.tools.as_slice().into(),
             params: Arc::new(options.params.clone()),
@@ -245,10 +253,10 @@ impl Llm {
     ) -> Result<ToolExecution, Error> {
         let tool = self.tools.iter().find(|tool| tool.name == call.tool_name);
         let context = ToolContext {
-            tool_call_id: call.tool_call_id.clone(),
-            idempotency_key: Arc::clone(&call.tool_call_id.0),
             agent_id: "llm".into(),
-            signal: signal.child_token(),
+            parent_model: Some(Arc::clone(&self.options.model)),
+            parent_params: Arc::clone(&self.params),
+            ..ToolContext::new(call.tool_call_id.clone(), signal.child_token())
         };
         let strategy = &self.options.tool_strategy;
         execute(call, tool, arguments_of(call), strategy, context)

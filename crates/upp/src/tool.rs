@@ -1,14 +1,17 @@
 //! Tools, calls and results (UPP §10, UAP §8.5).
 
 mod arguments;
+mod context;
+mod reconcile;
 
 pub use arguments::{Arguments, ArgumentsError};
+pub use context::ToolContext;
+pub use reconcile::{Reconcile, Reconciled};
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// Correlates a tool call with its result; opaque, kept byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,7 +81,8 @@ pub struct ToolExecution {
     pub is_error: bool,
     /// How long it ran, in milliseconds.
     pub duration: u64,
-    /// The approval handler's word; absent where there is no handler.
+    /// Whether it was allowed, by the approval handler or by whoever was asked beforehand; absent
+    /// where nobody was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
 }
@@ -91,22 +95,12 @@ pub enum Effect {
     Pure,
     /// Changes something once per idempotency key: it runs again with the same key.
     Idempotent,
+    /// Changes something, and can say afterwards whether it did: it is asked first
+    /// ([`Tool::with_reconcile`]).
+    Reconcilable,
     /// Changes something each time: it never runs twice; the model gets an interrupted result.
     #[default]
     Effect,
-}
-
-/// What a running tool knows of its call (UAP §8.4).
-#[derive(Clone, Debug)]
-pub struct ToolContext {
-    /// The call's id.
-    pub tool_call_id: ToolCallId,
-    /// The same for every attempt at this call; derived from thread and call, never from the attempt.
-    pub idempotency_key: Arc<str>,
-    /// The calling agent's id.
-    pub agent_id: Arc<str>,
-    /// Cancelled when the result is no longer wanted.
-    pub signal: CancellationToken,
 }
 
 /// What a tool gives back.
@@ -165,14 +159,24 @@ pub struct Tool {
     pub sequential: bool,
     /// Names of tools that must end first (UAP §8.5).
     pub depends_on: Vec<String>,
-    /// Asked before each run, where there is one.
+    /// Asked before each run, where there is one, while the run waits in this process.
     pub approval: Option<Approval>,
+    /// Whether a person or an application must allow each call, however long that takes. A run
+    /// that comes to such a call ends and waits; the answer may come days later, elsewhere.
+    pub requires_approval: bool,
+    /// Whether somebody else executes the calls and brings the results; there is no code here. A
+    /// run that comes to such a call ends and waits.
+    pub external: bool,
+    /// Tells after a crash what became of a call; there is one if the effect is
+    /// [`Effect::Reconcilable`].
+    pub reconcile: Option<Arc<dyn Reconcile>>,
     /// The code.
     pub run: Arc<dyn ToolRun>,
 }
 
 impl Tool {
-    /// Makes a tool that runs in parallel with others and never runs twice.
+    /// Makes a tool that runs in parallel with others and never runs twice. Its code gets the
+    /// context of the call (UAP §8.4); see [`Tool::simple`] for code that does not want it.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -188,14 +192,81 @@ impl Tool {
             sequential: false,
             depends_on: Vec::new(),
             approval: None,
+            requires_approval: false,
+            external: false,
+            reconcile: None,
             run: Arc::new(run),
         }
     }
 
-    /// Declares what happens to a call whose outcome is unknown.
+    /// Makes a tool whose code takes the arguments alone, as UPP §10 has it.
+    pub fn simple<F, R>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+        run: F,
+    ) -> Self
+    where
+        F: Fn(Value) -> R + Send + Sync + 'static,
+        R: Future<Output = ToolOutput> + Send + 'static,
+    {
+        let run = move |arguments: Value, _: ToolContext| -> BoxFuture<'static, ToolOutput> {
+            Box::pin(run(arguments))
+        };
+        Self::new(name, description, parameters, run)
+    }
+
+    /// Declares a tool that somebody else executes: a run that comes to a call of it waits for the
+    /// result.
+    pub fn external(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+    ) -> Self {
+        let name = name.into();
+        let text = format!("Tool '{name}' is executed elsewhere and has no code here");
+        let run = move |_: Value| std::future::ready(Err(ToolFailure::new(text.as_str())));
+        Self {
+            external: true,
+            ..Self::simple(name, description, parameters, run)
+        }
+    }
+
+    /// Declares what happens to a call whose outcome is unknown. For [`Effect::Reconcilable`] use
+    /// [`Tool::with_reconcile`]; an agent refuses a tool that says so and can't be asked.
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
+        self
+    }
+
+    /// Makes the tool [`Effect::Reconcilable`]: after a crash `reconcile` says what became of a
+    /// call.
+    #[must_use]
+    pub fn with_reconcile(mut self, reconcile: impl Reconcile + 'static) -> Self {
+        self.effect = Effect::Reconcilable;
+        self.reconcile = Some(Arc::new(reconcile));
+        self
+    }
+
+    /// Runs no call before a person or an application has allowed it.
+    #[must_use]
+    pub fn with_requires_approval(mut self) -> Self {
+        self.requires_approval = true;
+        self
+    }
+
+    /// Lets each call end before other calls of the response start (UAP §8.5).
+    #[must_use]
+    pub fn with_sequential(mut self) -> Self {
+        self.sequential = true;
+        self
+    }
+
+    /// Starts calls only after those of these tools have ended (UAP §8.5).
+    #[must_use]
+    pub fn with_depends_on<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.depends_on = names.into_iter().map(Into::into).collect();
         self
     }
 

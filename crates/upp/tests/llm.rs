@@ -218,3 +218,22 @@ async fn two_tools_of_one_name_are_refused() {
     options.tools.push(sleeper("fast", Duration::ZERO));
     assert_eq!(Llm::new(options).unwrap_err().code, Code::InvalidRequest);
 }
+
+#[tokio::test]
+async fn a_tool_that_waits_for_an_answer_from_outside_is_refused_unless_no_tool_runs() {
+    let schema = json!({"type": "object"});
+    for tool in [
+        Tool::external("far", "Elsewhere.", schema),
+        sleeper("pay", Duration::ZERO).with_requires_approval(),
+    ] {
+        let mut options = options();
+        let name = tool.name.clone();
+        options.tools.push(tool);
+        let error = Llm::new(options.clone()).unwrap_err();
+        assert_eq!(error.code, Code::InvalidRequest);
+        assert!(error.message.contains(&name), "{error}");
+        options.tool_strategy = ToolUseStrategy::default().with_max_iterations(Some(0));
+        let turn = generate(options, &name).await.unwrap();
+        assert_eq!(turn.response.tool_calls.len(), 1);
+    }
+}

@@ -5,6 +5,7 @@ use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
 use crate::journal::{Journal, Stopped};
 use crate::state::AgentState;
+use crate::trace::SubagentExecutionTrace;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -53,7 +54,7 @@ impl Record {
             usage: self.usage,
             cycles: self.n_cycles,
             data: self.data,
-            stop_reason: self.stop_reason.unwrap_or(StopReason::EndTurn),
+            stop_reason: self.stop_reason.unwrap_or_else(|| standing(state)),
             requests: self.requests,
         })
     }
@@ -86,7 +87,17 @@ impl OpenStep {
         Ok(GenerateResult {
             turn: self.record.turn(added, state)?,
             state: state.clone(),
+            pending: Vec::new(),
         })
+    }
+}
+
+/// Why the model had stopped, where it was not asked.
+fn standing(state: &AgentState) -> StopReason {
+    if state.open_calls().is_empty() {
+        StopReason::EndTurn
+    } else {
+        StopReason::ToolUse
     }
 }
 
@@ -109,6 +120,15 @@ pub(crate) fn messages_from(state: &AgentState, first: &MessageId, hint: usize) 
     (start..messages.len())
         .filter_map(|at| messages.get(at).cloned())
         .collect()
+}
+
+/// The messages of `state` that came after the one that was the last, of which there were `n`.
+pub(crate) fn messages_after(state: &AgentState, last: &MessageId, n: usize) -> Vec<Message> {
+    let mut messages = messages_from(state, last, n.saturating_sub(1));
+    if messages.first().is_some_and(|message| message.id() == last) {
+        messages.remove(0);
+    }
+    messages
 }
 
 /// Passes all on to the journal, and keeps what the turn needs.
@@ -172,5 +192,12 @@ impl Journal for Recorder<'_> {
             Ok(())
         }
         .boxed()
+    }
+
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.journal.traced(trace)
     }
 }

@@ -1,7 +1,8 @@
 //! The one way an agent runs, whether anybody listens or not (UAP §11.4).
 
-use super::record::{OpenStep, Record, Recorder, messages_from};
-use super::{Agent, GenerateResult};
+use super::record::{OpenStep, Record, Recorder, messages_after, messages_from};
+use super::{Agent, GenerateResult, resume};
+use crate::answers::Answers;
 use crate::error::AgentError;
 use crate::event::UapEventType;
 use crate::id;
@@ -13,14 +14,26 @@ use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use upp::{Message, ToolCall};
 
+/// What a run begins with.
+pub(crate) enum Start {
+    /// A message that is new.
+    Input(Message),
+    /// Answers to the calls that the state ends in.
+    Resume(Answers),
+}
+
 /// Runs one request through the middleware (UAP §3.3).
 pub(crate) async fn request(
     agent: Agent,
-    input: Message,
+    start: Start,
     state: AgentState,
     journal: &dyn Journal,
     signal: CancellationToken,
 ) -> Result<GenerateResult, AgentError> {
+    let (input, answers) = match start {
+        Start::Input(input) => (input, None),
+        Start::Resume(answers) => (resume::question(&state), Some(answers)),
+    };
     let layers = agent.options().middleware.clone();
     let mut context = MiddlewareContext {
         agent: agent.clone(),
@@ -30,7 +43,7 @@ pub(crate) async fn request(
     };
     let (n_entered, entered) = enter(&layers, &mut context, &signal).await;
     let outcome = match entered {
-        Ok(()) => execute(&agent, &context, journal, &signal).await,
+        Ok(()) => execute(&agent, &context, answers.as_ref(), journal, &signal).await,
         Err(error) => Err(error),
     };
     let entered = layers.get(..n_entered).unwrap_or_default();
@@ -41,15 +54,19 @@ pub(crate) async fn request(
 async fn execute(
     agent: &Agent,
     context: &MiddlewareContext,
+    answers: Option<&Answers>,
     journal: &dyn Journal,
     signal: &CancellationToken,
 ) -> Result<GenerateResult, AgentError> {
     let hooks = &agent.options().strategy;
     let mut state = context.state.clone();
-    let outcome = steps(agent, &context.input, &mut state, journal, signal).await;
+    let outcome = steps(agent, &context.input, answers, &mut state, journal, signal).await;
     match outcome {
         Ok(result) => {
-            hooks.on_complete(&result);
+            // A run that waits is not complete.
+            if result.pending.is_empty() {
+                hooks.on_complete(&result);
+            }
             Ok(result)
         }
         Err(error) => match hooks.on_error(&error, &state) {
@@ -63,45 +80,60 @@ async fn execute(
 async fn steps(
     agent: &Agent,
     input: &Message,
+    answers: Option<&Answers>,
     state: &mut AgentState,
     journal: &dyn Journal,
     signal: &CancellationToken,
 ) -> Result<GenerateResult, AgentError> {
-    let n_calls = n_unanswered(state, input);
-    if n_calls > 0 {
-        return Err(AgentError::OpenCalls { n_calls });
-    }
     let n_before = state.messages().len();
-    // A phase left by a run that failed within a step is no position in this one.
-    if state.phase().is_some() {
-        *state = state.with_phase(None);
+    let before = state.messages().last().map(|message| message.id().clone());
+    if let Some(answers) = answers {
+        agent.check(answers, state)?;
+    } else {
+        let n_calls = n_unanswered(state, input);
+        if n_calls > 0 {
+            return Err(AgentError::OpenCalls { n_calls });
+        }
+        // A phase left by a run that failed within a step is no position in this one.
+        if state.phase().is_some() {
+            *state = state.with_phase(None);
+        }
+        *state = state.with_message(input.clone());
     }
-    *state = state.with_message(input.clone());
     if let Some(session_id) = &agent.options().session_id {
         *state = state.with_metadata("sessionId", session_id.as_str());
     }
     let scope = id::random();
-    let context = StepContext {
+    let mut context = StepContext {
         agent,
         journal,
         signal: signal.clone(),
         answered: &[],
         scope: &scope,
+        answers,
+        host: None,
     };
     let mut record = Record::default();
     let mut open = OpenStep::default();
-    loop {
+    let pending = loop {
         let (outcome, of_cycle) = step(agent, state.clone(), &context, &mut open).await?;
         record.extend(&of_cycle);
         *state = outcome.state;
-        if outcome.next == Next::Done {
-            break;
+        match outcome.next {
+            // Ids of calls may repeat in another response, so answers are for one step alone.
+            Next::Continue => context.answers = None,
+            Next::Wait => break agent.pending(state),
+            Next::Done => break Vec::new(),
         }
-    }
-    let messages = messages_from(state, input.id(), n_before);
+    };
+    let messages = match before.filter(|_| answers.is_some()) {
+        Some(last) => messages_after(state, &last, n_before),
+        None => messages_from(state, input.id(), n_before),
+    };
     Ok(GenerateResult {
         turn: record.turn(messages, state)?,
         state: state.clone(),
+        pending,
     })
 }
 
@@ -111,7 +143,7 @@ fn n_unanswered(state: &AgentState, input: &Message) -> usize {
         Message::ToolResult(message) => message.results.as_slice(),
         Message::User(_) | Message::Assistant(_) => &[],
     };
-    let is_open = |call: &&ToolCall| {
+    let is_open = |call: &&&ToolCall| {
         let mut ids = results.iter().map(|result| &result.tool_call_id);
         !ids.any(|id| *id == call.tool_call_id)
     };
@@ -153,14 +185,26 @@ async fn observed_cycle(
         signal: context.signal.clone(),
         answered: context.answered,
         scope: context.scope,
+        answers: context.answers,
+        host: context.host.clone(),
     };
     let mut outcome = execution.step(state.clone(), &inner).await?;
     drop(inner);
     let record = recorder.into_record();
     open.end_cycle(&record);
+    if resume::waits(agent, &outcome) {
+        // The step is not complete: it goes on, under its number, when the answers come.
+        outcome.next = Next::Wait;
+        if outcome.state.phase().is_none() {
+            let number = outcome.state.step();
+            outcome.state = outcome.state.with_step(number.saturating_sub(1));
+        }
+        return Ok((outcome, record));
+    }
     let is_over = match outcome.next {
         Next::Done => true,
         Next::Continue => outcome.state.phase().is_none(),
+        Next::Wait => false,
     };
     if is_over {
         end_step(&state, &mut outcome, context, std::mem::take(open)).await?;

@@ -2,11 +2,13 @@
 
 use super::prompt::{self, PromptMark};
 use crate::agent::Agent;
+use crate::answers::Answers;
 use crate::error::AgentError;
 use crate::event::{AgentStreamEvent, UapEvent, UapEventType};
 use crate::journal::Journal;
-use crate::state::AgentState;
-use crate::tools;
+use crate::state::{self, AgentState};
+use crate::subagent::SubAgentHost;
+use crate::tools::{self, Round};
 use futures_util::StreamExt;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -30,6 +32,12 @@ pub struct StepContext<'a> {
     pub answered: &'a [ToolResult],
     /// What makes the ids of calls unique: a call's idempotency key is `<scope>:<call id>`.
     pub scope: &'a str,
+    /// The answers that came for the open calls at the end of the state, when the step waited for
+    /// them; `None` in a step that has not waited. They must have passed [`Agent::check`].
+    pub answers: Option<&'a Answers>,
+    /// What runs the sub-agents of the step's tools; `None` runs them in memory, inside the calls
+    /// that spawn them.
+    pub host: Option<Arc<dyn SubAgentHost>>,
 }
 
 impl StepContext<'_> {
@@ -109,13 +117,14 @@ impl StepContext<'_> {
     }
 
     /// The state with the model's answer at its end, and the answer's data. An answer that is already
-    /// there, as after a crash, is taken; its data is in its text.
+    /// there, as after a crash or a wait, is taken; its data is in its text.
     pub(super) async fn answered_by_model(
         &self,
         state: AgentState,
         request: Request,
     ) -> Result<(AgentState, Option<Value>), AgentError> {
-        if let Some(Message::Assistant(_)) = state.messages().last() {
+        let is_answered = matches!(state.messages().last(), Some(Message::Assistant(_)));
+        if is_answered || !state.open_calls().is_empty() {
             return Ok((state, None));
         }
         let response = self.ask(request).await?;
@@ -142,7 +151,7 @@ impl StepContext<'_> {
             recorded.entry(&result.tool_call_id).or_insert(result);
         }
         let mut results = Vec::with_capacity(calls.len());
-        for (position, call) in calls.iter().enumerate() {
+        for (position, call) in calls.into_iter().enumerate() {
             if let Some(result) = recorded.remove(&call.tool_call_id) {
                 results.push(result.clone());
                 continue;
@@ -154,25 +163,43 @@ impl StepContext<'_> {
         Ok(state.with_message(ToolResultMessage::new(results, MessageOptions::default())))
     }
 
-    /// Answers the open calls at the end of `state`, and appends exactly one message with all
-    /// results in call order; a state without open calls stays as it is.
+    /// Answers the open calls at the end of `state`, and appends one message with the new results
+    /// in call order; a state without open calls stays as it is.
     ///
-    /// `on_act` and the `action` event come before the first tool starts, `on_observe` and
-    /// `observation` after the last has ended (UAP §10.2).
+    /// Calls that wait for an answer from outside stay open, as do those that come after them. A
+    /// state that has open calls then is one that the run waits in ([`Next::Wait`](super::Next)).
+    ///
+    /// Once for each response, `on_act` and the `action` event come before the first tool starts,
+    /// `on_observe` and `observation` after all calls have their results (UAP §10.2). What
+    /// sub-agents did is added to the state's traces, in call order (UAP §8.8).
     pub async fn act(&self, state: &AgentState) -> Result<AgentState, AgentError> {
-        let calls = state.open_calls();
-        if calls.is_empty() {
+        let Some(round) = Round::open(self.agent, state) else {
             return Ok(state.clone());
-        }
+        };
         let hooks = &self.agent.options().strategy;
-        hooks.on_act(state.step(), calls);
-        self.show(UapEventType::Action, state, "toolCalls", calls)
-            .await?;
-        let results = tools::answer(self, calls).await?;
-        hooks.on_observe(state.step(), &results);
-        self.show(UapEventType::Observation, state, "observations", &results)
-            .await?;
-        Ok(state.with_message(ToolResultMessage::new(results, MessageOptions::default())))
+        if self.answers.is_none() && round.recorded.is_empty() {
+            hooks.on_act(state.step(), round.calls);
+            self.show(UapEventType::Action, state, "toolCalls", round.calls)
+                .await?;
+        }
+        let outcome = tools::answer(self, &round, state.id(), state.step()).await?;
+        let mut after = state.clone();
+        for trace in outcome.traces {
+            after = after.with_subagent_trace(trace);
+        }
+        if !outcome.results.is_empty() {
+            let message = ToolResultMessage::new(outcome.results, MessageOptions::default());
+            after = after.with_message(message);
+        }
+        if after.open_calls().is_empty() {
+            let (calls, results) = after.last_round();
+            let results = state::matched(calls, results);
+            let results: Vec<ToolResult> = results.into_values().cloned().collect();
+            hooks.on_observe(state.step(), &results);
+            self.show(UapEventType::Observation, state, "observations", &results)
+                .await?;
+        }
+        Ok(after)
     }
 
     /// Shows an event of the agent itself (UAP §11.2).

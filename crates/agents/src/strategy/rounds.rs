@@ -38,14 +38,15 @@ pub(super) fn lower(own: Limit, agent: &Agent) -> Option<NonZeroU32> {
     }
 }
 
-/// Whether there were so many rounds since the last message of the user's side.
+/// Whether so many rounds came before the one whose calls are open, since the last message of the
+/// user's side. A round may have its results in several messages, so its response is what counts.
 pub(super) fn has_rounds(state: &AgentState, limit: NonZeroU32) -> bool {
     let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-    since_prompt(state)
-        .filter(|message| matches!(message, Message::ToolResult(_)))
-        .take(limit)
-        .count()
-        == limit
+    let responses = since_prompt(state).filter(|message| match message {
+        Message::Assistant(message) => !message.tool_calls.is_empty(),
+        Message::User(_) | Message::ToolResult(_) => false,
+    });
+    responses.skip(1).take(limit).count() == limit
 }
 
 /// Whether the model calls nothing that exists, and there is no reason to hope that it will: the

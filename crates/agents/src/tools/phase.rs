@@ -1,150 +1,189 @@
-//! The tools phase of a step: every call gets exactly one result, in call order.
+//! The tools phase of a step: every call that does not wait gets exactly one result.
 
+use super::round::Round;
 use super::schedule;
+use crate::answers::{ExternalResult, PendingKind, Verdict};
 use crate::error::AgentError;
 use crate::id;
 use crate::strategy::StepContext;
+use crate::subagent::{Hosted, InMemoryHost, relay};
+use crate::trace::SubagentExecutionTrace;
+use futures_util::future::{Either, try_join};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use upp::{StreamEvent, ToolCall, ToolCallId, ToolContext, ToolFailure, ToolResult};
+use upp::{StreamEvent, ToolCall, ToolContext, ToolExecution, ToolFailure, ToolResult};
 
-/// Answers all calls of one response.
+/// What the model reads of a denied call, unless it is told more.
+const DENIED: &str = "The tool call was denied.";
+
+/// What a tools phase came to, in call order.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// The results that are new.
+    pub(crate) results: Vec<ToolResult>,
+    /// What sub-agents did.
+    pub(crate) traces: Vec<SubagentExecutionTrace>,
+}
+
+/// Answers all calls of one response that can be answered.
 ///
-/// Calls already answered are taken as they are. The others are checked, then run as their order
+/// Calls already answered are taken as they are, and calls that wait for an answer from outside
+/// stay open, as do those that come after them. The others are checked, then run as their order
 /// allows; what can't run gets an error result that tells the model why.
 pub(crate) async fn answer(
     context: &StepContext<'_>,
-    calls: &[ToolCall],
-) -> Result<Vec<ToolResult>, AgentError> {
-    let (refusal, needs) = match schedule::order(calls, |name| context.agent.tool(name)) {
-        Ok(needs) => (None, needs),
-        Err(disorder) => (
-            Some(disorder.to_string()),
-            vec![BTreeSet::new(); calls.len()],
-        ),
+    round: &Round<'_>,
+    state_id: &str,
+    step: u64,
+) -> Result<Outcome, AgentError> {
+    let (host, told) = if let Some(host) = &context.host {
+        (Arc::clone(host), None)
+    } else {
+        let (host, told) = InMemoryHost::new(context.agent.shared_id(), step);
+        (Arc::new(host) as _, Some(told))
     };
+    let hosted = Arc::new(Hosted::new(host));
+    let signal = context.signal.child_token();
+    // Dropped before its end, the phase tells the tools that nobody wants their results.
+    let guard = signal.clone().drop_guard();
     let phase = Phase {
         context,
-        calls,
-        repeated: repeated(calls),
-        refusal,
-        signal: context.signal.child_token(),
+        round,
+        state_id: state_id.into(),
+        hosted,
+        signal,
     };
-    // Dropped before its end, the phase tells the tools that nobody wants their results.
-    let guard = phase.signal.clone().drop_guard();
-    let results = phase.run(&needs).await?;
+    let ended = CancellationToken::new();
+    let run = phase.run().inspect(|_| ended.cancel());
+    let outcome = match told {
+        Some(told) => {
+            let relayed = relay(told, context.journal, &ended);
+            Either::Left(try_join(run, relayed).map(|both| both.map(|(outcome, ())| outcome)))
+        }
+        None => Either::Right(run),
+    }
+    .await?;
     guard.disarm();
-    Ok(results)
+    Ok(outcome)
 }
 
-/// The positions whose call id occurs before; it is not run, for its results could not be told
-/// apart and both would have one idempotency key.
-fn repeated(calls: &[ToolCall]) -> BTreeSet<usize> {
-    let mut seen: BTreeSet<&ToolCallId> = BTreeSet::new();
-    (0..)
-        .zip(calls)
-        .filter(|(_, call)| !seen.insert(&call.tool_call_id))
-        .map(|(at, _)| at)
-        .collect()
+/// What is done about an open call.
+enum Task {
+    /// Its tool runs.
+    Run(Result<Value, ToolFailure>, Approved),
+    /// What came from outside settles it.
+    Settle(ToolExecution),
+    /// It stays open.
+    Wait,
 }
+
+type Approved = bool;
+type Ended = (ToolResult, Vec<SubagentExecutionTrace>);
 
 struct Phase<'a> {
     context: &'a StepContext<'a>,
-    calls: &'a [ToolCall],
-    repeated: BTreeSet<usize>,
-    refusal: Option<String>,
+    round: &'a Round<'a>,
+    state_id: Arc<str>,
+    hosted: Arc<Hosted>,
     signal: CancellationToken,
 }
 
 impl Phase<'_> {
-    async fn run(&self, needs: &[BTreeSet<usize>]) -> Result<Vec<ToolResult>, AgentError> {
-        let (mut n_open, needed_by) = schedule::inverted(needs);
-        let mut results = self.recorded();
+    async fn run(&self) -> Result<Outcome, AgentError> {
+        let calls = self.round.calls;
+        let (mut n_open, needed_by) = schedule::inverted(&self.round.needs);
+        let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
+        let mut taken = self.taken();
         let mut running = FuturesUnordered::new();
-        let mut ready: Vec<usize> = (0..self.calls.len())
+        let mut ready: Vec<usize> = (0..calls.len())
             .filter(|at| n_open.get(*at) == Some(&0))
             .collect();
         loop {
-            // What is recorded has ended, which may free others.
+            // What has its result has ended, which may free others.
             let mut next = 0;
             while let Some(at) = ready.get(next).copied() {
                 next += 1;
-                if results.contains_key(&at) {
-                    ready.extend(freed(&mut n_open, &needed_by, at));
-                } else if let Some(call) = self.calls.get(at) {
-                    running.push(self.one(at, call).map(move |result| (at, result)));
+                if let Some(result) = taken.remove(&at) {
+                    ended.insert(at, (result, Vec::new()));
+                    ready.extend(schedule::freed(&mut n_open, &needed_by, at));
+                } else if self.round.recorded.contains_key(&at) {
+                    ready.extend(schedule::freed(&mut n_open, &needed_by, at));
+                } else if let Some(call) = calls.get(at) {
+                    match self.task(at, call) {
+                        Task::Run(arguments, approved) => running.push(Either::Left(
+                            self.execute(at, call, arguments, approved)
+                                .map(move |ended| (at, ended)),
+                        )),
+                        Task::Settle(execution) => running.push(Either::Right(
+                            self.settle(at, execution).map(move |ended| (at, ended)),
+                        )),
+                        Task::Wait => {}
+                    }
                 }
             }
             ready.clear();
             let Some((at, result)) = running.next().await else {
                 break;
             };
-            results.insert(at, result?);
-            ready.extend(freed(&mut n_open, &needed_by, at));
+            ended.insert(at, result?);
+            ready.extend(schedule::freed(&mut n_open, &needed_by, at));
         }
-        Ok(results.into_values().collect())
+        // A result that is kept stays, whatever its call would wait for by now.
+        ended.extend(taken.into_iter().map(|(at, it)| (at, (it, Vec::new()))));
+        let mut outcome = Outcome::default();
+        for (result, traces) in ended.into_values() {
+            outcome.results.push(result);
+            outcome.traces.extend(traces);
+        }
+        Ok(outcome)
     }
 
     /// The results from before a crash, by position.
-    fn recorded(&self) -> BTreeMap<usize, ToolResult> {
-        let mut by_id: BTreeMap<&ToolCallId, &ToolResult> = BTreeMap::new();
-        for result in self.context.answered {
-            by_id.entry(&result.tool_call_id).or_insert(result);
-        }
-        (0..)
-            .zip(self.calls)
-            .filter_map(|(at, call)| {
-                let result = by_id.remove(&call.tool_call_id)?;
-                Some((at, result.clone()))
-            })
+    fn taken(&self) -> BTreeMap<usize, ToolResult> {
+        let matched = crate::state::matched(self.round.calls, self.context.answered);
+        matched
+            .into_iter()
+            .filter(|(at, _)| !self.round.recorded.contains_key(at))
+            .map(|(at, result)| (at, result.clone()))
             .collect()
     }
 
-    async fn one(&self, at: usize, call: &ToolCall) -> Result<ToolResult, AgentError> {
-        let index = u32::try_from(at).unwrap_or(u32::MAX);
-        let journal = self.context.journal;
-        if self.signal.is_cancelled() {
-            return Err(AgentError::Cancelled);
+    fn task(&self, at: usize, call: &ToolCall) -> Task {
+        let answers = self.context.answers;
+        let checked = || self.context.agent.toolbox().check(call);
+        match self.round.asks(at) {
+            None => Task::Run(self.arguments(at, call), false),
+            Some(PendingKind::Approval) => {
+                match answers.and_then(|it| it.approvals.get(&call.tool_call_id)) {
+                    Some(Verdict::Approve { arguments }) => {
+                        let arguments = arguments.clone().map_or_else(checked, Ok);
+                        Task::Run(arguments, true)
+                    }
+                    Some(Verdict::Deny { message }) => {
+                        Task::Settle(denied(call, message.as_deref()))
+                    }
+                    None => Task::Wait,
+                }
+            }
+            Some(PendingKind::External) => {
+                match answers.and_then(|it| it.results.get(&call.tool_call_id)) {
+                    Some(result) => Task::Settle(brought(call, result)),
+                    None => Task::Wait,
+                }
+            }
         }
-        let start = StreamEvent::ToolExecutionStart {
-            index,
-            tool_call_id: call.tool_call_id.clone(),
-            tool_name: call.tool_name.clone(),
-            timestamp: id::now_ms(),
-        };
-        journal.emit(start.into()).await?;
-        let tool = self.context.agent.tool(&call.tool_name);
-        let context = ToolContext {
-            tool_call_id: call.tool_call_id.clone(),
-            idempotency_key: format!("{}:{}", self.context.scope, call.tool_call_id).into(),
-            agent_id: self.context.agent.shared_id(),
-            signal: self.signal.child_token(),
-        };
-        let strategy = &self.context.agent.options().tool_strategy;
-        let arguments = self.arguments(at, call);
-        let execution = upp::execute(call, tool, arguments, strategy, context).await?;
-        journal.returned(at, &execution).await?;
-        let end = StreamEvent::ToolExecutionEnd {
-            index,
-            tool_call_id: execution.tool_call_id.clone(),
-            tool_name: execution.tool_name.clone(),
-            result: execution.result.clone(),
-            is_error: execution.is_error,
-            timestamp: id::now_ms(),
-        };
-        journal.emit(end.into()).await?;
-        Ok(ToolResult::from(&execution))
     }
 
     /// The arguments of a call that may run, or what the model is told instead.
     fn arguments(&self, at: usize, call: &ToolCall) -> Result<Value, ToolFailure> {
-        if let Some(refusal) = &self.refusal {
+        if let Some(refusal) = &self.round.refusal {
             return Err(ToolFailure::new(refusal.as_str()));
         }
-        if self.repeated.contains(&at) {
+        if self.round.repeated.contains(&at) {
             return Err(ToolFailure::new(format!(
                 "The tool was not run: the call id '{}' is used twice.",
                 call.tool_call_id
@@ -152,12 +191,87 @@ impl Phase<'_> {
         }
         self.context.agent.toolbox().check(call)
     }
+
+    async fn execute(
+        &self,
+        at: usize,
+        call: &ToolCall,
+        arguments: Result<Value, ToolFailure>,
+        approved: Approved,
+    ) -> Result<Ended, AgentError> {
+        if self.signal.is_cancelled() {
+            return Err(AgentError::Cancelled);
+        }
+        let start = StreamEvent::ToolExecutionStart {
+            index: index(at),
+            tool_call_id: call.tool_call_id.clone(),
+            tool_name: call.tool_name.clone(),
+            timestamp: id::now_ms(),
+        };
+        self.context.journal.emit(start.into()).await?;
+        let options = self.context.agent.options();
+        let tool = self.context.agent.tool(&call.tool_name);
+        let context = ToolContext {
+            idempotency_key: format!("{}:{}", self.context.scope, call.tool_call_id).into(),
+            agent_id: self.context.agent.shared_id(),
+            state_id: Arc::clone(&self.state_id),
+            parent_model: Some(Arc::clone(&options.model)),
+            parent_params: Arc::clone(&options.params),
+            approved,
+            host: Some(Arc::clone(&self.hosted) as _),
+            ..ToolContext::new(call.tool_call_id.clone(), self.signal.child_token())
+        };
+        let execution = upp::execute(call, tool, arguments, &options.tool_strategy, context);
+        self.settle(at, execution.await?).await
+    }
+
+    /// Has the end of a call kept, then shown.
+    async fn settle(&self, at: usize, execution: ToolExecution) -> Result<Ended, AgentError> {
+        let journal = self.context.journal;
+        let traces = self.hosted.take(&execution.tool_call_id);
+        for trace in &traces {
+            journal.traced(trace).await?;
+        }
+        journal.returned(at, &execution).await?;
+        let result = ToolResult::from(&execution);
+        let end = StreamEvent::ToolExecutionEnd {
+            index: index(at),
+            tool_call_id: execution.tool_call_id,
+            tool_name: execution.tool_name,
+            result: execution.result,
+            is_error: execution.is_error,
+            timestamp: id::now_ms(),
+        };
+        journal.emit(end.into()).await?;
+        Ok((result, traces))
+    }
 }
 
-/// Those that `at` was the last to hold back.
-fn freed(n_open: &mut [usize], needed_by: &[Vec<usize>], at: usize) -> Vec<usize> {
-    let waiting = needed_by.get(at).into_iter().flatten().copied();
-    waiting
-        .filter(|next| schedule::release(n_open, *next))
-        .collect()
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn denied(call: &ToolCall, message: Option<&str>) -> ToolExecution {
+    let result = ExternalResult {
+        result: Value::from(message.unwrap_or(DENIED)),
+        is_error: true,
+    };
+    ToolExecution {
+        approved: Some(false),
+        ..brought(call, &result)
+    }
+}
+
+/// The record of a call whose tool did not run here.
+fn brought(call: &ToolCall, result: &ExternalResult) -> ToolExecution {
+    let arguments = call.arguments.parse();
+    ToolExecution {
+        tool_name: call.tool_name.clone(),
+        tool_call_id: call.tool_call_id.clone(),
+        arguments: arguments.unwrap_or_else(|_| call.arguments.text().into()),
+        result: result.result.clone(),
+        is_error: result.is_error,
+        duration: 0,
+        approved: None,
+    }
 }

@@ -31,8 +31,8 @@ fn quoted(calls: &[ToolCallId]) -> String {
 
 /// For each call, the positions of the calls that must have ended before it starts.
 ///
-/// A call waits for those it names in `after`, and for calls of the tools its own tool depends on,
-/// where the response has any. Calls of sequential tools run one after the other; each waits for
+/// A call waits for those it names in `after`, for calls of the tools its own tool depends on,
+/// where the response has any, and for the first call with its id. Calls of sequential tools run one after the other; each waits for
 /// what it depends on and nothing else does start before it has ended. An end is an end: a failed
 /// call holds nobody back.
 pub(crate) fn order<'t>(
@@ -71,6 +71,12 @@ fn declared(calls: &[ToolCall], tools: &[Option<&Tool>]) -> Result<Vec<BTreeSet<
     let mut needs = Vec::with_capacity(calls.len());
     for (call, tool) in calls.iter().zip(tools) {
         let mut indices = BTreeSet::new();
+        // Results are told apart by their order alone where an id repeats.
+        indices.extend(
+            by_id
+                .get(&call.tool_call_id)
+                .filter(|first| **first != needs.len()),
+        );
         for after in &call.after {
             let at = by_id.get(after).ok_or_else(|| Disorder::UnknownCall {
                 call: call.tool_call_id.clone(),
@@ -148,12 +154,18 @@ pub(crate) fn inverted(needs: &[BTreeSet<usize>]) -> (Vec<usize>, Vec<Vec<usize>
 }
 
 /// Counts one need of `at` as met; gives whether it was the last.
-pub(crate) fn release(n_open: &mut [usize], at: usize) -> bool {
+fn release(n_open: &mut [usize], at: usize) -> bool {
     let Some(n) = n_open.get_mut(at) else {
         return false;
     };
     *n = n.saturating_sub(1);
     *n == 0
+}
+
+/// Those that `at` was the last to hold back.
+pub(crate) fn freed(n_open: &mut [usize], needed_by: &[Vec<usize>], at: usize) -> Vec<usize> {
+    let waiting = needed_by.get(at).into_iter().flatten().copied();
+    waiting.filter(|next| release(n_open, *next)).collect()
 }
 
 #[cfg(test)]

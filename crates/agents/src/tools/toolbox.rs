@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use upp::{Tool, ToolCall, ToolFailure};
+use upp::{Effect, Tool, ToolCall, ToolFailure};
 
 /// How many breaches of a schema the model is told at once.
 const N_BREACHES: usize = 8;
@@ -31,6 +31,7 @@ impl Toolbox {
                     tool: tool.name.clone(),
                     source: Box::new(source),
                 })?;
+            check_waiting(tool)?;
             if by_name
                 .insert(tool.name.clone(), (index, validator))
                 .is_some()
@@ -87,22 +88,42 @@ impl Toolbox {
     pub(crate) fn check(&self, call: &ToolCall) -> Result<Value, ToolFailure> {
         let value = upp::arguments_of(call)?;
         match self.by_name.get(&call.tool_name) {
-            Some((_, validator)) if !validator.is_valid(&value) => Err(ToolFailure::new(breaches(
-                &call.tool_name,
-                validator,
-                &value,
-            ))),
+            Some((_, validator)) if !validator.is_valid(&value) => {
+                let breaches = breaches(validator, &value);
+                Err(ToolFailure::new(format!(
+                    "Tool '{}' was not run: the arguments do not match its schema:{breaches}\n\
+                     Correct them and call the tool again.",
+                    call.tool_name
+                )))
+            }
             Some(_) | None => Ok(value),
         }
     }
+
+    /// What is wrong with these arguments of the tool, one line each.
+    pub(crate) fn breaches(&self, name: &str, value: &Value) -> Option<String> {
+        let (_, validator) = self.by_name.get(name)?;
+        (!validator.is_valid(value)).then(|| breaches(validator, value))
+    }
 }
 
-fn breaches(name: &str, validator: &Validator, value: &Value) -> String {
-    let mut text = format!("Tool '{name}' was not run: the arguments do not match its schema:");
+/// Checks that what the tool says of itself can be kept.
+fn check_waiting(tool: &Tool) -> Result<(), OptionsError> {
+    let name = || tool.name.clone();
+    if tool.effect == Effect::Reconcilable && tool.reconcile.is_none() {
+        return Err(OptionsError::NoReconcile { tool: name() });
+    }
+    if tool.external && tool.requires_approval {
+        return Err(OptionsError::ExternalApproval { tool: name() });
+    }
+    Ok(())
+}
+
+fn breaches(validator: &Validator, value: &Value) -> String {
+    let mut text = String::new();
     for breach in validator.iter_errors(value).take(N_BREACHES) {
         let pointer = breach.instance_path().as_str();
         let _ = write!(text, "\n- at \"{pointer}\": {}", breach.masked());
     }
-    text.push_str("\nCorrect them and call the tool again.");
     text
 }

@@ -79,6 +79,8 @@ pub(crate) async fn cycle_by_cycle(
             journal: &keeper,
             signal: CancellationToken::new(),
             answered: &answered,
+            answers: None,
+            host: None,
             scope: "thread",
         };
         match agent.run_step(resumed, &context).await {

@@ -6,6 +6,7 @@
 )]
 
 mod agent;
+mod approvals;
 mod crashing;
 mod durable;
 mod equivalence;
@@ -19,5 +20,8 @@ mod react;
 mod replan;
 mod strategies;
 mod stream;
+mod subagents;
 mod support;
+mod tool_context;
 mod tools;
+mod waiting;

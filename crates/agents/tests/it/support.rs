@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_agents::{
     Agent, AgentOptions, AgentState, AgentStreamEvent, GenerateResult, Journal, StepContext,
-    Stopped,
+    Stopped, SubagentExecutionTrace,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -269,6 +269,8 @@ impl Keeper {
             signal: CancellationToken::new(),
             answered,
             scope: "thread",
+            answers: None,
+            host: None,
         }
     }
 }
@@ -300,5 +302,12 @@ impl Journal for Keeper {
         execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
         self.note(format!("returned {}", execution.tool_call_id))
+    }
+
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.note(format!("traced {}", trace.parent_tool_call_id))
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tool::{Arguments, ToolOutput};
+use crate::tool::{Arguments, Effect, Reconciled, ToolOutput};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -28,12 +28,7 @@ fn call(text: &str) -> ToolCall {
 }
 
 fn context() -> ToolContext {
-    ToolContext {
-        tool_call_id: "c1".into(),
-        idempotency_key: "c1".into(),
-        agent_id: "a".into(),
-        signal: CancellationToken::new(),
-    }
+    ToolContext::new("c1".into(), CancellationToken::new())
 }
 
 async fn run(text: &str, tool: Option<&Tool>, strategy: &ToolUseStrategy) -> ToolExecution {
@@ -168,4 +163,78 @@ async fn the_duration_is_measured() {
             .duration,
         30
     );
+}
+
+#[tokio::test]
+async fn a_tool_that_requires_approval_runs_only_when_it_was_given() {
+    let strategy = ToolUseStrategy::default();
+    let never = tool(|_| panic!("it ran")).with_requires_approval();
+    let refused = run("{}", Some(&never), &strategy).await;
+    assert_eq!(refused.result, json!("Tool execution needs an approval"));
+    assert!(refused.is_error && refused.approved.is_none());
+    let fine = tool(|_| Ok(json!(1))).with_requires_approval();
+    let call = call("{}");
+    let approved = ToolContext {
+        approved: true,
+        ..context()
+    };
+    let ran = execute(&call, Some(&fine), arguments_of(&call), &strategy, approved).await;
+    let ran = ran.unwrap();
+    assert_eq!((ran.result, ran.approved), (json!(1), Some(true)));
+}
+
+#[tokio::test]
+async fn the_handler_has_the_last_word_after_an_approval() {
+    let never = tool(|_| panic!("it ran")).with_requires_approval();
+    let never = never.with_approval(|_| Box::pin(async { Ok(false) }));
+    let call = call("{}");
+    let approved = ToolContext {
+        approved: true,
+        ..context()
+    };
+    let strategy = ToolUseStrategy::default();
+    let ran = execute(
+        &call,
+        Some(&never),
+        arguments_of(&call),
+        &strategy,
+        approved,
+    )
+    .await;
+    assert_eq!(ran.unwrap().approved, Some(false));
+}
+
+#[tokio::test]
+async fn an_external_tool_has_no_code_to_run() {
+    let external = Tool::external("t", "", json!({}));
+    let ran = run("{}", Some(&external), &ToolUseStrategy::default()).await;
+    assert!(ran.is_error);
+    assert!(ran.result.as_str().unwrap().contains("executed elsewhere"));
+}
+
+#[tokio::test]
+async fn a_simple_tool_takes_the_arguments_alone() {
+    let double = Tool::simple("t", "", json!({}), |arguments| async move {
+        let n = arguments["n"].as_u64().unwrap_or_default();
+        Ok(json!(n * 2))
+    });
+    let ran = run(r#"{"n": 21}"#, Some(&double), &ToolUseStrategy::default()).await;
+    assert_eq!(ran.result, json!(42));
+}
+
+#[tokio::test]
+async fn a_tool_that_can_be_asked_is_reconcilable() {
+    let plain = tool(|_| Ok(json!(1)));
+    assert!(plain.reconcile.is_none());
+    let asked = plain.with_reconcile(
+        |arguments: Value, _: ToolContext| -> BoxFuture<'static, _> {
+            Box::pin(async move { Ok(Reconciled::Happened(arguments)) })
+        },
+    );
+    assert_eq!(asked.effect, Effect::Reconcilable);
+    let said = asked
+        .reconcile
+        .unwrap()
+        .reconcile(json!({"a": 1}), context());
+    assert_eq!(said.await.unwrap(), Reconciled::Happened(json!({"a": 1})));
 }

@@ -1,0 +1,85 @@
+//! Going on with a run that waited for answers from outside.
+
+use super::{Agent, GenerateResult, Start};
+use crate::answers::{AnswerError, Answers, PendingCall};
+use crate::error::AgentError;
+use crate::state::AgentState;
+use crate::strategy::{Next, StepOutcome};
+use crate::stream::AgentStream;
+use crate::tools::Round;
+use upp::Message;
+
+impl Agent {
+    /// Goes on with a run that waits, with answers to its pending calls.
+    ///
+    /// The state is the one the run ended with, or one read from its JSON. Answers may come in any
+    /// order and not all at once: the calls without one stay pending, and the run waits again. Each
+    /// call runs when its own answer is there, and never again. Answers that do not fit are
+    /// [`AgentError::Answers`], before anything has run. The turn has what came after the wait.
+    ///
+    /// ```
+    /// use loomline_agents::{Agent, AgentOptions, AgentState, Answers};
+    /// use serde_json::json;
+    /// use std::sync::Arc;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}});
+    /// let pay = upp::Tool::simple("pay", "Pays.", schema, |arguments| async { Ok(arguments) });
+    /// let mut options = AgentOptions::new("clerk", Arc::new(upp::Scripted::new()));
+    /// options.tools = vec![pay.with_requires_approval()];
+    /// let agent = Agent::new(options)?;
+    ///
+    /// let waiting = agent.generate("pay", AgentState::initial()).await?;
+    /// let stored = waiting.state.to_json()?; // an answer may come days later
+    /// let call = waiting.pending[0].call.tool_call_id.clone();
+    /// let answers = Answers::new().approve_with(call, json!({"sum": 3}));
+    /// let done = agent.resume(answers, AgentState::from_json(&stored)?).await?;
+    /// assert_eq!(done.turn.tool_executions[0].arguments, json!({"sum": 3}));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn resume(
+        &self,
+        answers: Answers,
+        state: AgentState,
+    ) -> Result<GenerateResult, AgentError> {
+        self.resume_stream(answers, state).result().await
+    }
+
+    /// Goes on with a run that waits, as [`Agent::resume`], and shows what happens.
+    pub fn resume_stream(&self, answers: Answers, state: AgentState) -> AgentStream {
+        AgentStream::new(self.clone(), Start::Resume(answers), state)
+    }
+
+    /// The calls at the end of a state that wait for an answer from outside and can be answered
+    /// now. Calls that come after one of them are not among them.
+    pub fn pending(&self, state: &AgentState) -> Vec<PendingCall> {
+        Round::open(self, state).map_or_else(Vec::new, |round| round.pending())
+    }
+
+    /// Checks answers against the calls that a state waits for; `resume` does it itself.
+    pub fn check(&self, answers: &Answers, state: &AgentState) -> Result<(), AnswerError> {
+        match Round::open(self, state) {
+            Some(round) => round.check(answers),
+            None => Err(AnswerError::NothingWaits),
+        }
+    }
+}
+
+/// What a resumed run began with: the last message of the user.
+pub(super) fn question(state: &AgentState) -> Message {
+    let messages = state.messages();
+    let mut backwards = (0..messages.len()).rev().filter_map(|at| messages.get(at));
+    let question = backwards.find(|message| matches!(message, Message::User(_)));
+    question
+        .or(messages.first())
+        .cloned()
+        .unwrap_or_else(|| Message::from(""))
+}
+
+/// Whether the run can do nothing before an answer comes, whatever the strategy makes of it.
+pub(super) fn waits(agent: &Agent, outcome: &StepOutcome) -> bool {
+    outcome.next == Next::Wait
+        || Round::open(agent, &outcome.state).is_some_and(|round| round.is_stuck())
+}

@@ -1,0 +1,177 @@
+//! What a waiting run is told from outside: approvals, and results of tools executed elsewhere.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use upp::{ToolCall, ToolCallId};
+
+/// A call that waits for an answer from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingCall {
+    /// The call, as the model made it.
+    pub call: ToolCall,
+    /// What kind of answer it waits for.
+    pub kind: PendingKind,
+}
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingKind {
+    /// A [`Verdict`]: may the tool run?
+    Approval,
+    /// An [`ExternalResult`]: somebody else executes the call.
+    External,
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It runs.
+    Approve {
+        /// Arguments to run with instead of the model's; they must match the tool's schema.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+    },
+    /// It does not run; the model is told so.
+    Deny {
+        /// What the model reads; `The tool call was denied.` unless it is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+}
+
+/// What somebody else's execution of a call gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalResult {
+    /// The value, or what went wrong; as in [`upp::ToolResult`].
+    pub result: Value,
+    /// Whether it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// Answers to pending calls, by call id. Some may be missing: their calls go on waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answers {
+    /// For calls that wait for an approval.
+    pub approvals: BTreeMap<ToolCallId, Verdict>,
+    /// For calls that somebody else has executed.
+    pub results: BTreeMap<ToolCallId, ExternalResult>,
+}
+
+impl Answers {
+    /// No answers yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets a call run as the model made it.
+    #[must_use]
+    pub fn approve(self, call: impl Into<ToolCallId>) -> Self {
+        self.verdict(call, Verdict::Approve { arguments: None })
+    }
+
+    /// Lets a call run with other arguments.
+    #[must_use]
+    pub fn approve_with(self, call: impl Into<ToolCallId>, arguments: Value) -> Self {
+        let arguments = Some(arguments);
+        self.verdict(call, Verdict::Approve { arguments })
+    }
+
+    /// Does not let a call run.
+    #[must_use]
+    pub fn deny(self, call: impl Into<ToolCallId>) -> Self {
+        self.verdict(call, Verdict::Deny { message: None })
+    }
+
+    /// Does not let a call run, and tells the model why.
+    #[must_use]
+    pub fn deny_because(self, call: impl Into<ToolCallId>, message: impl Into<String>) -> Self {
+        let message = Some(message.into());
+        self.verdict(call, Verdict::Deny { message })
+    }
+
+    /// Brings the result of a call that was executed elsewhere.
+    #[must_use]
+    pub fn result(self, call: impl Into<ToolCallId>, result: impl Into<Value>) -> Self {
+        self.returned(call, result.into(), false)
+    }
+
+    /// Tells that a call that was executed elsewhere failed, and how.
+    #[must_use]
+    pub fn failure(self, call: impl Into<ToolCallId>, message: impl Into<String>) -> Self {
+        self.returned(call, Value::String(message.into()), true)
+    }
+
+    /// Whether there is no answer.
+    pub fn is_empty(&self) -> bool {
+        self.approvals.is_empty() && self.results.is_empty()
+    }
+
+    fn verdict(mut self, call: impl Into<ToolCallId>, verdict: Verdict) -> Self {
+        self.approvals.insert(call.into(), verdict);
+        self
+    }
+
+    fn returned(mut self, call: impl Into<ToolCallId>, result: Value, is_error: bool) -> Self {
+        let result = ExternalResult { result, is_error };
+        self.results.insert(call.into(), result);
+        self
+    }
+}
+
+/// Why answers can't be taken; nothing has run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// The conversation does not end in calls without results, so there is nothing to go on with.
+    #[error("no tool call waits for an answer")]
+    NothingWaits,
+    /// The last response has no such call.
+    #[error("'{call}' is no tool call of the last response")]
+    UnknownCall {
+        /// The id the answer names.
+        call: ToolCallId,
+    },
+    /// The call has a result already.
+    #[error("the tool call '{call}' has its result already")]
+    AlreadyAnswered {
+        /// The call.
+        call: ToolCallId,
+    },
+    /// The call waits for an answer of the other kind, or for none.
+    #[error("the tool call '{call}' got {}, but waits for {}", answer(Some(*.given)), answer(*.expected))]
+    WrongKind {
+        /// The call.
+        call: ToolCallId,
+        /// What it was given.
+        given: PendingKind,
+        /// What it waits for; `None` if for no answer at all.
+        expected: Option<PendingKind>,
+    },
+    /// The call can't be settled yet, for it comes after another one that still waits.
+    #[error("the tool call '{call}' comes after another one that still waits for its own answer")]
+    Early {
+        /// The call.
+        call: ToolCallId,
+    },
+    /// The edited arguments do not match the tool's schema.
+    #[error("the edited arguments of the tool call '{call}' do not match the schema:{breaches}")]
+    Arguments {
+        /// The call.
+        call: ToolCallId,
+        /// What is wrong, one line each.
+        breaches: String,
+    },
+}
+
+fn answer(kind: Option<PendingKind>) -> &'static str {
+    match kind {
+        Some(PendingKind::Approval) => "an approval",
+        Some(PendingKind::External) => "a result",
+        None => "no answer",
+    }
+}

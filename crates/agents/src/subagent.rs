@@ -1,0 +1,85 @@
+//! Sub-agents: agents that other agents call as tools (UAP §8).
+//!
+//! A sub-agent is a tool with a schema of its own. No schema is ever derived from an agent: a
+//! prompt is not a description, and what a task needs can't be guessed (UAP §2.6, §8.3).
+
+mod event;
+mod host;
+mod tool;
+
+pub use event::{SubagentEnd, SubagentEvent, SubagentForwarded, SubagentStart};
+pub(crate) use host::{Hosted, InMemoryHost, relay};
+pub use tool::{Prompt, SubAgent, SubAgentTool, subagent_tool};
+
+use crate::agent::Agent;
+use crate::error::AgentError;
+use crate::id;
+use crate::trace::SubagentExecutionTrace;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use upp::{Message, ToolCallId, ToolContext, Turn};
+
+/// One run of a sub-agent that is to begin.
+#[derive(Clone, Debug)]
+pub struct Spawn {
+    /// The agent that runs, from an empty state.
+    pub agent: Agent,
+    /// The id of this run, a random UUID (v4; UAP §3.4).
+    pub subagent_id: Arc<str>,
+    /// Its type or name, such as `explorer`.
+    pub subagent_type: Arc<str>,
+    /// The call of the parent that spawns it.
+    pub tool_call_id: ToolCallId,
+    /// The task.
+    pub prompt: Message,
+    /// Whether the parent's stream shows what happens inside; start and end are shown in any case.
+    pub propagate: bool,
+    /// Cancelled when the parent no longer wants the result.
+    pub signal: CancellationToken,
+}
+
+impl Spawn {
+    /// A run for a tool call, named after the agent and shown in the parent's stream.
+    pub fn new(agent: Agent, prompt: impl Into<Message>, context: &ToolContext) -> Self {
+        Self {
+            subagent_id: id::random(),
+            subagent_type: agent.name().into(),
+            agent,
+            tool_call_id: context.tool_call_id.clone(),
+            prompt: prompt.into(),
+            propagate: true,
+            signal: context.signal.child_token(),
+        }
+    }
+
+    /// Runs it where the call's context says: events go to the parent's stream, the trace into the
+    /// parent's state. Called by no agent, it runs all the same, unseen.
+    pub async fn run(self, context: &ToolContext) -> SubAgentRun {
+        let hosted = context.host.as_ref();
+        match hosted.and_then(|host| host.downcast_ref::<Hosted>()) {
+            Some(hosted) => hosted.run(self).await,
+            None => host::run(self, None).await,
+        }
+    }
+}
+
+/// How a sub-agent's run ended.
+#[derive(Debug)]
+pub struct SubAgentRun {
+    /// What it said and did, or why it failed.
+    pub turn: Result<Turn, AgentError>,
+    /// Its trace, failed or not, as the last; before it those of its own sub-agents, each told
+    /// from the others by the call that spawned it (UAP §8.8).
+    pub traces: Vec<SubagentExecutionTrace>,
+}
+
+/// What runs sub-agents for an agent's tools.
+///
+/// A host shows `subagent_start` before the agent begins and `subagent_end` after it has ended,
+/// well or not (UAP §8.7), and gives the traces with the result. Dropping the future cancels the
+/// run. A sub-agent has stop conditions of its own; its parent's mean nothing to it (UAP §15.2).
+pub trait SubAgentHost: Send + Sync {
+    /// Runs a sub-agent to its end.
+    fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun>;
+}

@@ -1,0 +1,274 @@
+//! Runs sub-agents in memory, and brings what they show to the parent's journal.
+
+use super::{Spawn, SubAgentHost, SubAgentRun, SubagentEvent, SubagentForwarded};
+use crate::agent::{Start, request};
+use crate::error::{AgentError, chain};
+use crate::event::AgentStreamEvent;
+use crate::id;
+use crate::journal::{Journal, Stopped};
+use crate::state::AgentState;
+use crate::trace::{SubagentExecutionTrace, ToolExecutionTrace};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
+
+/// How many events of sub-agents wait for the parent's journal before the sub-agents do.
+const N_WAITING: usize = 16;
+
+/// An event for the parent's journal.
+pub(crate) struct Told {
+    event: AgentStreamEvent,
+    /// Hears that the journal has it.
+    shown: Option<oneshot::Sender<()>>,
+}
+
+/// What a tool's context has as its host: it keeps the traces for the call that they belong to.
+pub(crate) struct Hosted {
+    host: Arc<dyn SubAgentHost>,
+    traces: Mutex<BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>>,
+}
+
+impl Hosted {
+    pub(crate) fn new(host: Arc<dyn SubAgentHost>) -> Self {
+        Self {
+            host,
+            traces: Mutex::default(),
+        }
+    }
+
+    pub(crate) async fn run(&self, spawn: Spawn) -> SubAgentRun {
+        let call = spawn.tool_call_id.clone();
+        let run = self.host.run(spawn).await;
+        self.traces()
+            .entry(call)
+            .or_default()
+            .extend(run.traces.iter().cloned());
+        run
+    }
+
+    /// The traces of the sub-agents that this call has spawned so far.
+    pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
+        self.traces().remove(call).unwrap_or_default()
+    }
+
+    fn traces(&self) -> MutexGuard<'_, BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>> {
+        self.traces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs sub-agents inside the tool call, in memory.
+pub(crate) struct InMemoryHost {
+    parent: Parent,
+}
+
+impl InMemoryHost {
+    /// A host for one tools phase of this agent; what it tells must be relayed.
+    pub(crate) fn new(agent_id: Arc<str>, step: u64) -> (Self, mpsc::Receiver<Box<Told>>) {
+        let (told, receiver) = mpsc::channel(N_WAITING);
+        let parent = Parent {
+            agent_id,
+            step,
+            told,
+        };
+        (Self { parent }, receiver)
+    }
+}
+
+impl SubAgentHost for InMemoryHost {
+    fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun> {
+        run(spawn, Some(self.parent.clone())).boxed()
+    }
+}
+
+/// Shows the journal what sub-agents tell, until the tools have ended and nothing is left.
+pub(crate) async fn relay(
+    mut told: mpsc::Receiver<Box<Told>>,
+    journal: &dyn Journal,
+    ended: &CancellationToken,
+) -> Result<(), AgentError> {
+    loop {
+        let next = if let Some(next) = ended.run_until_cancelled(told.recv()).await {
+            next
+        } else {
+            // A tool may have left something behind that could tell more; nobody listens any more.
+            told.close();
+            told.recv().await
+        };
+        let Some(next) = next else {
+            return Ok(());
+        };
+        let Told { event, shown } = *next;
+        journal.emit(event).await?;
+        if let Some(shown) = shown {
+            let _gone = shown.send(());
+        }
+    }
+}
+
+/// The way to the parent's journal.
+#[derive(Clone)]
+pub(super) struct Parent {
+    agent_id: Arc<str>,
+    step: u64,
+    told: mpsc::Sender<Box<Told>>,
+}
+
+impl Parent {
+    /// Hands an event on, in the order of the calls; waits while too many do.
+    async fn tell(
+        &self,
+        event: SubagentEvent,
+        shown: Option<oneshot::Sender<()>>,
+    ) -> Result<(), Stopped> {
+        let event = event.into_event(self.step, Arc::clone(&self.agent_id));
+        let told = self.told.send(Box::new(Told { event, shown }));
+        told.await.map_err(|_| Stopped)
+    }
+
+    /// Hands an event on and waits until the journal has it.
+    async fn show(&self, event: SubagentEvent) -> Result<(), Stopped> {
+        let (shown, heard) = oneshot::channel();
+        self.tell(event, Some(shown)).await?;
+        heard.await.map_err(|_| Stopped)
+    }
+}
+
+/// Runs a sub-agent from an empty state to its end.
+pub(super) async fn run(spawn: Spawn, parent: Option<Parent>) -> SubAgentRun {
+    let prompt = text_of(&spawn.prompt);
+    let start_time = id::now_ms();
+    let journal = Child {
+        heard: Mutex::default(),
+        parent,
+        spawn,
+    };
+    let turn = match journal
+        .show(|spawn| spawn.started(prompt.clone(), start_time))
+        .await
+    {
+        Ok(()) => journal.turn().await,
+        Err(Stopped) => Err(AgentError::Cancelled),
+    };
+    let Child {
+        heard,
+        parent,
+        spawn,
+    } = journal;
+    let heard = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let trace = SubagentExecutionTrace {
+        subagent_id: spawn.subagent_id.to_string(),
+        subagent_type: spawn.subagent_type.to_string(),
+        parent_tool_call_id: spawn.tool_call_id,
+        prompt,
+        start_time,
+        end_time: id::now_ms(),
+        success: turn.is_ok(),
+        result: turn.as_ref().ok().map(|turn| turn.response.joined_text()),
+        error: turn.as_ref().err().map(|error| chain(error)),
+        tool_executions: Some(heard.executions).filter(|list| !list.is_empty()),
+        usage: Some(heard.usage).filter(|usage| !usage.cycles.is_empty()),
+    };
+    if let Some(parent) = parent {
+        // If the parent is gone, so is everybody who would want to see the end.
+        let _gone = parent.show(trace.ended()).await;
+    }
+    let mut traces = heard.traces;
+    traces.push(trace);
+    SubAgentRun { turn, traces }
+}
+
+/// A sub-agent's journal: it keeps what the trace needs, and hands the events to the parent.
+struct Child {
+    heard: Mutex<Heard>,
+    parent: Option<Parent>,
+    spawn: Spawn,
+}
+
+/// What a sub-agent did, whether or not it comes to a result.
+#[derive(Default)]
+struct Heard {
+    executions: Vec<ToolExecutionTrace>,
+    usage: TokenUsage,
+    traces: Vec<SubagentExecutionTrace>,
+}
+
+impl Child {
+    async fn show(&self, event: impl FnOnce(&Spawn) -> SubagentEvent) -> Result<(), Stopped> {
+        match &self.parent {
+            Some(parent) => parent.show(event(&self.spawn)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn turn(&self) -> Result<Turn, AgentError> {
+        let Spawn { agent, prompt, .. } = &self.spawn;
+        let start = Start::Input(prompt.clone());
+        let signal = self.spawn.signal.clone();
+        let result = request(agent.clone(), start, AgentState::initial(), self, signal).await?;
+        match result.state.open_calls().len() {
+            n_calls if !result.pending.is_empty() => Err(AgentError::Waiting { n_calls }),
+            _ => Ok(result.turn),
+        }
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Journal for Child {
+    fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
+        let Some(parent) = self.parent.as_ref().filter(|_| self.spawn.propagate) else {
+            return ready(Ok(())).boxed();
+        };
+        let event = SubagentEvent::Forwarded(SubagentForwarded {
+            subagent_id: self.spawn.subagent_id.to_string(),
+            subagent_type: self.spawn.subagent_type.to_string(),
+            parent_tool_call_id: self.spawn.tool_call_id.clone(),
+            inner_event: event,
+        });
+        parent.tell(event, None).boxed()
+    }
+
+    fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.heard().usage.push(response.usage.clone());
+        ready(Ok(())).boxed()
+    }
+
+    fn returned<'a>(
+        &'a self,
+        _position: usize,
+        execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.heard().executions.push(execution.into());
+        ready(Ok(())).boxed()
+    }
+
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.heard().traces.push(trace.clone());
+        ready(Ok(())).boxed()
+    }
+}
+
+/// The text of a task; what is no text is named by its kind.
+fn text_of(prompt: &Message) -> String {
+    let Message::User(message) = prompt else {
+        return serde_json::to_string(prompt).unwrap_or_default();
+    };
+    let blocks = message.content.iter().map(|block| match block {
+        UserContent::Text { text } => text.as_str(),
+        UserContent::Image(_) => "[image]",
+        UserContent::Document(_) => "[document]",
+        UserContent::Audio(_) => "[audio]",
+        UserContent::Video(_) => "[video]",
+        UserContent::Binary(_) => "[binary]",
+    });
+    blocks.collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,202 @@
+//! Where the calls of the last response stand: what has a result, what can run, what waits.
+
+use super::schedule;
+use crate::agent::Agent;
+use crate::answers::{AnswerError, Answers, PendingCall, PendingKind, Verdict};
+use crate::state::{AgentState, matched};
+use std::collections::{BTreeMap, BTreeSet};
+use upp::{ToolCall, ToolCallId, ToolResult};
+
+/// The calls of the response a state ends with, some of which are open.
+pub(crate) struct Round<'a> {
+    agent: &'a Agent,
+    /// All calls of the response.
+    pub(crate) calls: &'a [ToolCall],
+    /// For each call, the positions of those that must have ended.
+    pub(crate) needs: Vec<BTreeSet<usize>>,
+    /// The results the state has, by position.
+    pub(crate) recorded: BTreeMap<usize, ToolResult>,
+    /// Why no call can run.
+    pub(crate) refusal: Option<String>,
+    /// The positions whose call id occurs before; they do not run, for their results could not be
+    /// told apart and both would have one idempotency key.
+    pub(crate) repeated: BTreeSet<usize>,
+    /// What open calls ask from outside, by position.
+    asks: BTreeMap<usize, PendingKind>,
+}
+
+impl<'a> Round<'a> {
+    /// The open round of a state; none if every call has its result.
+    pub(crate) fn open(agent: &'a Agent, state: &'a AgentState) -> Option<Self> {
+        let (calls, results) = state.last_round();
+        let recorded = matched(calls, results);
+        if recorded.len() == calls.len() {
+            return None;
+        }
+        let (refusal, needs) = match schedule::order(calls, |name| agent.tool(name)) {
+            Ok(needs) => (None, needs),
+            Err(disorder) => (
+                Some(disorder.to_string()),
+                vec![BTreeSet::new(); calls.len()],
+            ),
+        };
+        let recorded = recorded.into_iter().map(|(at, it)| (at, it.clone()));
+        let mut round = Self {
+            agent,
+            calls,
+            needs,
+            recorded: recorded.collect(),
+            refusal,
+            repeated: repeated(calls),
+            asks: BTreeMap::new(),
+        };
+        round.asks = round.asking();
+        Some(round)
+    }
+
+    /// Only a call that could run asks: nobody is bothered with one that fails anyway.
+    fn asking(&self) -> BTreeMap<usize, PendingKind> {
+        if self.refusal.is_some() || self.agent.tool_rounds() == Some(0) {
+            return BTreeMap::new();
+        }
+        let open = (0..)
+            .zip(self.calls)
+            .filter(|(at, _)| !self.recorded.contains_key(at) && !self.repeated.contains(at));
+        open.filter_map(|(at, call)| {
+            let tool = self.agent.tool(&call.tool_name)?;
+            let kind = if tool.external {
+                PendingKind::External
+            } else if tool.requires_approval {
+                PendingKind::Approval
+            } else {
+                return None;
+            };
+            self.agent.toolbox().check(call).ok()?;
+            Some((at, kind))
+        })
+        .collect()
+    }
+
+    /// What the call at a position asks from outside.
+    pub(crate) fn asks(&self, at: usize) -> Option<PendingKind> {
+        self.asks.get(&at).copied()
+    }
+
+    /// The calls that can be answered now; those that come after one of them can't be yet.
+    pub(crate) fn pending(&self) -> Vec<PendingCall> {
+        let ended = self.ending(&BTreeSet::new());
+        let ready = |at: &usize| {
+            let needs = self.needs.get(*at);
+            needs.is_some_and(|needs| needs.is_subset(&ended))
+        };
+        self.asks
+            .iter()
+            .filter(|(at, _)| ready(at))
+            .filter_map(|(at, kind)| {
+                let call = self.calls.get(*at)?.clone();
+                Some(PendingCall { call, kind: *kind })
+            })
+            .collect()
+    }
+
+    /// Whether no open call can end before an answer comes.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let ending = self.ending(&BTreeSet::new());
+        ending.iter().all(|at| self.recorded.contains_key(at))
+    }
+
+    /// The positions that have ended or will, once the calls at these positions are answered.
+    fn ending(&self, answered: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let (mut n_open, needed_by) = schedule::inverted(&self.needs);
+        let mut ready: Vec<usize> = (0..self.calls.len())
+            .filter(|at| n_open.get(*at) == Some(&0))
+            .collect();
+        let mut ended = BTreeSet::new();
+        while let Some(at) = ready.pop() {
+            if self.asks.contains_key(&at) && !answered.contains(&at) {
+                continue;
+            }
+            ended.insert(at);
+            ready.extend(schedule::freed(&mut n_open, &needed_by, at));
+        }
+        ended
+    }
+
+    /// Checks that every answer fits a call that waits for it, and can be used now.
+    pub(crate) fn check(&self, answers: &Answers) -> Result<(), AnswerError> {
+        let mut answered = BTreeSet::new();
+        for (id, verdict) in &answers.approvals {
+            let at = self.asked(id, PendingKind::Approval)?;
+            self.check_arguments(at, verdict)?;
+            answered.insert(at);
+        }
+        for id in answers.results.keys() {
+            answered.insert(self.asked(id, PendingKind::External)?);
+        }
+        let ending = self.ending(&answered);
+        let early = answered.iter().find(|at| !ending.contains(at));
+        match early.and_then(|at| self.calls.get(*at)) {
+            Some(call) => Err(AnswerError::Early {
+                call: call.tool_call_id.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The position of the call that this answer is for.
+    fn asked(&self, id: &ToolCallId, given: PendingKind) -> Result<usize, AnswerError> {
+        let call = || id.clone();
+        let mut named = (0..)
+            .zip(self.calls)
+            .filter(|(_, it)| it.tool_call_id == *id)
+            .map(|(at, _)| at);
+        // Where the id repeats, only its first call can ask.
+        let Some(at) = named.next() else {
+            return Err(AnswerError::UnknownCall { call: call() });
+        };
+        if self.recorded.contains_key(&at) {
+            return Err(AnswerError::AlreadyAnswered { call: call() });
+        }
+        match self.asks(at) {
+            Some(kind) if kind == given => Ok(at),
+            expected => Err(AnswerError::WrongKind {
+                call: call(),
+                given,
+                expected,
+            }),
+        }
+    }
+
+    fn check_arguments(&self, at: usize, verdict: &Verdict) -> Result<(), AnswerError> {
+        let Verdict::Approve {
+            arguments: Some(arguments),
+        } = verdict
+        else {
+            return Ok(());
+        };
+        let Some(call) = self.calls.get(at) else {
+            return Ok(());
+        };
+        let breaches = if arguments.is_object() {
+            self.agent.toolbox().breaches(&call.tool_name, arguments)
+        } else {
+            Some("\n- they are not a JSON object".to_owned())
+        };
+        match breaches {
+            Some(breaches) => Err(AnswerError::Arguments {
+                call: call.tool_call_id.clone(),
+                breaches,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn repeated(calls: &[ToolCall]) -> BTreeSet<usize> {
+    let mut seen: BTreeSet<&ToolCallId> = BTreeSet::new();
+    (0..)
+        .zip(calls)
+        .filter(|(_, call)| !seen.insert(&call.tool_call_id))
+        .map(|(at, _)| at)
+        .collect()
+}

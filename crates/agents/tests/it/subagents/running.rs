@@ -1,0 +1,162 @@
+//! How a sub-agent runs: back-pressure, cancellation, hosts (UAP §8.7, §15.2).
+
+use super::*;
+
+#[tokio::test]
+async fn no_event_is_lost_and_each_sub_agents_order_is_kept() {
+    let talker = |n: usize| {
+        let words: Vec<String> = (0..n).map(|n| n.to_string()).collect();
+        let agent = agent(scripted(vec![ScriptTurn::text(words.join(" "))]));
+        subagent_tool(definition(&format!("talker{n}"), agent))
+    };
+    let (events, _) = watched(lead(vec![talker(300), talker(500)])).await;
+    for n in [300, 500] {
+        let mut heard = String::new();
+        for event in &events {
+            if let SubagentEvent::Forwarded(event) = event
+                && event.subagent_type == format!("talker{n}")
+                && let AgentStreamEvent::Upp {
+                    upp: upp::StreamEvent::TextDelta { text, .. },
+                } = &event.inner_event
+            {
+                heard.push_str(text);
+            }
+        }
+        let expected: Vec<String> = (0..n).map(|n| n.to_string()).collect();
+        assert_eq!(heard, expected.join(" "));
+    }
+    let ids: std::collections::BTreeSet<&str> = ends(&events)
+        .iter()
+        .map(|it| it.subagent_id.as_str())
+        .collect();
+    assert_eq!(ids.len(), 2);
+}
+
+#[tokio::test]
+async fn a_reader_who_stops_holds_the_sub_agent_back() {
+    let text = "word ".repeat(2000);
+    let child = agent(scripted(vec![ScriptTurn::text(text.trim_end())]));
+    let log = Log::default();
+    let noting = log.clone();
+    let after = quick("after", move |_| {
+        noting.add("ran");
+        Ok(json!(1))
+    });
+    let mut options = lead(vec![subagent_tool(definition("talker", child))]);
+    options.tools.push(after);
+    let mut talk = call("1", "talker", &[]);
+    talk.arguments = upp::Arguments::from_value(&json!({"task": "go"}));
+    options.model = Canned::calls(vec![talk, call("2", "after", &["1"])]);
+    let mut stream = agent(options).stream("go", AgentState::initial());
+    // Polled once more after each event; the child's 2000 words do not fit into what may wait.
+    for _ in 0..20 {
+        assert!(stream.next().await.is_some());
+    }
+    assert!(log.lines().is_empty(), "the sub-agent is not through");
+    while stream.next().await.is_some() {}
+    assert_eq!(log.lines(), ["ran"]);
+}
+
+#[tokio::test]
+async fn aborting_the_parent_cancels_the_sub_agent() {
+    let model = Canned::new(|_| None);
+    let child = agent(options(model.clone()));
+    let mut stream = agent(lead(vec![subagent_tool(definition("stuck", child))]))
+        .stream("go", AgentState::initial());
+    while stream.next().now_or_never().is_some() {}
+    assert_eq!(model.seen.lock().unwrap().len(), 1, "it was asked");
+    stream.abort();
+    assert!(stream.result().await.is_err());
+    assert!(model.seen.lock().unwrap()[0].signal.is_cancelled());
+}
+
+struct StopsAtOnce;
+
+impl AgentStrategy for StopsAtOnce {
+    fn stop_condition<'a>(&'a self, _: &'a AgentState) -> BoxFuture<'a, bool> {
+        ready(true).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_parents_stop_condition_means_nothing_to_its_sub_agent() {
+    let mut options = lead(vec![subagent_tool(definition("explore", adder()))]);
+    options.strategy = Arc::new(StopsAtOnce);
+    let result = generate(options).await;
+    assert_eq!(result.turn.cycles, 1);
+    assert_eq!(
+        traces(&result.state)[0]
+            .usage
+            .as_ref()
+            .unwrap()
+            .cycles
+            .len(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_sub_agent_cant_wait_for_answers() {
+    let mut options = options(Canned::calls(vec![call("1", "pay", &[])]));
+    options.tools = vec![quick("pay", |_| Ok(json!(1))).with_requires_approval()];
+    let tool = subagent_tool(definition("buyer", agent(options)));
+    let result = generate(lead(vec![tool])).await;
+    let answer = &results(&result.state)[0];
+    assert!(
+        answer.is_error
+            && answer
+                .result
+                .as_str()
+                .unwrap()
+                .contains("waits for answers")
+    );
+    assert!(result.pending.is_empty());
+}
+
+/// A host that shows nothing, and has a word of its own in the traces.
+struct Elsewhere;
+
+impl SubAgentHost for Elsewhere {
+    fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun> {
+        let context = upp::ToolContext::new(spawn.tool_call_id.clone(), spawn.signal.clone());
+        async move {
+            let mut run = spawn.run(&context).await;
+            for trace in &mut run.traces {
+                "elsewhere".clone_into(&mut trace.prompt);
+            }
+            run
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn another_host_may_run_sub_agents_and_its_traces_are_kept() {
+    let parent = agent(lead(vec![subagent_tool(definition("explore", adder()))]));
+    let keeper = Keeper::default();
+    let mut context = keeper.context(&parent, &[]);
+    context.host = Some(Arc::new(Elsewhere));
+    let state = AgentState::initial().with_message("go");
+    let outcome = parent.run_step(state, &context).await.unwrap();
+    assert_eq!(results(&outcome.state)[0].result, "added");
+    assert_eq!(traces(&outcome.state)[0].prompt, "elsewhere");
+    let lines = keeper.log.lines();
+    assert!(lines.contains(&"traced call_explore".to_owned()));
+    assert!(
+        !lines.iter().any(|line| line.starts_with("subagent")),
+        "the host shows, or not"
+    );
+}
+
+#[tokio::test]
+async fn a_sub_agent_may_be_interrupted_by_the_keeper() {
+    let parent = agent(lead(vec![subagent_tool(definition("explore", adder()))]));
+    let keeper = Keeper {
+        refuses: Some("subagent_event"),
+        ..Keeper::default()
+    };
+    let state = AgentState::initial().with_message("go");
+    let run = parent.run_step(state, &keeper.context(&parent, &[])).await;
+    assert!(matches!(run, Err(loomline_agents::AgentError::Cancelled)));
+    assert_eq!(keeper.log.lines().last().unwrap(), "subagent_event");
+}
