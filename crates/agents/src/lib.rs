@@ -7,7 +7,7 @@
 //!
 //! State is a value that goes in and comes out, never something the agent keeps. The crate uses the
 //! types of `upp` as they are and exports none of them (UAP §1.3). It sets no limits, derives no
-//! tool schema from an agent, spawns no task and stores nothing.
+//! tool schema from an agent, and stores nothing unless it is given a place for [`checkpoint`]s.
 //!
 //! ```
 //! use loomline_agents::{Agent, AgentOptions, AgentState};
@@ -27,17 +27,19 @@
 mod id;
 
 mod agent;
+pub mod checkpoint;
 mod error;
 mod event;
 mod hooks;
 mod journal;
-mod middleware;
+pub mod middleware;
 mod plan;
 mod state;
 mod strategy;
 mod stream;
 mod tools;
 mod trace;
+mod tree;
 
 pub use agent::{Agent, AgentOptions, GenerateResult};
 pub use error::{AgentError, OptionsError};
@@ -50,3 +52,4 @@ pub use state::{AgentState, StateError};
 pub use strategy::{ExecutionStrategy, Limit, Loop, Next, StepContext, StepOutcome};
 pub use stream::AgentStream;
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};
+pub use tree::{ThreadNode, ThreadTree, TreeError, TreeLimits};

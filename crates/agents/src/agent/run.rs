@@ -1,6 +1,7 @@
 //! The one way an agent runs, whether anybody listens or not (UAP §11.4).
 
 use super::record::{Record, Recorder, messages_from};
+use super::session::{checkpoint, note};
 use super::{Agent, GenerateResult};
 use crate::error::AgentError;
 use crate::event::UapEventType;
@@ -73,9 +74,7 @@ async fn steps(
     }
     let n_before = state.messages().len();
     *state = state.with_message(input.clone());
-    if let Some(session_id) = &agent.options().session_id {
-        *state = state.with_metadata("sessionId", session_id.as_str());
-    }
+    note(agent, state);
     let scope = id::random();
     let context = StepContext {
         agent,
@@ -159,6 +158,7 @@ async fn observed_step(
         .await?;
 
     hooks.on_step_end(number, &result_of_step(&record, &outcome.state, n_before)?);
+    checkpoint(agent, &mut outcome.state);
     if hooks.stop_condition(&outcome.state).await {
         outcome.next = Next::Done;
     }

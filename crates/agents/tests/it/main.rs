@@ -6,9 +6,13 @@
 )]
 
 mod agent;
+mod checkpoint_files;
+mod checkpoints;
+mod context;
 mod durable;
 mod hooks;
 mod laws;
+mod logging;
 mod middleware;
 mod stream;
 mod support;
