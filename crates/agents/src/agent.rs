@@ -4,12 +4,14 @@ mod options;
 mod record;
 mod resume;
 mod run;
+mod session;
 
 pub use options::AgentOptions;
 pub(crate) use run::{Start, request};
 
 use crate::answers::PendingCall;
 
+use crate::checkpoint::Checkpoints;
 use crate::error::{AgentError, OptionsError};
 use crate::id;
 use crate::state::AgentState;
@@ -39,10 +41,13 @@ pub struct GenerateResult {
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,
+    checkpoints: Option<Checkpoints>,
 }
 
 struct Inner {
     id: Arc<str>,
+    /// Made where there are checkpoints and no session was given.
+    session_id: Option<Arc<str>>,
     options: AgentOptions,
     toolbox: Toolbox,
 }
@@ -52,9 +57,12 @@ impl Agent {
     pub fn new(options: AgentOptions) -> Result<Self, OptionsError> {
         let toolbox = Toolbox::new(&options.tools)?;
         let id = options.id.clone().unwrap_or_else(id::random);
+        let needs_session = options.checkpoints.is_some() && options.session_id.is_none();
         Ok(Self {
+            checkpoints: options.checkpoints.clone(),
             inner: Arc::new(Inner {
                 id,
+                session_id: needs_session.then(id::random),
                 options,
                 toolbox,
             }),
@@ -86,9 +94,14 @@ impl Agent {
         self.generate(input, state).await
     }
 
-    /// Answers one input from nothing, and keeps no state (UAP §4.7).
+    /// Answers one input from nothing, and keeps no state (UAP §4.7): no checkpoint either, for it
+    /// would take the place of the session's.
     pub async fn query(&self, input: impl Into<Message>) -> Result<Turn, AgentError> {
-        let result = self.generate(input, AgentState::initial()).await?;
+        let ephemeral = Self {
+            checkpoints: None,
+            ..self.clone()
+        };
+        let result = ephemeral.generate(input, AgentState::initial()).await?;
         Ok(result.turn)
     }
 
@@ -117,6 +130,13 @@ impl Agent {
     /// The agent's name.
     pub fn name(&self) -> &str {
         &self.inner.options.name
+    }
+
+    /// The session of states that have none yet: the given one, else, where checkpoints are kept,
+    /// a random UUID (v4; UAP §3.4).
+    pub fn session_id(&self) -> Option<&str> {
+        let given = self.inner.options.session_id.as_deref();
+        given.or(self.inner.session_id.as_deref())
     }
 
     /// The model (UAP §4.3).
@@ -173,6 +193,6 @@ impl std::fmt::Debug for Agent {
         f.debug_struct("Agent")
             .field("id", &self.inner.id)
             .field("options", &self.inner.options)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

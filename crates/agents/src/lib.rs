@@ -7,7 +7,7 @@
 //!
 //! State is a value that goes in and comes out, never something the agent keeps. The crate uses the
 //! types of `upp` as they are and exports none of them (UAP §1.3). It sets no limits, derives no
-//! tool schema from an agent, spawns no task and stores nothing.
+//! tool schema from an agent, and stores nothing unless it is given a place for [`checkpoint`]s.
 //!
 //! ```
 //! use loomline_agents::{Agent, AgentOptions, AgentState};
@@ -28,13 +28,14 @@ mod id;
 
 mod agent;
 mod answers;
+pub mod checkpoint;
 mod error;
 mod event;
 mod hooks;
 mod journal;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-mod middleware;
+pub mod middleware;
 mod plan;
 mod state;
 mod strategy;
@@ -42,6 +43,7 @@ mod stream;
 mod subagent;
 mod tools;
 mod trace;
+mod tree;
 
 pub use agent::{Agent, AgentOptions, GenerateResult};
 pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
@@ -62,3 +64,4 @@ pub use subagent::{
     SubagentForwarded, SubagentStart, subagent_tool,
 };
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};
+pub use tree::{ThreadNode, ThreadTree, TreeError, TreeLimits};

@@ -1,5 +1,19 @@
 //! Middleware: what wraps a whole request (UAP §9).
 
+mod cycles;
+mod estimate;
+mod logging;
+mod prune;
+mod summarise;
+mod transcript;
+mod window;
+
+pub use estimate::Estimate;
+pub use logging::{LogLevel, Logger, Logging, LoggingOptions, logging};
+pub use prune::PruneToolOutputs;
+pub use summarise::{Summarise, Summariser};
+pub use window::SlidingWindow;
+
 use crate::agent::{Agent, GenerateResult};
 use crate::error::AgentError;
 use crate::state::AgentState;

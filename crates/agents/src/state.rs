@@ -5,6 +5,7 @@ mod json;
 
 pub(crate) use calls::matched;
 pub use json::StateError;
+pub(crate) use json::StateTail;
 
 use crate::id;
 use crate::plan::PlanStep;
@@ -212,6 +213,30 @@ impl AgentState {
         Self {
             subagent_traces: self.subagent_traces.push_back(Arc::new(trace)),
             ..self.renewed()
+        }
+    }
+
+    /// [`with_context`](Self::with_context) without a copy.
+    pub(crate) fn with_shared_context(&self, messages: Messages) -> Self {
+        Self {
+            messages,
+            ..self.renewed()
+        }
+    }
+
+    pub(crate) fn shared_id(&self) -> Arc<str> {
+        Arc::clone(&self.id)
+    }
+
+    /// The same snapshot, which was written without these messages, with them in front.
+    pub(crate) fn with_inherited(self, messages: &Messages) -> Self {
+        let mut whole = messages.clone();
+        for message in &self.messages {
+            whole.push_back_mut(message.clone());
+        }
+        Self {
+            messages: whole,
+            ..self
         }
     }
 

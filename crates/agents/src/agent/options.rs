@@ -1,5 +1,6 @@
 //! What an agent is made of (UAP §4.2).
 
+use crate::checkpoint::Checkpoints;
 use crate::hooks::{AgentStrategy, NoHooks};
 use crate::middleware::Middleware;
 use crate::strategy::{ExecutionStrategy, Loop};
@@ -36,7 +37,11 @@ pub struct AgentOptions {
     pub strategy: Arc<dyn AgentStrategy>,
     /// Layers around requests, the outermost first (UAP §9).
     pub middleware: Vec<Arc<dyn Middleware>>,
-    /// The session; put into the state's metadata as `sessionId` (UAP §3.4).
+    /// Where the state is saved after each step (UAP §12.4); nowhere unless it is given.
+    pub checkpoints: Option<Checkpoints>,
+    /// The session; put into the state's metadata as `sessionId` (UAP §3.4). Any text will do, as
+    /// UAP §12.4.2 has it. Where checkpoints are kept and none is given, the session of the state
+    /// goes on, or else one that is made for the agent.
     pub session_id: Option<String>,
 }
 
@@ -56,6 +61,7 @@ impl AgentOptions {
             execution: Arc::new(Loop::default()),
             strategy: Arc::new(NoHooks),
             middleware: Vec::new(),
+            checkpoints: None,
             session_id: None,
         }
     }

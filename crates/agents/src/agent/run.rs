@@ -1,6 +1,7 @@
 //! The one way an agent runs, whether anybody listens or not (UAP §11.4).
 
 use super::record::{OpenStep, Record, Recorder, messages_after, messages_from};
+use super::session::{checkpoint, note};
 use super::{Agent, GenerateResult, resume};
 use crate::answers::Answers;
 use crate::error::AgentError;
@@ -100,9 +101,7 @@ async fn steps(
         }
         *state = state.with_message(input.clone());
     }
-    if let Some(session_id) = &agent.options().session_id {
-        *state = state.with_metadata("sessionId", session_id.as_str());
-    }
+    note(agent, state);
     let scope = id::random();
     let mut context = StepContext {
         agent,
@@ -199,6 +198,8 @@ async fn observed_cycle(
             let number = outcome.state.step();
             outcome.state = outcome.state.with_step(number.saturating_sub(1));
         }
+        // The answers may be a long time coming.
+        checkpoint(agent, &mut outcome.state);
         return Ok((outcome, record));
     }
     let is_over = match outcome.next {
@@ -244,6 +245,7 @@ async fn end_step(
     context.emit(UapEventType::StepEnd, number, data).await?;
     let hooks = &options.strategy;
     hooks.on_step_end(number, &done.result(&outcome.state)?);
+    checkpoint(context.agent, &mut outcome.state);
     if hooks.stop_condition(&outcome.state).await {
         outcome.next = Next::Done;
     }

@@ -90,20 +90,41 @@ fn message(raw: &RawValue) -> Result<Message, serde_json::Error> {
     }
 }
 
-impl Serialize for AgentState {
+/// A state to be written without its first messages.
+pub(crate) struct StateTail<'a> {
+    state: &'a AgentState,
+    n_skipped: usize,
+}
+
+impl<'a> StateTail<'a> {
+    pub(crate) fn new(state: &'a AgentState, n_skipped: usize) -> Self {
+        Self { state, n_skipped }
+    }
+}
+
+impl Serialize for StateTail<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let state = self.state;
+        let messages =
+            (self.n_skipped..state.messages.len()).filter_map(|at| state.messages.get(at));
         Written {
             version: VERSION,
-            id: &self.id,
-            messages: self.messages.iter().collect(),
-            step: self.step,
-            metadata: &self.metadata,
-            reasoning: self.reasoning().collect(),
-            plan: self.plan(),
-            phase: self.phase(),
-            subagent_traces: self.subagent_traces().collect(),
+            id: &state.id,
+            messages: messages.collect(),
+            step: state.step,
+            metadata: &state.metadata,
+            reasoning: state.reasoning().collect(),
+            plan: state.plan(),
+            phase: state.phase(),
+            subagent_traces: state.subagent_traces().collect(),
         }
         .serialize(serializer)
+    }
+}
+
+impl Serialize for AgentState {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        StateTail::new(self, 0).serialize(serializer)
     }
 }
 

@@ -7,11 +7,15 @@
 
 mod agent;
 mod approvals;
+mod checkpoint_files;
+mod checkpoints;
+mod context;
 mod crashing;
 mod durable;
 mod equivalence;
 mod hooks;
 mod laws;
+mod logging;
 mod middleware;
 mod moments;
 mod plan;

@@ -197,3 +197,71 @@ async fn what_before_changes_is_what_the_agent_gets() {
     assert_eq!(result.turn.response.joined_text(), "You said: changed");
     assert_eq!(start.messages().len(), 2);
 }
+
+/// Changes the context on the way in, and writes down what it sees when the run fails.
+struct Changing(Log);
+
+impl Middleware for Changing {
+    fn name(&self) -> &'static str {
+        "changing"
+    }
+
+    fn before<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+    ) -> BoxFuture<'a, Result<(), AgentError>> {
+        context.input = "changed".into();
+        context.state = context.state.with_step(7);
+        context.metadata = serde_json::Map::from_iter([("mine".to_owned(), 1.into())]);
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn on_error<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+        error: &'a AgentError,
+    ) -> BoxFuture<'a, Option<GenerateResult>> {
+        let (step, mine) = (context.state.step(), &context.metadata["mine"]);
+        let input = serde_json::to_string(&context.input).unwrap();
+        let is_changed = input.contains("changed");
+        self.0.add(format!("{step} {mine} {is_changed}: {error}"));
+        std::future::ready(None).boxed()
+    }
+}
+
+#[tokio::test]
+async fn on_error_sees_the_context_as_before_has_left_it() {
+    let log = Log::default();
+    let mut options = failing();
+    options.middleware = vec![Arc::new(Changing(log.clone()))];
+    agent(options).query("go").await.unwrap_err();
+    assert_eq!(log.lines(), ["7 1 true: the model call failed"]);
+}
+
+#[tokio::test]
+async fn the_error_of_an_inner_layer_can_be_recovered_by_an_outer_one() {
+    let instead = generate(simple()).await;
+    let (options, log) = layers(simple(), |layers| {
+        layers[0].recovers = Some(instead.clone());
+        layers[2].fails_before = true;
+    });
+    let result = generate(options).await;
+    assert_eq!(result, instead);
+    assert_eq!(log.lines()[3..], ["b error 3", "a error 3"]);
+}
+
+#[tokio::test]
+async fn a_stream_goes_through_the_layers_as_generate_does() {
+    let (options, log) = layers(simple(), |_| {});
+    let mut stream = agent(options).stream("go", AgentState::initial());
+    assert!(
+        log.lines().is_empty(),
+        "nothing happens before it is polled"
+    );
+    while futures_util::StreamExt::next(&mut stream).await.is_some() {}
+    let result = stream.result().await.unwrap();
+    let (options, same) = layers(simple(), |_| {});
+    let generated = generate(options).await;
+    assert_eq!(log.lines(), same.lines());
+    assert_eq!(content(&result.state), content(&generated.state));
+}

@@ -311,3 +311,28 @@ impl Journal for Keeper {
         self.note(format!("traced {}", trace.parent_tool_call_id))
     }
 }
+
+/// Writes down what is logged on this thread while the guard lives.
+pub(crate) fn traced() -> (Log, tracing::subscriber::DefaultGuard) {
+    let log = Log::default();
+    let lines = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || Lines(lines.clone()))
+        .finish();
+    (log, tracing::subscriber::set_default(subscriber))
+}
+
+struct Lines(Log);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.add(String::from_utf8_lossy(bytes).trim());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

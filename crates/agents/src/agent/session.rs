@@ -1,0 +1,40 @@
+//! The session of a run, and its checkpoints (UAP §3.4, §12.4.5).
+
+use super::Agent;
+use crate::state::AgentState;
+use serde_json::Value;
+
+const SESSION_ID: &str = "sessionId";
+const AGENT_ID: &str = "agentId";
+
+/// Notes the session in the state's metadata (UAP §3.4), and the agent where checkpoints are kept.
+///
+/// The session is the one the agent was given. Where it was given none but has a place for
+/// checkpoints, the state's own session goes on, so that one restored from a checkpoint keeps it
+/// (UAP §12.4.7, 3); a state without one gets the session the agent has made for itself.
+pub(super) fn note(agent: &Agent, state: &mut AgentState) {
+    let own = state.metadata().get(SESSION_ID).and_then(Value::as_str);
+    let session = match (&agent.options().session_id, &agent.inner.session_id) {
+        (Some(given), _) => given.as_str(),
+        (None, Some(made)) if agent.checkpoints.is_some() => own.unwrap_or(made),
+        (None, _) => return,
+    };
+    if own != Some(session) {
+        *state = state.with_metadata(SESSION_ID, session);
+    }
+    let is_noted = state.metadata().get(AGENT_ID).and_then(Value::as_str) == Some(agent.id());
+    if agent.checkpoints.is_some() && !is_noted {
+        *state = state.with_metadata(AGENT_ID, agent.id());
+    }
+}
+
+/// Has the state saved where a step has ended (UAP §12.4.5); waits for nothing.
+pub(super) fn checkpoint(agent: &Agent, state: &mut AgentState) {
+    let Some(checkpoints) = &agent.checkpoints else {
+        return;
+    };
+    note(agent, state);
+    if let Some(session) = state.metadata().get(SESSION_ID).and_then(Value::as_str) {
+        checkpoints.save(session, state.clone());
+    }
+}

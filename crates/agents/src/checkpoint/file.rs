@@ -1,0 +1,139 @@
+//! Checkpoints in files (UAP §12.4.3).
+
+mod disk;
+mod name;
+
+use super::{CheckpointError, CheckpointMetadata, CheckpointStore};
+use disk::Session;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// How checkpoints are compressed (UAP §12.4.8, 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// As `checkpoint.json.gz`.
+    Gzip,
+}
+
+/// Where and how checkpoints are kept (UAP §12.4.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCheckpointOptions {
+    /// The directory; `.checkpoints` by default. It is made when first needed.
+    pub dir: PathBuf,
+    /// How they are compressed; not at all by default. Either form is read, whatever is set here.
+    pub compression: Option<Compression>,
+    /// How long a state's JSON may be, in bytes, to be saved or read; 1 GiB by default.
+    pub max_bytes: u64,
+}
+
+impl Default for FileCheckpointOptions {
+    fn default() -> Self {
+        Self {
+            dir: PathBuf::from(".checkpoints"),
+            compression: None,
+            max_bytes: 1 << 30,
+        }
+    }
+}
+
+/// Checkpoints in files: `<dir>/<session>/checkpoint.json` and `metadata.json` beside it (UAP
+/// §12.4.3).
+///
+/// A session id of lower-case letters, digits, `-`, `_` and inner dots, such as a UUID, is its
+/// directory's name as it is. Any other byte is written as `%` and two hexadecimal digits, so no
+/// id leads out of the directory and no two ids share a name, on any file system; an id that then
+/// has more than 200 bytes is refused.
+///
+/// A file is written beside the old one, synced and renamed over it. So after a crash, and at any
+/// moment for another process, there is the old checkpoint or the new one, whole. The metadata is
+/// written after the checkpoint: it may for a moment, or after a crash, be that of the one before.
+/// Several processes may use one directory; of two saves at once, one is the last. A crash may
+/// leave something named `.new-…` behind, which nobody reads and anybody may remove. Only the owner may read what is made here, but it is not encrypted (UAP §15.3).
+///
+/// Work with files is done on Tokio's blocking threads, or at once where there is no Tokio.
+#[derive(Clone, Debug)]
+pub struct FileCheckpoints {
+    options: Arc<FileCheckpointOptions>,
+}
+
+impl FileCheckpoints {
+    /// A store with these options (`fileCheckpoints()`, UAP §12.4.3). Nothing is touched yet.
+    pub fn new(options: FileCheckpointOptions) -> Self {
+        Self {
+            options: Arc::new(options),
+        }
+    }
+
+    /// A store in this directory, without compression.
+    pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
+        Self::new(FileCheckpointOptions {
+            dir: dir.into(),
+            ..FileCheckpointOptions::default()
+        })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.options.dir
+    }
+
+    fn on_session<T: Send + 'static>(
+        &self,
+        session_id: &str,
+        work: impl FnOnce(&Session) -> Result<T, CheckpointError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, CheckpointError>> {
+        let session = Session::new(Arc::clone(&self.options), session_id);
+        blocking(move || work(&session?))
+    }
+}
+
+impl CheckpointStore for FileCheckpoints {
+    fn save<'a>(
+        &'a self,
+        session_id: &'a str,
+        state: String,
+    ) -> BoxFuture<'a, Result<(), CheckpointError>> {
+        self.on_session(session_id, move |session| session.save(&state))
+    }
+
+    fn load<'a>(
+        &'a self,
+        session_id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, CheckpointError>> {
+        self.on_session(session_id, Session::load)
+    }
+
+    fn load_metadata<'a>(
+        &'a self,
+        session_id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<CheckpointMetadata>, CheckpointError>> {
+        self.on_session(session_id, Session::load_metadata)
+    }
+
+    fn delete<'a>(&'a self, session_id: &'a str) -> BoxFuture<'a, Result<(), CheckpointError>> {
+        self.on_session(session_id, Session::delete)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<String>, CheckpointError>> {
+        let options = Arc::clone(&self.options);
+        blocking(move || disk::list(&options.dir))
+    }
+}
+
+fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CheckpointError> + Send + 'static,
+) -> BoxFuture<'static, Result<T, CheckpointError>> {
+    async move {
+        match Handle::try_current() {
+            Ok(runtime) => runtime
+                .spawn_blocking(work)
+                .await
+                .unwrap_or_else(|error| Err(CheckpointError::store(error))),
+            Err(_) => work(),
+        }
+    }
+    .boxed()
+}

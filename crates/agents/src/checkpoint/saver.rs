@@ -1,0 +1,212 @@
+//! Saving beside the run: in order, without holding it up, never failing it (UAP §12.4.7).
+
+use super::{CheckpointError, CheckpointStore};
+use crate::state::AgentState;
+use futures_util::FutureExt;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+
+/// A checkpoint store with its queue; cloning shares both.
+///
+/// [`save`](Self::save) only puts the state in the queue. A task, which lives as long as a session
+/// has something to save, writes it. So a slow store holds up no run and a failing one fails none:
+/// the failure goes to the log (`tracing`, level error). Within one queue the saves of a session
+/// follow each other, so an earlier state never replaces a later one; agents that share sessions
+/// should share the queue. While a save is under way, of several newer states only the newest is
+/// written.
+///
+/// What is in the queue is written even when the run, the agent and the queue are dropped, as long
+/// as the Tokio runtime lives. Before the runtime ends, [`flush`](Self::flush), or the last state
+/// may be lost. Without a Tokio runtime nothing can be saved, which is logged.
+#[derive(Clone)]
+pub struct Checkpoints {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn CheckpointStore>,
+    /// The sessions that a task is saving.
+    busy: Mutex<BTreeMap<Arc<str>, Waiting>>,
+    tasks: TaskTracker,
+}
+
+/// What waits for the task of a session.
+#[derive(Default)]
+struct Waiting {
+    newest: Option<AgentState>,
+    /// Told when all that waits now is saved; dropped instead when that can't be.
+    flushes: Vec<oneshot::Sender<()>>,
+}
+
+impl Checkpoints {
+    /// A queue in front of a store.
+    pub fn new(store: Arc<dyn CheckpointStore>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                busy: Mutex::default(),
+                tasks: TaskTracker::new(),
+            }),
+        }
+    }
+
+    /// The store, to load, list and delete.
+    pub fn store(&self) -> &Arc<dyn CheckpointStore> {
+        &self.inner.store
+    }
+
+    /// Has the state saved as the session's latest, and returns at once.
+    pub fn save(&self, session_id: &str, state: AgentState) {
+        let Ok(runtime) = Handle::try_current() else {
+            let why = "checkpoints need a Tokio runtime";
+            tracing::error!(
+                session_id,
+                step = state.step(),
+                error = why,
+                "a checkpoint was not saved"
+            );
+            return;
+        };
+        match self.inner.busy().entry(session_id.into()) {
+            Entry::Occupied(mut waiting) => {
+                waiting.get_mut().newest = Some(state);
+                return;
+            }
+            Entry::Vacant(free) => {
+                free.insert(Waiting::default()).newest = Some(state);
+            }
+        }
+        // Made here, so that it is also dropped when the runtime never polls the task.
+        let session = Session {
+            id: session_id.into(),
+            inner: Arc::clone(&self.inner),
+            is_done: false,
+        };
+        self.inner
+            .tasks
+            .spawn_on(async move { session.save_all().await }, &runtime);
+    }
+
+    /// Waits until every state that was given to [`save`](Self::save) before is written, or its
+    /// failure logged.
+    pub async fn flush(&self) {
+        let waits: Vec<_> = {
+            let mut busy = self.inner.busy();
+            busy.values_mut()
+                .map(|waiting| {
+                    let (done, wait) = oneshot::channel();
+                    waiting.flushes.push(done);
+                    wait
+                })
+                .collect()
+        };
+        for wait in waits {
+            // An error means that the session is free, so there is nothing to wait for.
+            let _free = wait.await;
+        }
+    }
+}
+
+impl Inner {
+    fn busy(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Waiting>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One session while its task runs. Dropping it, as a runtime does that shuts down, frees the
+/// session for another task.
+struct Session {
+    id: Arc<str>,
+    inner: Arc<Inner>,
+    /// Whether the session is free already, so that it may be another task's by now.
+    is_done: bool,
+}
+
+impl Session {
+    async fn save_all(mut self) {
+        while let Some((state, flushes)) = self.next() {
+            let step = state.step();
+            if let Err(error) = self.save(state).await {
+                let error = &error as &(dyn std::error::Error + 'static);
+                tracing::error!(
+                    session_id = &*self.id,
+                    step,
+                    error,
+                    "a checkpoint was not saved"
+                );
+            }
+            for flush in flushes {
+                // Who no longer waits need not be told.
+                let _left = flush.send(());
+            }
+        }
+    }
+
+    /// The newest state, with those who wait for it; without one, the session is free again.
+    fn next(&mut self) -> Option<(AgentState, Vec<oneshot::Sender<()>>)> {
+        let mut busy = self.inner.busy();
+        let waiting = busy.get_mut(&self.id)?;
+        let Some(state) = waiting.newest.take() else {
+            busy.remove(&self.id);
+            self.is_done = true;
+            return None;
+        };
+        Some((state, std::mem::take(&mut waiting.flushes)))
+    }
+
+    async fn save(&self, state: AgentState) -> Result<(), CheckpointError> {
+        // Writing a long state takes a while, and the run may share this thread.
+        let json = tokio::task::spawn_blocking(move || state.to_json()).await;
+        let json = json
+            .map_err(CheckpointError::store)?
+            .map_err(CheckpointError::store)?;
+        let saved = AssertUnwindSafe(async { self.inner.store.save(&self.id, json).await });
+        saved
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(CheckpointError::store("the store panicked")))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let left = self.inner.busy().remove(&self.id);
+        if let Some(state) = left.and_then(|waiting| waiting.newest) {
+            let why = "the runtime has shut down";
+            tracing::error!(
+                session_id = &*self.id,
+                step = state.step(),
+                error = why,
+                "a checkpoint was not saved"
+            );
+        }
+    }
+}
+
+impl From<Arc<dyn CheckpointStore>> for Checkpoints {
+    fn from(store: Arc<dyn CheckpointStore>) -> Self {
+        Self::new(store)
+    }
+}
+
+impl<S: CheckpointStore + 'static> From<S> for Checkpoints {
+    fn from(store: S) -> Self {
+        Self::new(Arc::new(store))
+    }
+}
+
+impl std::fmt::Debug for Checkpoints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checkpoints")
+            .field("n_busy_sessions", &self.inner.busy().len())
+            .finish_non_exhaustive()
+    }
+}

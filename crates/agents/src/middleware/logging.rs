@@ -1,0 +1,201 @@
+//! Logs the beginning and the end of requests (UAP §9.3).
+
+use super::{Middleware, MiddlewareContext};
+use crate::agent::GenerateResult;
+use crate::error::AgentError;
+use crate::id;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use serde_json::Value;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How important a line is (UAP §9.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Details.
+    Debug,
+    /// What happens.
+    #[default]
+    Info,
+    /// What may be a problem.
+    Warn,
+    /// What went wrong.
+    Error,
+}
+
+/// Takes lines. It is called within the run, so it should be quick.
+pub type Logger = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
+
+/// What is logged, and where (UAP §9.3).
+#[derive(Clone)]
+pub struct LoggingOptions {
+    /// The least important lines that are logged; [`LogLevel::Info`] by default.
+    pub level: LogLevel,
+    /// Who takes the lines; `tracing` unless it is given, with the target `loomline_agents`.
+    pub logger: Option<Logger>,
+    /// Whether the input, the answer and the causes of errors are logged in full; not by default,
+    /// for they may be confidential.
+    pub include_messages: bool,
+    /// Whether the time a request took is logged, in milliseconds; it is by default.
+    pub include_timing: bool,
+}
+
+impl Default for LoggingOptions {
+    fn default() -> Self {
+        Self {
+            level: LogLevel::default(),
+            logger: None,
+            include_messages: false,
+            include_timing: true,
+        }
+    }
+}
+
+impl std::fmt::Debug for LoggingOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoggingOptions")
+            .field("level", &self.level)
+            .field("include_messages", &self.include_messages)
+            .field("include_timing", &self.include_timing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Logs each request when it begins and when it ends, well or not (`logging()`, UAP §9.3).
+///
+/// Beginning and end are [`LogLevel::Info`], a failure is [`LogLevel::Error`], an aborted request
+/// is [`LogLevel::Warn`]. A line has ids and counts. What was said, parameters, metadata and keys
+/// are in no line, but for the messages when they are asked for.
+#[derive(Debug)]
+pub struct Logging {
+    options: LoggingOptions,
+    /// Where this layer keeps the time in a request's metadata, apart from other layers.
+    key: String,
+    base: Instant,
+}
+
+/// The logging middleware with these options (UAP §9.3).
+pub fn logging(options: LoggingOptions) -> Logging {
+    Logging {
+        options,
+        key: format!("logging:{}", id::random()),
+        base: Instant::now(),
+    }
+}
+
+impl Logging {
+    fn log(&self, level: LogLevel, line: &str) {
+        if level < self.options.level {
+            return;
+        }
+        match (&self.options.logger, level) {
+            (Some(logger), _) => logger(level, line),
+            (None, LogLevel::Debug) => tracing::debug!("{line}"),
+            (None, LogLevel::Info) => tracing::info!("{line}"),
+            (None, LogLevel::Warn) => tracing::warn!("{line}"),
+            (None, LogLevel::Error) => tracing::error!("{line}"),
+        }
+    }
+
+    /// A message in full, where that is asked for.
+    fn log_message(&self, what: &str, message: &impl serde::Serialize) {
+        if self.options.include_messages
+            && let Ok(message) = serde_json::to_string(message)
+        {
+            self.log(LogLevel::Info, &format!("{what}: {message}"));
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.base.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// ` after n ms`, where that is asked for.
+    fn timing(&self, context: &MiddlewareContext) -> String {
+        let start = context.metadata.get(&self.key).and_then(Value::as_u64);
+        match start {
+            Some(start) if self.options.include_timing => {
+                format!(" after {} ms", self.now_ms().saturating_sub(start))
+            }
+            Some(_) | None => String::new(),
+        }
+    }
+
+    fn causes(&self, error: &AgentError) -> String {
+        if !self.options.include_messages {
+            return String::new();
+        }
+        let mut causes = String::new();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            causes.push_str(": ");
+            causes.push_str(&cause.to_string());
+            next = cause.source();
+        }
+        causes
+    }
+}
+
+impl Middleware for Logging {
+    fn name(&self) -> &'static str {
+        "logging"
+    }
+
+    fn before<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+    ) -> BoxFuture<'a, Result<(), AgentError>> {
+        let now = self.now_ms().into();
+        context.metadata.insert(self.key.clone(), now);
+        let (agent, state) = (context.agent.id(), &context.state);
+        let (n_messages, step) = (state.messages().len(), state.step());
+        let line = format!("run started: agent={agent} step={step} messages={n_messages}");
+        self.log(LogLevel::Info, &line);
+        self.log_message("input", &context.input);
+        ready(Ok(())).boxed()
+    }
+
+    fn after<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+        result: GenerateResult,
+    ) -> BoxFuture<'a, Result<GenerateResult, AgentError>> {
+        let (agent, turn) = (context.agent.id(), &result.turn);
+        let (timing, n_calls) = (self.timing(context), turn.tool_executions.len());
+        let (cycles, usage) = (turn.cycles, &turn.usage);
+        let tokens = usage.total_tokens;
+        let line = format!(
+            "run completed{timing}: agent={agent} cycles={cycles} tool_calls={n_calls} tokens={tokens}"
+        );
+        self.log(LogLevel::Info, &line);
+        self.log_message("response", &turn.response);
+        ready(Ok(result)).boxed()
+    }
+
+    fn on_error<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+        error: &'a AgentError,
+    ) -> BoxFuture<'a, Option<GenerateResult>> {
+        let (agent, timing) = (context.agent.id(), self.timing(context));
+        let level = match error {
+            AgentError::Cancelled => LogLevel::Warn,
+            AgentError::Model(_)
+            | AgentError::Tool(_)
+            | AgentError::MaxIterations { .. }
+            | AgentError::OpenCalls { .. }
+            | AgentError::Answers(_)
+            | AgentError::Waiting { .. }
+            | AgentError::Plan(_)
+            | AgentError::NoResponse
+            | AgentError::Extension { .. } => LogLevel::Error,
+        };
+        let code = error.code().map(|code| format!(" ({code:?})"));
+        let (code, causes) = (code.unwrap_or_default(), self.causes(error));
+        let line = format!("run failed{timing}: agent={agent}: {error}{code}{causes}");
+        self.log(level, &line);
+        ready(None).boxed()
+    }
+}

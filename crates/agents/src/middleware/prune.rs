@@ -1,0 +1,96 @@
+//! Clears old tool outputs (UAP §6.2, pattern 1).
+
+use super::estimate::n_bytes;
+use super::{Estimate, Middleware, MiddlewareContext};
+use crate::error::AgentError;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use serde_json::Value;
+use std::sync::Arc;
+use upp::{Message, Messages, ToolResultMessage};
+
+/// Replaces old tool outputs by a placeholder when a conversation grows too long (UAP §6.2).
+///
+/// It acts when the state's messages have more than `usable` tokens. Then every result outside of
+/// the latest `protect_recent` tokens is replaced, if it is longer than the placeholder. Calls
+/// keep their results, by id and in order, and messages keep their ids. Doing it twice changes
+/// nothing more. The state that the run gives has the placeholders, too.
+#[derive(Clone, Debug)]
+pub struct PruneToolOutputs {
+    /// How many tokens the conversation may have; 184,000 by default.
+    pub usable: u64,
+    /// How many of the latest tokens are left as they are; 40,000 by default.
+    pub protect_recent: u64,
+    /// What stands in place of an output.
+    pub placeholder: String,
+    /// How tokens are counted.
+    pub estimate: Estimate,
+}
+
+impl Default for PruneToolOutputs {
+    fn default() -> Self {
+        Self {
+            usable: 184_000,
+            protect_recent: 40_000,
+            placeholder: "[Output removed to save context]".to_owned(),
+            estimate: Estimate::default(),
+        }
+    }
+}
+
+impl PruneToolOutputs {
+    /// The messages with old outputs replaced; none when nothing changes.
+    fn pruned(&self, messages: &Messages) -> Option<Messages> {
+        let (tokens, total) = self.estimate.of_all(messages);
+        if total <= self.usable {
+            return None;
+        }
+        let mut pruned = messages.clone();
+        let mut n_recent = 0_u64;
+        let mut has_changed = false;
+        for (at, n_tokens) in tokens.iter().enumerate().rev() {
+            n_recent = n_recent.saturating_add(*n_tokens);
+            if n_recent > self.protect_recent
+                && let Some(Message::ToolResult(message)) = messages.get(at)
+                && let Some(message) = self.cleared(message)
+            {
+                has_changed = true;
+                pruned.set_mut(at, message.into());
+            }
+        }
+        has_changed.then_some(pruned)
+    }
+
+    /// The message without its outputs; none when they are all short.
+    fn cleared(&self, message: &Arc<ToolResultMessage>) -> Option<ToolResultMessage> {
+        let placeholder = Value::from(self.placeholder.as_str());
+        let limit = n_bytes(&placeholder);
+        let is_long = |value: &Value| n_bytes(value) > limit;
+        if !message.results.iter().any(|result| is_long(&result.result)) {
+            return None;
+        }
+        let mut cleared = ToolResultMessage::clone(message);
+        for result in &mut cleared.results {
+            if is_long(&result.result) {
+                result.result = placeholder.clone();
+            }
+        }
+        Some(cleared)
+    }
+}
+
+impl Middleware for PruneToolOutputs {
+    fn name(&self) -> &'static str {
+        "prune-tool-outputs"
+    }
+
+    fn before<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+    ) -> BoxFuture<'a, Result<(), AgentError>> {
+        if let Some(messages) = self.pruned(context.state.messages()) {
+            context.state = context.state.with_shared_context(messages);
+        }
+        ready(Ok(())).boxed()
+    }
+}

@@ -1,0 +1,204 @@
+//! Summarises old context (UAP §6.2, pattern 3).
+
+use super::cycles;
+use super::{Estimate, Middleware, MiddlewareContext, transcript};
+use crate::agent::Agent;
+use crate::error::AgentError;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use upp::{
+    Message, MessageOptions, Messages, Metadata, Model, Request, StopReason, UserContent,
+    UserMessage,
+};
+
+const NAME: &str = "summarise";
+
+/// What a summary message begins with.
+const HEADING: &str = "[Summary of the conversation so far]";
+
+const PROMPT: &str = "Summarise the conversation below, so that the assistant can go on from your \
+summary alone. Keep facts, names, numbers, decisions, what the user asked for and what is still \
+open. If it begins with an earlier summary, carry over what that says. Answer with the summary only.";
+
+/// Replaces the older part of a long conversation by a summary that a model writes (UAP §6.2).
+///
+/// It acts when the state's messages have more than `threshold` tokens. All but the latest
+/// `keep_recent` messages are summarised, or fewer, for the cut is made between cycles: a call is
+/// never separated from its results, nor input from its answer. An earlier summary is part of what
+/// is summarised. The summary is a user message; its metadata names the first and the last message
+/// it stands for, earlier summaries seen through, and the tokens it cost, which are no part of the
+/// turn's usage: `{"uap": {"summary": {"of": [first, last], "usage": {…}}}}`.
+///
+/// A summariser that fails, is filtered or says nothing leaves the state as it is, and the failure
+/// in the log (`tracing`, level warn). The state that the run gives has the summary in place of
+/// the messages; keep the state before it where these are wanted.
+#[derive(Clone)]
+pub struct Summarise {
+    /// Who writes the summary.
+    pub by: Summariser,
+    /// How many tokens the conversation may have; 150,000 by default.
+    pub threshold: u64,
+    /// How many of the latest messages are left as they are, at least; 10 by default.
+    pub keep_recent: usize,
+    /// What the summariser is told, above the conversation.
+    pub prompt: String,
+    /// Parameters of the model's call, such as its limit of tokens; an agent has its own.
+    pub params: Arc<Map<String, Value>>,
+    /// How tokens are counted.
+    pub estimate: Estimate,
+}
+
+/// Who writes a summary.
+#[derive(Clone)]
+pub enum Summariser {
+    /// A model, in one call.
+    Model(Arc<dyn Model>),
+    /// An agent, by a query.
+    Agent(Agent),
+}
+
+impl Summarise {
+    /// Summarises by one call of a model.
+    pub fn with_model(model: Arc<dyn Model>) -> Self {
+        Self::by(Summariser::Model(model))
+    }
+
+    /// Summarises by a query to an agent.
+    pub fn with_agent(agent: Agent) -> Self {
+        Self::by(Summariser::Agent(agent))
+    }
+
+    fn by(by: Summariser) -> Self {
+        Self {
+            by,
+            threshold: 150_000,
+            keep_recent: 10,
+            prompt: PROMPT.to_owned(),
+            params: Arc::default(),
+            estimate: Estimate::default(),
+        }
+    }
+
+    /// How many messages are to be summarised; none when there is nothing to gain.
+    fn cut(&self, messages: &Messages) -> Option<usize> {
+        let (_, total) = self.estimate.of_all(messages);
+        if total <= self.threshold {
+            return None;
+        }
+        // The last cycle stays in any case, for its calls may be open.
+        let at = messages.len().checked_sub(self.keep_recent.max(1))?;
+        let cut = cycles::last_until(messages, at)?;
+        let is_summed_up = cut == 1 && cycles::is_summary(messages, 0);
+        (cut > 0 && !is_summed_up).then_some(cut)
+    }
+
+    async fn summary(&self, old: &[Message]) -> Result<UserMessage, AgentError> {
+        let input = format!("{}\n\n{}", self.prompt, transcript::of(old.iter()));
+        let (text, usage) = self.ask(input).await?;
+        if text.trim().is_empty() {
+            return Err(AgentError::extension(NAME, "the summary is empty"));
+        }
+        let (Some(first), Some(last)) = (old.first(), old.last()) else {
+            return Err(AgentError::extension(NAME, "there is nothing to summarise"));
+        };
+        let note = json!({"summary": {"of": [first_id(first), last.id()], "usage": usage}});
+        Ok(UserMessage::new(
+            vec![UserContent::Text {
+                text: format!("{HEADING}\n{text}"),
+            }],
+            MessageOptions {
+                metadata: Some(Metadata::from_iter([(cycles::NAMESPACE.to_owned(), note)])),
+                ..MessageOptions::default()
+            },
+        ))
+    }
+
+    async fn ask(&self, input: String) -> Result<(String, Value), AgentError> {
+        let (message, stop_reason, n_in, n_out) = match &self.by {
+            Summariser::Agent(agent) => {
+                let turn = agent.query(input).await?;
+                let usage = (turn.usage.input_tokens, turn.usage.output_tokens);
+                (turn.response, turn.stop_reason, usage.0, usage.1)
+            }
+            Summariser::Model(model) => {
+                let request = Request {
+                    messages: [Message::from(input)].into_iter().collect(),
+                    params: Arc::clone(&self.params),
+                    ..Request::default()
+                };
+                let response = model.complete(request).await?;
+                let usage = (response.usage.input_tokens, response.usage.output_tokens);
+                (
+                    Arc::new(response.message),
+                    response.stop_reason,
+                    usage.0,
+                    usage.1,
+                )
+            }
+        };
+        if matches!(stop_reason, StopReason::Error | StopReason::ContentFilter) {
+            return Err(AgentError::extension(
+                NAME,
+                "the model did not finish the summary",
+            ));
+        }
+        let usage = json!({"inputTokens": n_in, "outputTokens": n_out});
+        Ok((message.joined_text(), usage))
+    }
+}
+
+/// The first message that this one stands for.
+fn first_id(message: &Message) -> &str {
+    let summary = match message {
+        Message::User(message) => cycles::summary(message),
+        Message::Assistant(_) | Message::ToolResult(_) => None,
+    };
+    summary.map_or_else(|| message.id().as_str(), |(first, _)| first)
+}
+
+impl Middleware for Summarise {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn before<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+    ) -> BoxFuture<'a, Result<(), AgentError>> {
+        async move {
+            let messages = context.state.messages();
+            let Some(cut) = self.cut(messages) else {
+                return Ok(());
+            };
+            let old: Vec<Message> = messages.iter().take(cut).cloned().collect();
+            match self.summary(&old).await {
+                Ok(summary) => {
+                    let recent = (cut..messages.len()).filter_map(|at| messages.get(at).cloned());
+                    let kept = std::iter::once(summary.into()).chain(recent);
+                    context.state = context.state.with_context(kept);
+                }
+                Err(error) => {
+                    let error = &error as &(dyn std::error::Error + 'static);
+                    tracing::warn!(
+                        agent_id = context.agent.id(),
+                        error,
+                        "the conversation was not summarised"
+                    );
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for Summarise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Summarise")
+            .field("threshold", &self.threshold)
+            .field("keep_recent", &self.keep_recent)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! Keeps the latest messages (UAP §6.2, pattern 2).
+
+use super::cycles;
+use super::{Middleware, MiddlewareContext};
+use crate::error::AgentError;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use std::num::NonZeroUsize;
+use upp::{Message, Messages};
+
+/// Keeps the latest messages of a conversation, in whole cycles (UAP §6.2).
+///
+/// A cycle is a request to the model with its input, calls and results; none is split, so the
+/// window never begins with results. Two messages from before the window stay in front of it and
+/// are counted: the latest summary, and, where the window begins within a run, the input of that
+/// run, so that what is kept begins with the user. These and the last cycle, whose calls may be
+/// open, are kept even where they are more than the window takes. The state that the run gives
+/// lacks what was dropped; keep the state before it where that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// How many messages may stay.
+    pub max_messages: NonZeroUsize,
+}
+
+impl SlidingWindow {
+    /// A window of so many messages.
+    pub fn new(max_messages: NonZeroUsize) -> Self {
+        Self { max_messages }
+    }
+
+    /// The messages that stay; none when all do.
+    fn kept(self, messages: &Messages) -> Option<Vec<Message>> {
+        let max = self.max_messages.get();
+        let n = messages.len();
+        let surplus = n.checked_sub(max).filter(|surplus| *surplus > 0)?;
+        let mut start = cycles::first_from(messages, surplus)
+            .or_else(|| cycles::last_until(messages, surplus))?;
+        let mut head = head(messages, start);
+        while head.len() + (n - start) > max
+            && let Some(later) = cycles::first_from(messages, start + 1)
+        {
+            start = later;
+            head = self::head(messages, start);
+        }
+        if head.len() == start {
+            return None;
+        }
+        let kept = head.into_iter().chain(start..n);
+        Some(kept.filter_map(|at| messages.get(at).cloned()).collect())
+    }
+}
+
+/// What stays of the messages before the window.
+fn head(messages: &Messages, start: usize) -> Vec<usize> {
+    let last = |is_wanted: &dyn Fn(usize) -> bool| (0..start).rev().find(|at| is_wanted(*at));
+    let is_input = |at: usize| {
+        matches!(messages.get(at), Some(Message::User(_))) && !cycles::is_summary(messages, at)
+    };
+    let summary = last(&|at| cycles::is_summary(messages, at));
+    let input = (!is_input(start)).then(|| last(&is_input)).flatten();
+    let mut head: Vec<usize> = summary.into_iter().chain(input).collect();
+    head.sort_unstable();
+    head
+}
+
+impl Middleware for SlidingWindow {
+    fn name(&self) -> &'static str {
+        "sliding-window"
+    }
+
+    fn before<'a>(
+        &'a self,
+        context: &'a mut MiddlewareContext,
+    ) -> BoxFuture<'a, Result<(), AgentError>> {
+        if let Some(messages) = self.kept(context.state.messages()) {
+            context.state = context.state.with_context(messages);
+        }
+        ready(Ok(())).boxed()
+    }
+}

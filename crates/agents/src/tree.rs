@@ -1,0 +1,287 @@
+//! A tree of conversations (UAP §7).
+
+mod error;
+mod json;
+mod merge;
+
+pub use error::TreeError;
+pub use json::TreeLimits;
+
+use crate::id;
+use crate::state::AgentState;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use upp::{Message, Messages};
+
+/// How many nodes a tree may have, so that every tree that was written can be read.
+const MAX_NODES: usize = 100_000;
+
+/// One place of a tree (UAP §7.1).
+#[derive(Clone, Debug)]
+pub struct ThreadNode {
+    id: Arc<str>,
+    parent_id: Option<Arc<str>>,
+    state: AgentState,
+    name: Option<Arc<str>>,
+    children: Vec<Arc<str>>,
+    /// The parent's snapshot whose messages this node's state begins with, as far as is known.
+    extends: Option<Arc<str>>,
+}
+
+impl PartialEq for ThreadNode {
+    /// What is known of the parent is no part of the node.
+    fn eq(&self, other: &Self) -> bool {
+        let ids = (&self.id, &self.parent_id, &self.children);
+        ids == (&other.id, &other.parent_id, &other.children)
+            && (&self.name, &self.state) == (&other.name, &other.state)
+    }
+}
+
+impl ThreadNode {
+    /// The node's id, a random UUID (v4; UAP §3.4). Cloning it is cheap.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The node it branched from; none for the root.
+    pub fn parent_id(&self) -> Option<&str> {
+        self.parent_id.as_deref()
+    }
+
+    /// The snapshot at this node.
+    pub fn state(&self) -> &AgentState {
+        &self.state
+    }
+
+    /// The branch's name, where it has one. Names may repeat.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The nodes that branched from it, in the order they did.
+    pub fn children(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.children.iter().map(AsRef::as_ref)
+    }
+}
+
+/// A tree of conversations with one current place (UAP §7.1).
+///
+/// A node keeps a snapshot. It may hold the whole conversation up to the node, as the pattern of
+/// UAP §7.2 leaves it, or only what the node added: [`history`](Self::history) gives every message
+/// of the path once in either case. Snapshots share their messages in memory. In the JSON of
+/// UAP §12.2 each node has all of its own, so that a tree of whole conversations is written in the
+/// sum of their lengths; [`to_compact_json`](Self::to_compact_json) writes each message once.
+///
+/// ```
+/// # use loomline_agents::{AgentState, ThreadTree};
+/// let mut tree = ThreadTree::new();
+/// tree.set_state(tree.history().with_message("First"));
+/// let other = tree.branch(tree.current().id().clone(), Some("alternative"))?;
+/// tree.checkout(&other)?;
+/// tree.set_state(tree.history().with_message("Alternative path"));
+/// assert_eq!(tree.history().messages().len(), 2);
+/// # Ok::<(), loomline_agents::TreeError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadTree {
+    root: ThreadNode,
+    /// All others, in the order they were made.
+    rest: Vec<ThreadNode>,
+    /// Where in `rest` a node is.
+    places: BTreeMap<Arc<str>, usize>,
+    current: Arc<str>,
+}
+
+impl Default for ThreadTree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ThreadTree {
+    /// A tree of one node with the empty state.
+    pub fn new() -> Self {
+        Self::of(AgentState::initial())
+    }
+
+    /// A tree of one node with this state.
+    pub fn of(state: AgentState) -> Self {
+        let root = ThreadNode {
+            id: id::random(),
+            parent_id: None,
+            state,
+            name: None,
+            children: Vec::new(),
+            extends: None,
+        };
+        Self {
+            current: Arc::clone(&root.id),
+            root,
+            rest: Vec::new(),
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// The first node.
+    pub fn root(&self) -> &ThreadNode {
+        &self.root
+    }
+
+    /// The node where the conversation goes on.
+    pub fn current(&self) -> &ThreadNode {
+        self.node(&self.current).unwrap_or(&self.root)
+    }
+
+    /// All nodes: the root, then the others in the order they were made.
+    pub fn nodes(&self) -> impl Iterator<Item = &ThreadNode> {
+        std::iter::once(&self.root).chain(&self.rest)
+    }
+
+    /// How many nodes there are, at least one.
+    pub fn n_nodes(&self) -> usize {
+        self.rest.len().saturating_add(1)
+    }
+
+    /// The node with this id.
+    pub fn node(&self, id: &str) -> Option<&ThreadNode> {
+        if *id == *self.root.id {
+            return Some(&self.root);
+        }
+        self.places.get(id).and_then(|place| self.rest.get(*place))
+    }
+
+    /// The nodes nothing branched from, in the order of [`nodes`](Self::nodes).
+    pub fn leaves(&self) -> impl Iterator<Item = &ThreadNode> {
+        self.nodes().filter(|node| node.children.is_empty())
+    }
+
+    /// The nodes that have a name, with it, in the order of [`nodes`](Self::nodes).
+    pub fn branches(&self) -> impl Iterator<Item = (&str, &ThreadNode)> {
+        self.nodes()
+            .filter_map(|node| node.name().map(|name| (name, node)))
+    }
+
+    /// Makes a child of a node and gives its id; the child starts with the node's state (UAP
+    /// §7.1). The current node stays as it is. Refused when the node is unknown or the tree full.
+    pub fn branch(
+        &mut self,
+        from: impl AsRef<str>,
+        name: Option<&str>,
+    ) -> Result<Arc<str>, TreeError> {
+        if self.n_nodes() >= MAX_NODES {
+            return Err(TreeError::TooManyNodes { limit: MAX_NODES });
+        }
+        let id = id::random();
+        let parent = self.node_mut(from.as_ref())?;
+        parent.children.push(Arc::clone(&id));
+        let child = ThreadNode {
+            id: Arc::clone(&id),
+            parent_id: Some(Arc::clone(&parent.id)),
+            state: parent.state.clone(),
+            name: name.map(Arc::from),
+            children: Vec::new(),
+            extends: Some(parent.state.shared_id()),
+        };
+        self.insert(child);
+        Ok(id)
+    }
+
+    /// Makes a node the current one (UAP §7.1).
+    pub fn checkout(&mut self, id: impl AsRef<str>) -> Result<(), TreeError> {
+        self.current = Arc::clone(&self.node_mut(id.as_ref())?.id);
+        Ok(())
+    }
+
+    /// Puts a state at the current node (`tree.current.state = …`, UAP §7.2). Compares it with the
+    /// parent's, message by message; the same message shared is compared by its address.
+    pub fn set_state(&mut self, state: AgentState) {
+        let parent = self.current().parent_id().and_then(|id| self.node(id));
+        let extends = parent.and_then(|parent| extended(&state, &parent.state));
+        let current = Arc::clone(&self.current);
+        let node = match self.node_mut(&current) {
+            Ok(node) => node,
+            Err(_) => &mut self.root,
+        };
+        node.state = state;
+        node.extends = extends;
+    }
+
+    /// The state at the current node, with all messages from the root to it in order (UAP §7.3).
+    ///
+    /// Where the snapshots of the path hold whole conversations, it is the current one itself, at
+    /// the cost of one comparison a node. Otherwise it is that snapshot under a new id, with the
+    /// messages of the path merged. A message is told by its id: no message is doubled, none is
+    /// lost, and of one that stands in several snapshots the latest form counts. A message that a
+    /// later snapshot has put in front of an earlier one, such as a summary, stands there.
+    pub fn history(&self) -> AgentState {
+        let path = self.path();
+        // Of snapshots that each hold the one before, the last has them all.
+        let mut runs = path.chunk_by(|parent, child| is_extension(parent, child));
+        let first = runs.next().and_then(<[_]>::last);
+        let mut later = runs.filter_map(<[_]>::last).peekable();
+        let (Some(first), Some(_)) = (first, later.peek()) else {
+            return self.current().state.clone();
+        };
+        let mut merged = merge::Merged::new(first.state.messages());
+        for node in later {
+            merged.add(node.state.messages());
+        }
+        self.current().state.with_context(merged.into_messages())
+    }
+
+    /// The nodes from the root to the current one.
+    pub fn path(&self) -> Vec<&ThreadNode> {
+        let mut path = vec![self.current()];
+        while let Some(parent) = path.last().and_then(|node| node.parent_id())
+            && let Some(parent) = self.node(parent)
+        {
+            path.push(parent);
+        }
+        path.reverse();
+        path
+    }
+
+    fn node_mut(&mut self, id: &str) -> Result<&mut ThreadNode, TreeError> {
+        if *id == *self.root.id {
+            return Ok(&mut self.root);
+        }
+        let place = self.places.get(id);
+        place
+            .and_then(|place| self.rest.get_mut(*place))
+            .ok_or_else(|| TreeError::UnknownNode { id: id.to_owned() })
+    }
+
+    fn insert(&mut self, node: ThreadNode) {
+        self.places.insert(Arc::clone(&node.id), self.rest.len());
+        self.rest.push(node);
+    }
+}
+
+/// Whether the child's snapshot is known to begin with all messages of its parent's.
+fn is_extension(parent: &ThreadNode, child: &ThreadNode) -> bool {
+    child.extends.as_deref() == Some(parent.state.id())
+}
+
+/// The id of `earlier`, where `state` begins with all its messages.
+fn extended(state: &AgentState, earlier: &AgentState) -> Option<Arc<str>> {
+    begins_with(state.messages(), earlier.messages()).then(|| earlier.shared_id())
+}
+
+fn begins_with(messages: &Messages, start: &Messages) -> bool {
+    let mut pairs = messages.iter().zip(start);
+    messages.len() >= start.len() && pairs.all(|(a, b)| is_same(a, b))
+}
+
+/// Equality that does not look into a message that is shared.
+fn is_same(a: &Message, b: &Message) -> bool {
+    let is_shared = match (a, b) {
+        (Message::User(a), Message::User(b)) => Arc::ptr_eq(a, b),
+        (Message::Assistant(a), Message::Assistant(b)) => Arc::ptr_eq(a, b),
+        (Message::ToolResult(a), Message::ToolResult(b)) => Arc::ptr_eq(a, b),
+        (Message::User(_) | Message::Assistant(_) | Message::ToolResult(_), _) => false,
+    };
+    is_shared || a == b
+}
+
+#[cfg(test)]
+mod tests;

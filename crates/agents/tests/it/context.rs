@@ -1,0 +1,134 @@
+//! Middleware that keeps a conversation short (UAP §6.2).
+
+mod laws;
+mod prune;
+mod summarise;
+mod window;
+
+use crate::support::*;
+use loomline_agents::middleware::{Estimate, PruneToolOutputs, SlidingWindow, Summarise};
+use loomline_agents::{AgentState, Middleware, MiddlewareContext};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use upp::{
+    AssistantMessage, Message, MessageOptions, Scripted, ToolResultMessage, UserContent,
+    UserMessage,
+};
+
+fn id(text: &str) -> MessageOptions {
+    MessageOptions {
+        id: Some(text.into()),
+        ..MessageOptions::default()
+    }
+}
+
+/// Messages by their kinds: `u` input, `a` answer, `c` two calls, `r` their results, `s` summary.
+/// The id of each is its kind and place.
+fn history(kinds: &str) -> AgentState {
+    let messages = kinds.char_indices().map(|(at, kind)| {
+        let name = format!("{kind}{at}");
+        let calls = |of: usize| [format!("{of}x"), format!("{of}y")];
+        let text = UserContent::Text { text: name.clone() };
+        match kind {
+            'u' => UserMessage::new(vec![text], id(&name)).into(),
+            's' => {
+                let mut message = UserMessage::new(vec![text], id(&name));
+                let note = json!({"summary": {"of": ["first", "last"]}});
+                message.metadata.insert("uap".to_owned(), note);
+                message.into()
+            }
+            'a' => {
+                let mut message = said(&name);
+                message.id = name.as_str().into();
+                message.into()
+            }
+            'c' => {
+                let calls = calls(at).map(|id| call(&id, "tool", &[])).into();
+                AssistantMessage::new(Vec::new(), calls, id(&name)).into()
+            }
+            _ => {
+                let results = calls(at - 1)
+                    .map(|id| result(&id, "output ".repeat(20)))
+                    .into();
+                Message::from(ToolResultMessage::new(results, id(&name)))
+            }
+        }
+    });
+    AgentState::initial().with_messages(messages)
+}
+
+fn ids(state: &AgentState) -> Vec<&str> {
+    state
+        .messages()
+        .iter()
+        .map(|message| message.id().as_str())
+        .collect()
+}
+
+async fn before(layer: &dyn Middleware, state: AgentState) -> AgentState {
+    let mut context = MiddlewareContext {
+        agent: agent(options(Arc::new(Scripted::new()))),
+        input: "next".into(),
+        state,
+        metadata: serde_json::Map::new(),
+    };
+    layer.before(&mut context).await.unwrap();
+    context.state
+}
+
+fn now(layer: &dyn Middleware, state: AgentState) -> AgentState {
+    futures_util::FutureExt::now_or_never(before(layer, state)).unwrap()
+}
+
+fn window(max: usize) -> SlidingWindow {
+    SlidingWindow::new(NonZeroUsize::new(max).unwrap())
+}
+
+/// Each message counts ten.
+fn tens() -> Estimate {
+    Estimate::new(|_| 10)
+}
+
+fn prune(usable: u64, protect_recent: u64) -> PruneToolOutputs {
+    PruneToolOutputs {
+        usable,
+        protect_recent,
+        placeholder: "[gone]".to_owned(),
+        estimate: tens(),
+    }
+}
+
+fn summarise(model: Arc<dyn upp::Model>) -> Summarise {
+    Summarise {
+        threshold: 30,
+        keep_recent: 2,
+        estimate: tens(),
+        ..Summarise::with_model(model)
+    }
+}
+
+/// Every call has its results right behind it, and no results are without calls.
+fn is_sound(messages: &[Message]) -> bool {
+    messages.iter().enumerate().all(|(at, message)| {
+        let next = messages.get(at + 1);
+        match message {
+            Message::User(_) => true,
+            Message::Assistant(message) if message.tool_calls.is_empty() => true,
+            Message::Assistant(_) => matches!(next, None | Some(Message::ToolResult(_))),
+            Message::ToolResult(message) => match at.checked_sub(1).and_then(|at| messages.get(at))
+            {
+                Some(Message::Assistant(before)) => {
+                    let calls = before.tool_calls.iter().map(|call| &call.tool_call_id);
+                    calls.eq(message.results.iter().map(|result| &result.tool_call_id))
+                }
+                _ => false,
+            },
+        }
+    })
+}
+
+fn list(state: &AgentState) -> Vec<Message> {
+    state.messages().iter().cloned().collect()
+}
