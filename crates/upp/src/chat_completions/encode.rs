@@ -1,6 +1,6 @@
 //! Requests in the Chat Completions format.
 
-use crate::content::{AssistantContent, Media, MediaSource, UserContent};
+use crate::content::{AssistantContent, UserContent};
 use crate::error::{Code, Error};
 use crate::message::{AssistantMessage, Message, UserMessage};
 use crate::model::{Request, ToolChoice};
@@ -86,30 +86,27 @@ impl Encoding {
     fn part(&self, block: &UserContent) -> Result<Value, Error> {
         match block {
             UserContent::Text { text } => Ok(json!({"type": "text", "text": text})),
-            UserContent::Image(media) => match &media.source {
-                MediaSource::Base64 { data } => Ok(image(&data_url(media, data))),
-                MediaSource::Url { url } => Ok(image(url)),
-                MediaSource::Text { .. } => Err(self.unsupported("an image as text")),
+            UserContent::Image(media) => match media.data_url().as_deref().or(media.url()) {
+                Some(url) => Ok(image(url)),
+                None => Err(self.unsupported("an image as text")),
             },
-            UserContent::Document(media) => match &media.source {
-                MediaSource::Base64 { data } => Ok(json!({"type": "file", "file": {
+            UserContent::Document(media) => match (media.data_url(), media.text()) {
+                (Some(data), _) => Ok(json!({"type": "file", "file": {
                     "filename": media.title.as_deref().unwrap_or("document.pdf"),
-                    "file_data": data_url(media, data),
+                    "file_data": data,
                 }})),
-                MediaSource::Text { data } => Ok(json!({"type": "text", "text": data})),
-                MediaSource::Url { .. } => {
-                    Err(self.unsupported("a document by address; send its bytes"))
-                }
+                (None, Some(text)) => Ok(json!({"type": "text", "text": text})),
+                (None, None) => Err(self.unsupported("a document by address; send its bytes")),
             },
-            UserContent::Audio(media) => match (&media.source, audio_format(&media.mime_type)) {
-                (MediaSource::Base64 { data }, Some(format)) => Ok(json!({
+            UserContent::Audio(media) => {
+                let Some((data, format)) = media.base64().zip(audio_format(&media.mime_type))
+                else {
+                    return Err(self.unsupported("audio other than WAV and MP3 bytes"));
+                };
+                Ok(json!({
                     "type": "input_audio", "input_audio": {"data": data, "format": format},
-                })),
-                (
-                    MediaSource::Base64 { .. } | MediaSource::Url { .. } | MediaSource::Text { .. },
-                    _,
-                ) => Err(self.unsupported("audio other than WAV and MP3 bytes")),
-            },
+                }))
+            }
             UserContent::Video(_) => Err(self.unsupported("video")),
             UserContent::Binary(_) => Err(self.unsupported("binary content")),
         }
@@ -189,10 +186,6 @@ fn response_format(schema: &Value) -> Value {
 
 fn image(url: &str) -> Value {
     json!({"type": "image_url", "image_url": {"url": url}})
-}
-
-fn data_url(media: &Media, data: &str) -> String {
-    format!("data:{};base64,{data}", media.mime_type)
 }
 
 fn audio_format(mime_type: &str) -> Option<&'static str> {
