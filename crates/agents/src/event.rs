@@ -93,7 +93,7 @@ mod tests {
             written,
             json!([
                 {"source": "uap", "uap": {"type": "step_start", "step": 3, "agentId": "a", "data": {}}},
-                {"source": "upp", "upp": {"type": "text_delta", "index": 0, "text": "hi"}},
+                {"source": "upp", "upp": {"type": "text_delta", "index": 0, "delta": {"text": "hi"}}},
             ])
         );
         let read: Vec<AgentStreamEvent> = serde_json::from_value(written).unwrap();

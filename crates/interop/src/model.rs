@@ -44,20 +44,12 @@ fn user_block(part: &Value) -> Option<UserContent> {
         PartKind::InputImage => {
             let (source, found) = source_of(&text("image_url")?);
             let mime_type = found.unwrap_or_else(|| mime("image/png"));
-            Some(UserContent::Image(Media {
-                source,
-                mime_type,
-                title: None,
-            }))
+            Some(UserContent::Image(Media::new(source, mime_type)))
         }
         PartKind::InputFile => {
             let (source, found) = source_of(&text("file_data").or_else(|| text("file_url"))?);
             let mime_type = found.unwrap_or_else(|| mime("application/octet-stream"));
-            let media = Media {
-                source,
-                mime_type,
-                title: text("filename"),
-            };
+            let media = Media::new(source, mime_type).with_title(text("filename"));
             Some(match media.mime_type.split('/').next() {
                 Some("audio") => UserContent::Audio(media),
                 Some("video") => UserContent::Video(media),
@@ -148,10 +140,9 @@ pub fn answer(response: &Response) -> Result<(Vec<Payload>, Payload), serde_json
 fn block_part(block: &AssistantContent, provider: &str) -> Result<Payload, serde_json::Error> {
     let media = |media: &Media| {
         let (field, text) = match &media.source {
-            MediaSource::Base64 { data } => (
-                "file_data",
-                format!("data:{};base64,{data}", media.mime_type),
-            ),
+            MediaSource::Base64 { .. } | MediaSource::Bytes { .. } => {
+                ("file_data", media.data_url().unwrap_or_default())
+            }
             MediaSource::Url { url } => ("file_url", url.clone()),
             MediaSource::Text { data } => ("file_data", data.clone()),
         };
@@ -379,13 +370,10 @@ mod tests {
     #[test]
     fn a_data_url_becomes_bytes_with_their_type() {
         let part = json!({"type": "input_image", "image_url": "data:image/gif;base64,AAAA"});
-        let expected = Media {
-            source: MediaSource::Base64 {
-                data: "AAAA".into(),
-            },
-            mime_type: "image/gif".into(),
-            title: None,
+        let source = MediaSource::Base64 {
+            data: "AAAA".into(),
         };
+        let expected = Media::new(source, "image/gif");
         assert_eq!(user_block(&part), Some(UserContent::Image(expected)));
     }
 }

@@ -342,7 +342,9 @@ impl<'a> AgentJournal<'a> {
             | StreamEvent::MessageStop
             | StreamEvent::ContentBlockStart { .. }
             | StreamEvent::ContentBlockStop { .. }
-            | StreamEvent::ReasoningSignature { .. }
+            | StreamEvent::ImageDelta { .. }
+            | StreamEvent::AudioDelta { .. }
+            | StreamEvent::VideoDelta { .. }
             | StreamEvent::ToolExecutionEnd { .. } => Ok(()),
         }
     }

@@ -1,15 +1,36 @@
 //! Content blocks (UPP §6).
 
+mod json;
+
+pub(crate) use json::bytes as bytes_json;
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+/// Base64 in the standard alphabet. It is written with padding; text without is read too.
+pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// Where the bytes of an image, document, audio or video are.
+///
+/// As JSON it is the `source` of an image or a document: `{type, data}` or `{type, url}`
+/// (UPP §6). Text that is not base64 is refused when it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum MediaSource {
     /// In the message, base64 in the standard alphabet.
     Base64 {
         /// The encoded bytes.
+        #[serde(deserialize_with = "json::base64_text")]
         data: String,
     },
     /// At an address the provider can reach.
@@ -22,56 +43,89 @@ pub enum MediaSource {
         /// The text.
         data: String,
     },
+    /// In memory; base64 as JSON.
+    Bytes {
+        /// The bytes.
+        #[serde(with = "json::bytes")]
+        data: Bytes,
+    },
 }
 
 /// An image, document, audio, video or other binary block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+///
+/// Each kind of block has its own JSON (UPP §6) and takes the fields it has; the others are left
+/// out: `width`, `height` (images, video), `title` (documents), `duration` (audio, video),
+/// `metadata` (binary). Audio, video and binary hold their bytes as `data`. As an extension they
+/// may have `url` instead. Text where UPP has none is written as the base64 of its UTF-8.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Media {
     /// Where the bytes are.
     pub source: MediaSource,
     /// The MIME type.
     pub mime_type: String,
     /// A title or file name, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// In pixels.
+    pub width: Option<u32>,
+    /// In pixels.
+    pub height: Option<u32>,
+    /// In seconds.
+    pub duration: Option<f64>,
+    /// What else is known of a binary block.
+    pub metadata: Map<String, Value>,
 }
 
 impl Media {
-    /// Media of this type from this source.
+    /// Media of which no more is known.
     pub fn new(source: MediaSource, mime_type: impl Into<String>) -> Self {
         Self {
             source,
             mime_type: mime_type.into(),
             title: None,
+            width: None,
+            height: None,
+            duration: None,
+            metadata: Map::new(),
         }
     }
 
-    /// The bytes as base64, where they are at hand.
+    /// Sets or removes the title.
+    #[must_use]
+    pub fn with_title(mut self, title: Option<String>) -> Self {
+        self.title = title;
+        self
+    }
+
+    /// The bytes as base64, where they are in the message.
     pub fn base64(&self) -> Option<Cow<'_, str>> {
         match &self.source {
             MediaSource::Base64 { data } => Some(Cow::Borrowed(data)),
+            MediaSource::Bytes { data } => Some(Cow::Owned(BASE64.encode(data))),
             MediaSource::Url { .. } | MediaSource::Text { .. } => None,
         }
     }
 
-    /// The address, where that is the source.
+    /// The address, where the bytes are elsewhere.
     pub fn url(&self) -> Option<&str> {
         match &self.source {
             MediaSource::Url { url } => Some(url),
-            MediaSource::Base64 { .. } | MediaSource::Text { .. } => None,
+            MediaSource::Base64 { .. } | MediaSource::Bytes { .. } | MediaSource::Text { .. } => {
+                None
+            }
         }
     }
 
-    /// The text, where that is the source.
+    /// The text, where the source is text.
     pub fn text(&self) -> Option<&str> {
         match &self.source {
             MediaSource::Text { data } => Some(data),
-            MediaSource::Base64 { .. } | MediaSource::Url { .. } => None,
+            MediaSource::Base64 { .. } | MediaSource::Bytes { .. } | MediaSource::Url { .. } => {
+                None
+            }
         }
     }
 
-    /// The bytes as a `data:` URL, where they are at hand.
+    /// `data:<mime>;base64,<bytes>`, where the bytes are in the message.
     pub fn data_url(&self) -> Option<String> {
         let data = self.base64()?;
         Some(format!("data:{};base64,{data}", self.mime_type))
@@ -79,7 +133,7 @@ impl Media {
 }
 
 /// What a user message holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum UserContent {
     /// Text.
@@ -88,19 +142,19 @@ pub enum UserContent {
         text: String,
     },
     /// An image.
-    Image(Media),
+    Image(#[serde(with = "json::image")] Media),
     /// A document: PDF or plain text.
-    Document(Media),
+    Document(#[serde(with = "json::document")] Media),
     /// Audio.
-    Audio(Media),
+    Audio(#[serde(with = "json::audio")] Media),
     /// Video.
-    Video(Media),
+    Video(#[serde(with = "json::video")] Media),
     /// Any other bytes.
-    Binary(Media),
+    Binary(#[serde(with = "json::binary")] Media),
 }
 
 /// What an assistant message holds, beside its tool calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum AssistantContent {
     /// Text.
@@ -108,7 +162,8 @@ pub enum AssistantContent {
         /// The text.
         text: String,
     },
-    /// Reasoning the provider shows. `signature` is opaque and belongs to the provider.
+    /// Reasoning the provider shows. `signature` is opaque and belongs to the provider; UPP has
+    /// no such field, and keeps such things in the message's metadata.
     Reasoning {
         /// The text; may be empty when the provider encrypts it.
         text: String,
@@ -117,9 +172,32 @@ pub enum AssistantContent {
         signature: Option<String>,
     },
     /// An image.
-    Image(Media),
+    Image(#[serde(with = "json::image")] Media),
     /// Audio.
-    Audio(Media),
+    Audio(#[serde(with = "json::audio")] Media),
     /// Video.
-    Video(Media),
+    Video(#[serde(with = "json::video")] Media),
 }
+
+/// A reasoning block was given as input (UPP §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a reasoning block can't be an input; only an assistant message has reasoning")]
+pub struct ReasoningAsInput;
+
+/// A model's block as input of the next turn; reasoning is refused (UPP §2).
+impl TryFrom<AssistantContent> for UserContent {
+    type Error = ReasoningAsInput;
+
+    fn try_from(block: AssistantContent) -> Result<Self, ReasoningAsInput> {
+        match block {
+            AssistantContent::Text { text } => Ok(Self::Text { text }),
+            AssistantContent::Reasoning { .. } => Err(ReasoningAsInput),
+            AssistantContent::Image(media) => Ok(Self::Image(media)),
+            AssistantContent::Audio(media) => Ok(Self::Audio(media)),
+            AssistantContent::Video(media) => Ok(Self::Video(media)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

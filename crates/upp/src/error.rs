@@ -1,5 +1,7 @@
 //! The one error of the protocol (UPP §14).
 
+mod json;
+
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -33,6 +35,42 @@ pub enum Code {
     Cancelled,
 }
 
+impl Code {
+    /// All codes.
+    pub const ALL: [Self; 12] = [
+        Self::AuthenticationFailed,
+        Self::RateLimited,
+        Self::ContextLengthExceeded,
+        Self::ModelNotFound,
+        Self::InvalidRequest,
+        Self::InvalidResponse,
+        Self::ContentFiltered,
+        Self::QuotaExceeded,
+        Self::ProviderError,
+        Self::NetworkError,
+        Self::Timeout,
+        Self::Cancelled,
+    ];
+
+    /// The protocol's spelling, such as `RATE_LIMITED`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthenticationFailed => "AUTHENTICATION_FAILED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::ContextLengthExceeded => "CONTEXT_LENGTH_EXCEEDED",
+            Self::ModelNotFound => "MODEL_NOT_FOUND",
+            Self::InvalidRequest => "INVALID_REQUEST",
+            Self::InvalidResponse => "INVALID_RESPONSE",
+            Self::ContentFiltered => "CONTENT_FILTERED",
+            Self::QuotaExceeded => "QUOTA_EXCEEDED",
+            Self::ProviderError => "PROVIDER_ERROR",
+            Self::NetworkError => "NETWORK_ERROR",
+            Self::Timeout => "TIMEOUT",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+}
+
 /// The kind of model that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -50,7 +88,23 @@ pub enum Modality {
     Video,
 }
 
+impl Modality {
+    /// The protocol's spelling, such as `llm`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Llm => "llm",
+            Self::Embedding => "embedding",
+            Self::Image => "image",
+            Self::Audio => "audio",
+            Self::Video => "video",
+        }
+    }
+}
+
 /// A failure of a model call (`UPPError`, UPP §14). The message never holds a key.
+///
+/// As JSON: `{name, message, code, provider, modality, statusCode?, cause?}`, where `cause` is the
+/// cause's text. An error that was read has that text as its cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{message} ({provider}, {code:?})")]
 pub struct Error {
@@ -92,6 +146,13 @@ impl Error {
         self
     }
 
+    /// Sets the kind of model; it is a language model otherwise.
+    #[must_use]
+    pub fn with_modality(mut self, modality: Modality) -> Self {
+        self.modality = modality;
+        self
+    }
+
     /// Whether the same request may succeed when it is sent again.
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -99,4 +160,23 @@ impl Error {
             Code::RateLimited | Code::ProviderError | Code::NetworkError | Code::Timeout
         )
     }
+
+    /// The protocol's one-line form: `UPPError [CODE]: message (provider: …, modality: …)`, with
+    /// the status where there is one.
+    pub fn line(&self) -> String {
+        let status = self
+            .status
+            .map(|status| format!(", status: {status}"))
+            .unwrap_or_default();
+        format!(
+            "UPPError [{}]: {} (provider: {}, modality: {}{status})",
+            self.code.as_str(),
+            self.message,
+            self.provider,
+            self.modality.as_str(),
+        )
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,20 @@
 //! Stream events (UPP §9).
 
-use crate::content::AssistantContent;
-use crate::tool::{Arguments, ToolCall, ToolCallId};
+mod aggregate;
+mod json;
+
+pub use aggregate::Aggregate;
+
+use crate::tool::ToolCallId;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// One event of a stream; `index` is the content block or, for tools, the call's position.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    tag = "type",
-    rename_all = "snake_case",
-    rename_all_fields = "camelCase"
-)]
+///
+/// As JSON it is `{type, index, delta}` (UPP §9): all fields but the index are in `delta`, bytes
+/// are base64. A start or stop without content has an empty `delta`.
+#[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// A model call begins to answer.
     MessageStart,
@@ -42,23 +44,43 @@ pub enum StreamEvent {
         /// The text.
         text: String,
     },
-    /// The provider's signature of a reasoning block; it comes whole.
-    ReasoningSignature {
-        /// The block.
-        index: u32,
-        /// The signature.
-        signature: String,
-    },
     /// More of a tool call's arguments; the first one of a call names it.
     ToolCallDelta {
         /// The call's position among the calls of the response.
         index: u32,
-        /// The call's id.
+        /// The call's id; empty where the provider does not repeat it.
         tool_call_id: ToolCallId,
-        /// The tool's name.
+        /// The tool's name; empty where the provider does not repeat it.
         tool_name: String,
         /// The next piece of the arguments' text; may be empty.
         arguments_json: String,
+    },
+    /// More of an image.
+    ImageDelta {
+        /// The image's position.
+        index: u32,
+        /// The next bytes.
+        data: Bytes,
+        /// The MIME type, where it is known; UPP has no such field.
+        mime_type: Option<String>,
+    },
+    /// More audio.
+    AudioDelta {
+        /// The block.
+        index: u32,
+        /// The next bytes.
+        data: Bytes,
+        /// The MIME type, where it is known; UPP has no such field.
+        mime_type: Option<String>,
+    },
+    /// More video.
+    VideoDelta {
+        /// The block.
+        index: u32,
+        /// The next bytes.
+        data: Bytes,
+        /// The MIME type, where it is known; UPP has no such field.
+        mime_type: Option<String>,
     },
     /// A tool starts; emitted before it runs.
     ToolExecutionStart {
@@ -88,86 +110,72 @@ pub enum StreamEvent {
     },
 }
 
-/// Folds the events of one model call into content and calls.
-///
-/// The result does not depend on how the stream was cut into deltas. Blocks appear in the order of
-/// their index; calls in the order of their position.
-#[derive(Clone, Debug, Default)]
-pub struct Aggregate {
-    blocks: BTreeMap<u32, AssistantContent>,
-    calls: BTreeMap<u32, (ToolCallId, String, String)>,
+/// The twelve types of events (UPP §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamEventType {
+    /// A model call begins to answer.
+    MessageStart,
+    /// A model call has answered.
+    MessageStop,
+    /// A content block begins.
+    ContentBlockStart,
+    /// A content block is whole.
+    ContentBlockStop,
+    /// More text.
+    TextDelta,
+    /// More reasoning.
+    ReasoningDelta,
+    /// More of a tool call.
+    ToolCallDelta,
+    /// More of an image.
+    ImageDelta,
+    /// More audio.
+    AudioDelta,
+    /// More video.
+    VideoDelta,
+    /// A tool starts.
+    ToolExecutionStart,
+    /// A tool has ended.
+    ToolExecutionEnd,
 }
 
-impl Aggregate {
-    /// Folds one event in; events that carry no content change nothing.
-    pub fn push(&mut self, event: &StreamEvent) {
-        match event {
-            StreamEvent::TextDelta { index, text } => {
-                let block = self
-                    .blocks
-                    .entry(*index)
-                    .or_insert_with(|| AssistantContent::Text {
-                        text: String::new(),
-                    });
-                if let AssistantContent::Text { text: whole } = block {
-                    whole.push_str(text);
-                }
-            }
-            StreamEvent::ReasoningDelta { index, text } => {
-                if let AssistantContent::Reasoning { text: whole, .. } = self.reasoning(*index) {
-                    whole.push_str(text);
-                }
-            }
-            StreamEvent::ReasoningSignature { index, signature } => {
-                if let AssistantContent::Reasoning {
-                    signature: slot, ..
-                } = self.reasoning(*index)
-                {
-                    *slot = Some(signature.clone());
-                }
-            }
-            StreamEvent::ToolCallDelta {
-                index,
-                tool_call_id,
-                tool_name,
-                arguments_json,
-            } => {
-                let call = self
-                    .calls
-                    .entry(*index)
-                    .or_insert_with(|| (tool_call_id.clone(), tool_name.clone(), String::new()));
-                call.2.push_str(arguments_json);
-            }
-            StreamEvent::MessageStart
-            | StreamEvent::MessageStop
-            | StreamEvent::ContentBlockStart { .. }
-            | StreamEvent::ContentBlockStop { .. }
-            | StreamEvent::ToolExecutionStart { .. }
-            | StreamEvent::ToolExecutionEnd { .. } => {}
+impl StreamEvent {
+    /// The type.
+    pub fn event_type(&self) -> StreamEventType {
+        match self {
+            Self::MessageStart => StreamEventType::MessageStart,
+            Self::MessageStop => StreamEventType::MessageStop,
+            Self::ContentBlockStart { .. } => StreamEventType::ContentBlockStart,
+            Self::ContentBlockStop { .. } => StreamEventType::ContentBlockStop,
+            Self::TextDelta { .. } => StreamEventType::TextDelta,
+            Self::ReasoningDelta { .. } => StreamEventType::ReasoningDelta,
+            Self::ToolCallDelta { .. } => StreamEventType::ToolCallDelta,
+            Self::ImageDelta { .. } => StreamEventType::ImageDelta,
+            Self::AudioDelta { .. } => StreamEventType::AudioDelta,
+            Self::VideoDelta { .. } => StreamEventType::VideoDelta,
+            Self::ToolExecutionStart { .. } => StreamEventType::ToolExecutionStart,
+            Self::ToolExecutionEnd { .. } => StreamEventType::ToolExecutionEnd,
         }
     }
 
-    fn reasoning(&mut self, index: u32) -> &mut AssistantContent {
-        self.blocks
-            .entry(index)
-            .or_insert_with(|| AssistantContent::Reasoning {
-                text: String::new(),
-                signature: None,
-            })
-    }
-
-    /// The content and calls so far.
-    pub fn finish(self) -> (Vec<AssistantContent>, Vec<ToolCall>) {
-        let calls = self
-            .calls
-            .into_values()
-            .map(|(tool_call_id, tool_name, arguments)| ToolCall {
-                tool_call_id,
-                tool_name,
-                arguments: Arguments::from_text(&arguments),
-                after: Vec::new(),
-            })
-            .collect();
-        (self.blocks.into_values().collect(), calls)
+    /// The block or call it is about; 0 for a message's start and stop.
+    pub fn index(&self) -> u32 {
+        match self {
+            Self::MessageStart | Self::MessageStop => 0,
+            Self::ContentBlockStart { index }
+            | Self::ContentBlockStop { index }
+            | Self::TextDelta { index, .. }
+            | Self::ReasoningDelta { index, .. }
+            | Self::ToolCallDelta { index, .. }
+            | Self::ImageDelta { index, .. }
+            | Self::AudioDelta { index, .. }
+            | Self::VideoDelta { index, .. }
+            | Self::ToolExecutionStart { index, .. }
+            | Self::ToolExecutionEnd { index, .. } => *index,
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

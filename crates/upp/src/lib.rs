@@ -20,13 +20,14 @@
 //! ```
 //!
 //! The crate keeps what providers say: tool arguments keep the provider's text, unknown metadata
-//! stays in the provider's namespace. It does not store anything, retry by itself, or validate
-//! tool arguments (UPP §10).
+//! stays in the provider's namespace. It does not store anything, or validate tool arguments
+//! (UPP §10), and retries only as a [`RetryStrategy`] says.
 
 pub mod chat_completions;
 mod clock;
 pub mod codec;
 mod content;
+mod embedding;
 mod error;
 mod event;
 mod execute;
@@ -34,32 +35,50 @@ mod failure;
 pub mod gemini;
 #[cfg(feature = "http")]
 mod http;
+mod image;
+mod keys;
 mod llm;
+pub mod media;
 mod message;
 mod model;
 pub mod ollama;
 mod prefix;
 #[cfg(feature = "http")]
 mod provider;
+mod retry;
 pub mod scripted;
 mod strategy;
+mod thread;
 mod tool;
 mod turn;
 mod usage;
 
 pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
 pub use codec::{Codec, Encoded, Omission};
-pub use content::{AssistantContent, Media, MediaSource, UserContent};
+pub use content::{AssistantContent, Media, MediaSource, ReasoningAsInput, UserContent};
+pub use embedding::{
+    EmbedOptions, Embedding, EmbeddingEvent, EmbeddingInput, EmbeddingInputs, EmbeddingModel,
+    EmbeddingOptions, EmbeddingRequest, EmbeddingResult, EmbeddingStream, EmbeddingUsage,
+    EmbeddingVector, InputType, NotEmbeddable, vector_from_base64,
+};
 pub use error::{Code, Error, Modality};
-pub use event::{Aggregate, StreamEvent};
+pub use event::{Aggregate, StreamEvent, StreamEventType};
 pub use execute::{ExecuteError, arguments_of, execute};
 pub use gemini::Gemini;
 #[cfg(feature = "http")]
 pub use http::{Timeouts, http_client_builder};
+pub use image::{
+    GeneratedImage, ImageCapabilities, ImageEditRequest, ImageEvent, ImageGenerator, ImageModel,
+    ImageOptions, ImageRequest, ImageResult, ImageStream, ImageStreamEvent, ImageUsage,
+};
+pub use keys::{
+    DynamicKey, KeyStrategy, KeysError, RoundRobinKeys, StaticKey, WeightedKeys, mask_key,
+};
 pub use llm::{Llm, LlmOptions, TurnEvent, TurnStream};
+pub use media::{Audio, Document, Image, MediaError, Video};
 pub use message::{
-    AssistantMessage, Message, MessageId, MessageOptions, Messages, Metadata, ToolResultMessage,
-    UserMessage,
+    AssistantMessage, Message, MessageId, MessageOptions, MessageRole, Messages, Metadata,
+    ToolResultMessage, UserMessage,
 };
 pub use model::{
     Capabilities, Model, ModelEvent, ModelStream, Request, Response, Sent, StopReason, ToolChoice,
@@ -68,10 +87,15 @@ pub use ollama::Ollama;
 pub use prefix::{Break, Prefix, RequestReport};
 #[cfg(feature = "http")]
 pub use provider::{Provider, ProviderConfig, answer};
+pub use retry::{
+    ExponentialBackoff, LinearBackoff, NoRetry, Random, RetryAfter, RetryConfig, RetryConfigError,
+    RetryStrategy, TokenBucket, retry_stream, with_retries,
+};
 pub use scripted::{Script, ScriptError, ScriptTurn, Scripted};
 pub use strategy::{
     BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,
 };
+pub use thread::{History, Thread};
 pub use tool::{
     Approval, Arguments, ArgumentsError, Effect, Reconcile, Reconciled, Tool, ToolCall, ToolCallId,
     ToolContext, ToolExecution, ToolFailure, ToolOutput, ToolResult, ToolRun,

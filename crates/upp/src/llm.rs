@@ -1,65 +1,29 @@
 //! A model with instructions and tools: the tool loop (UPP §2–§4).
 
-use crate::content::UserContent;
+mod events;
+mod media;
+mod options;
+
+pub use options::LlmOptions;
+
+use events::{started, stopped};
+
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::execute::{ExecuteError, arguments_of, execute};
 use crate::message::{Message, MessageOptions, Messages, ToolResultMessage};
-use crate::model::{Capabilities, Model, ModelEvent, Request, Response, ToolChoice};
+use crate::model::{Capabilities, ModelEvent, ModelStream, Request, Response, ToolChoice};
 use crate::prefix::{Prefix, RequestReport};
-use crate::strategy::ToolUseStrategy;
+use crate::thread::History;
 use crate::tool::{Tool, ToolCall, ToolContext, ToolExecution, ToolResult};
 use crate::turn::Turn;
 use crate::usage::TokenUsage;
 use futures_util::StreamExt;
-use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::stream::{self, BoxStream, FuturesUnordered};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// What an [`Llm`] is made of (UPP §2).
-#[derive(Clone)]
-pub struct LlmOptions {
-    /// The model.
-    pub model: Arc<dyn Model>,
-    /// The system prompt.
-    pub system: Option<Arc<str>>,
-    /// The tools it may call; each name once.
-    pub tools: Vec<Tool>,
-    /// Whether it must call one. It holds for the first model call only, or the turn could not end.
-    pub tool_choice: ToolChoice,
-    /// Hooks and the limit; ten tool rounds unless set.
-    pub tool_strategy: ToolUseStrategy,
-    /// Provider-native parameters, passed unchanged.
-    pub params: Map<String, Value>,
-    /// The JSON Schema of the answer.
-    pub structure: Option<Value>,
-}
-
-impl LlmOptions {
-    /// A model and nothing else.
-    pub fn new(model: Arc<dyn Model>) -> Self {
-        Self {
-            model,
-            system: None,
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Auto,
-            tool_strategy: ToolUseStrategy::default(),
-            params: Map::new(),
-            structure: None,
-        }
-    }
-}
-
-impl std::fmt::Debug for LlmOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LlmOptions")
-            .field("model", &self.model.model_id())
-            .field("tools", &self.tools)
-            .finish_non_exhaustive()
-    }
-}
 
 /// What a turn's stream yields: the events of every cycle, then the turn as the last item.
 #[derive(Clone, Debug)]
@@ -72,6 +36,15 @@ pub enum TurnEvent {
 
 /// A turn as it comes. Nothing happens until it is polled; dropping it cancels.
 pub type TurnStream = BoxStream<'static, Result<TurnEvent, Error>>;
+
+/// How a model is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Its events are shown.
+    Stream,
+    /// Only its answer counts.
+    Whole,
+}
 
 /// A model with instructions and tools; cloning shares it.
 #[derive(Clone, Debug)]
@@ -124,13 +97,31 @@ impl Llm {
         &self.options
     }
 
-    /// One turn, unobserved: the stream drained.
+    /// What the model can do.
+    pub fn capabilities(&self) -> Capabilities {
+        self.options.model.capabilities()
+    }
+
+    /// One turn, unobserved: `history`, then each input as a message of its own. No input at all
+    /// sends the history as it is. Dropping the future cancels.
     pub async fn generate(
         &self,
-        history: Messages,
+        history: impl History,
         inputs: impl IntoIterator<Item = impl Into<Message>>,
     ) -> Result<Turn, Error> {
-        let mut stream = self.stream(history, inputs);
+        self.generate_until(history, inputs, CancellationToken::new())
+            .await
+    }
+
+    /// Like [`Llm::generate`]; ends with [`Code::Cancelled`] when `signal` is cancelled.
+    pub async fn generate_until(
+        &self,
+        history: impl History,
+        inputs: impl IntoIterator<Item = impl Into<Message>>,
+        signal: CancellationToken,
+    ) -> Result<Turn, Error> {
+        let progress = Progress::new(history.into_messages(), inputs);
+        let mut stream = self.clone().run(progress, signal, Way::Whole);
         while let Some(item) = stream.next().await {
             if let TurnEvent::Done(turn) = item? {
                 return Ok(*turn);
@@ -143,46 +134,81 @@ impl Llm {
     /// the history as it is.
     pub fn stream(
         &self,
-        history: Messages,
+        history: impl History,
         inputs: impl IntoIterator<Item = impl Into<Message>>,
     ) -> TurnStream {
         self.stream_until(history, inputs, CancellationToken::new())
     }
 
     /// Starts one turn that ends with [`Code::Cancelled`] when `signal` is cancelled: the model
-    /// call is closed, running tools are dropped, and no further tool starts.
+    /// call is closed, running tools hear of it and are dropped, and no further tool starts.
     pub fn stream_until(
         &self,
-        history: Messages,
+        history: impl History,
         inputs: impl IntoIterator<Item = impl Into<Message>>,
         signal: CancellationToken,
     ) -> TurnStream {
-        let inputs: Vec<Message> = inputs.into_iter().map(Into::into).collect();
-        self.clone().run(history, inputs, signal)
+        let progress = Progress::new(history.into_messages(), inputs);
+        self.clone().run(progress, signal, Way::Stream)
     }
 
-    fn run(self, history: Messages, inputs: Vec<Message>, signal: CancellationToken) -> TurnStream {
+    /// Refuses what the model can't do.
+    fn check(&self, messages: &Messages, way: Way) -> Result<(), Error> {
+        let can = self.capabilities();
+        if way == Way::Stream && !can.streaming {
+            return Err(self.error(Code::InvalidRequest, "the model can't stream"));
+        }
+        match media::unsupported(can, messages) {
+            Some(what) => {
+                let text = format!("the model can't take {what}");
+                Err(self.error(Code::InvalidRequest, text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// One model call.
+    fn call_model(&self, request: Request, way: Way) -> ModelStream {
+        match way {
+            Way::Stream => self.options.model.stream(request),
+            Way::Whole => {
+                let answer = self.options.model.complete(request);
+                stream::once(async { Ok(ModelEvent::Done(Box::new(answer.await?))) }).boxed()
+            }
+        }
+    }
+
+    fn run(self, mut progress: Progress, signal: CancellationToken, way: Way) -> TurnStream {
         async_stream::try_stream! {
-            let mut progress = Progress::new(history, inputs);
-            self.check_media(&progress.all)?;
+            self.check(&progress.all, way)?;
+            // Whoever drops the stream cancels what the turn has started.
+            let signal = signal.child_token();
+            let guard = signal.clone().drop_guard();
             loop {
-                let mut answer = self.options.model.stream(self.request(&progress, &signal));
+                self.unless_cancelled(&signal, std::future::ready(())).await?;
+                let mut answer = self.call_model(self.request(&progress, &signal), way);
                 let mut response = None;
-                while let Some(item) = answer.next().await {
+                while let Some(item) = self.unless_cancelled(&signal, answer.next()).await? {
                     match item? {
                         ModelEvent::Event(event) => yield TurnEvent::Event(event),
                         ModelEvent::Done(done) => response = Some(*done),
                     }
                 }
-                let response = response.ok_or_else(|| {
+                drop(answer);
+                let mut response = response.ok_or_else(|| {
                     self.error(Code::InvalidResponse, "the stream ended without a response")
                 })?;
+                if self.structure.is_none() {
+                    response.data = None;
+                }
                 let calls = progress.answered(&response);
                 if !self.goes_on(&calls, &response, progress.rounds)? {
+                    guard.disarm();
                     yield TurnEvent::Done(Box::new(progress.into_turn(response)));
                     break;
                 }
                 for (index, call) in (0..).zip(&calls) {
+                    self.unless_cancelled(&signal, std::future::ready(())).await?;
                     yield TurnEvent::Event(started(index, call));
                 }
                 let mut results: Vec<Option<ToolResult>> = vec![None; calls.len()];
@@ -207,6 +233,20 @@ impl Llm {
             }
         }
         .boxed()
+    }
+
+    /// What `future` gives, unless the turn is cancelled before.
+    async fn unless_cancelled<T>(
+        &self,
+        signal: &CancellationToken,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Error> {
+        let cancelled = || self.error(Code::Cancelled, "the turn was cancelled");
+        if signal.is_cancelled() {
+            return Err(cancelled());
+        }
+        let outcome = signal.run_until_cancelled(future).await;
+        outcome.ok_or_else(cancelled)
     }
 
     /// Whether tools run now. Reaching the limit is an error, unless it is zero.
@@ -270,64 +310,8 @@ impl Llm {
             })
     }
 
-    /// The whole history is checked, not only the input: all of it is sent.
-    fn check_media(&self, messages: &Messages) -> Result<(), Error> {
-        let can = self.options.model.capabilities();
-        if can.image_input && can.document_input && can.video_input && can.audio_input {
-            return Ok(());
-        }
-        for message in messages {
-            if let Message::User(user) = message
-                && let Some(what) = user
-                    .content
-                    .iter()
-                    .find_map(|block| unsupported(can, block))
-            {
-                return Err(
-                    self.error(Code::InvalidRequest, format!("the model can't take {what}"))
-                );
-            }
-        }
-        Ok(())
-    }
-
     fn error(&self, code: Code, text: impl Into<String>) -> Error {
         Error::new(code, self.options.model.provider(), text)
-    }
-}
-
-fn unsupported(can: Capabilities, block: &UserContent) -> Option<&'static str> {
-    match block {
-        UserContent::Image(_) if !can.image_input => Some("images"),
-        UserContent::Document(_) if !can.document_input => Some("documents"),
-        UserContent::Audio(_) if !can.audio_input => Some("audio"),
-        UserContent::Video(_) if !can.video_input => Some("video"),
-        UserContent::Text { .. }
-        | UserContent::Image(_)
-        | UserContent::Document(_)
-        | UserContent::Audio(_)
-        | UserContent::Video(_)
-        | UserContent::Binary(_) => None,
-    }
-}
-
-fn started(index: u32, call: &ToolCall) -> StreamEvent {
-    StreamEvent::ToolExecutionStart {
-        index,
-        tool_call_id: call.tool_call_id.clone(),
-        tool_name: call.tool_name.clone(),
-        timestamp: crate::clock::now().as_millisecond(),
-    }
-}
-
-fn stopped(at: usize, execution: &ToolExecution) -> StreamEvent {
-    StreamEvent::ToolExecutionEnd {
-        index: u32::try_from(at).unwrap_or(u32::MAX),
-        tool_call_id: execution.tool_call_id.clone(),
-        tool_name: execution.tool_name.clone(),
-        result: execution.result.clone(),
-        is_error: execution.is_error,
-        timestamp: crate::clock::now().as_millisecond(),
     }
 }
 
@@ -346,7 +330,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(mut history: Messages, inputs: Vec<Message>) -> Self {
+    fn new(mut history: Messages, inputs: impl IntoIterator<Item = impl Into<Message>>) -> Self {
+        let inputs: Vec<Message> = inputs.into_iter().map(Into::into).collect();
         for input in &inputs {
             history.push_back_mut(input.clone());
         }

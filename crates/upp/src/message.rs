@@ -1,6 +1,10 @@
 //! Messages (UPP §5): immutable, cheap to share.
 
+mod access;
 mod decode;
+
+pub use access::MessageRole;
+pub(crate) use decode::or_default;
 
 use crate::content::{AssistantContent, UserContent};
 use crate::tool::{ToolCall, ToolResult};
@@ -59,7 +63,11 @@ macro_rules! message {
             pub id: MessageId,
             $($(#[$fdoc])* pub $field: $ty,)*
             /// Provider-namespaced extras.
-            #[serde(default, skip_serializing_if = "Map::is_empty")]
+            #[serde(
+                default,
+                skip_serializing_if = "Map::is_empty",
+                deserialize_with = "or_default"
+            )]
             pub metadata: Metadata,
             /// When it was made.
             pub timestamp: jiff::Timestamp,
@@ -143,20 +151,10 @@ impl AssistantMessage {
         }
     }
 
-    /// All text blocks, joined by a blank line (UPP §6).
-    pub fn joined_text(&self) -> String {
-        let texts: Vec<&str> = self
-            .content
-            .iter()
-            .filter_map(|block| match block {
-                AssistantContent::Text { text } => Some(text.as_str()),
-                AssistantContent::Reasoning { .. }
-                | AssistantContent::Image(_)
-                | AssistantContent::Audio(_)
-                | AssistantContent::Video(_) => None,
-            })
-            .collect();
-        texts.join("\n\n")
+    /// A message of one text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        let block = AssistantContent::Text { text: text.into() };
+        Self::new(vec![block], Vec::new(), MessageOptions::default())
     }
 }
 
@@ -189,14 +187,34 @@ pub enum Message {
     ToolResult(Arc<ToolResultMessage>),
 }
 
-impl Message {
-    /// The message's id.
-    pub fn id(&self) -> &MessageId {
-        match self {
-            Self::User(m) => &m.id,
-            Self::Assistant(m) => &m.id,
-            Self::ToolResult(m) => &m.id,
+macro_rules! from_text {
+    ($message:ident) => {
+        impl From<&str> for $message {
+            fn from(text: &str) -> Self {
+                Self::text(text)
+            }
         }
+
+        impl From<String> for $message {
+            fn from(text: String) -> Self {
+                Self::text(text)
+            }
+        }
+    };
+}
+
+from_text!(UserMessage);
+from_text!(AssistantMessage);
+
+impl From<Vec<UserContent>> for UserMessage {
+    fn from(content: Vec<UserContent>) -> Self {
+        Self::new(content, MessageOptions::default())
+    }
+}
+
+impl From<Vec<AssistantContent>> for AssistantMessage {
+    fn from(content: Vec<AssistantContent>) -> Self {
+        Self::new(content, Vec::new(), MessageOptions::default())
     }
 }
 
@@ -235,3 +253,6 @@ impl From<ToolResultMessage> for Message {
         Self::ToolResult(Arc::new(message))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -256,7 +256,7 @@ fn is_delta(event: &StreamEvent) -> bool {
 
 /// The events between start and stop, one at a time: a long answer is never held twice.
 fn events(plan: &Plan) -> impl Iterator<Item = StreamEvent> + Send + '_ {
-    let reasoning = plan.reasoning.iter().flat_map(|(thought, signature)| {
+    let reasoning = plan.reasoning.iter().flat_map(|(thought, _)| {
         let deltas =
             thought
                 .split_inclusive(char::is_whitespace)
@@ -264,13 +264,9 @@ fn events(plan: &Plan) -> impl Iterator<Item = StreamEvent> + Send + '_ {
                     index: 0,
                     text: word.to_owned(),
                 });
-        let signature = StreamEvent::ReasoningSignature {
-            index: 0,
-            signature: signature.clone(),
-        };
         std::iter::once(StreamEvent::ContentBlockStart { index: 0 })
             .chain(deltas)
-            .chain([signature, StreamEvent::ContentBlockStop { index: 0 }])
+            .chain([StreamEvent::ContentBlockStop { index: 0 }])
     });
     let index = u32::from(plan.reasoning.is_some());
     let text = plan.text.iter().flat_map(move |text| {

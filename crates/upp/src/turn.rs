@@ -1,17 +1,20 @@
 //! The result of one inference, tool rounds included (UPP §7).
 
+mod json;
+
 use crate::message::{AssistantMessage, Message};
 use crate::model::StopReason;
 use crate::prefix::RequestReport;
 use crate::tool::ToolExecution;
 use crate::usage::TokenUsage;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// One inference: everything said after the history that was given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+///
+/// As JSON (`TurnJSON`, UPP §14) it has no `response`: when it is read, that is the last assistant
+/// message again. JSON without any is refused.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// New input, answers and tool results, in order. The history is not repeated.
     pub messages: Vec<Message>,
@@ -24,16 +27,19 @@ pub struct Turn {
     /// How many model calls there were.
     pub cycles: u32,
     /// The parsed answer, when a structure was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Why the last model call stopped.
-    #[serde(default = "end_turn")]
+    /// Why the last model call stopped; UPP has no such field.
     pub stop_reason: StopReason,
     /// What was sent for each model call, where anything was.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestReport>,
 }
 
-fn end_turn() -> StopReason {
-    StopReason::EndTurn
+impl Turn {
+    /// Whether the last answer asks for tools that did not run.
+    pub fn has_tool_calls(&self) -> bool {
+        self.response.has_tool_calls()
+    }
 }
+
+#[cfg(test)]
+mod tests;

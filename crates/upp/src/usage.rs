@@ -45,6 +45,7 @@ pub struct TokenUsage {
     /// Sum of the prompt tokens written to a cache.
     pub cache_write_tokens: u64,
     /// One entry a model call, in order.
+    #[serde(deserialize_with = "crate::message::or_default")]
     pub cycles: Vec<CycleUsage>,
 }
 

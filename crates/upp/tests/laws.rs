@@ -2,9 +2,10 @@
 
 use futures_util::future::BoxFuture;
 use loomline_upp::{
-    Aggregate, Arguments, AssistantContent, AssistantMessage, Media, MediaSource, Message,
-    MessageOptions, Messages, Model, Request, Scripted, StreamEvent, Tool, ToolCall, ToolChoice,
-    ToolOutput, ToolResult, ToolResultMessage, UserContent, UserMessage,
+    Aggregate, Arguments, AssistantContent, AssistantMessage, CycleUsage, Image, Media,
+    MediaSource, Message, MessageOptions, Messages, Model, Request, Scripted, StopReason,
+    StreamEvent, Thread, TokenUsage, Tool, ToolCall, ToolChoice, ToolExecution, ToolOutput,
+    ToolResult, ToolResultMessage, Turn, UserContent, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -28,27 +29,73 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn media() -> impl Strategy<Value = Media> {
-    let source = prop_oneof![
-        "[A-Za-z0-9+/]{0,8}".prop_map(|data| MediaSource::Base64 { data }),
-        ".{0,8}".prop_map(|url| MediaSource::Url { url }),
-        ".{0,8}".prop_map(|data| MediaSource::Text { data }),
-    ];
-    (source, ".{0,8}", prop::option::of(".{0,8}")).prop_map(|(source, mime_type, title)| Media {
-        source,
-        mime_type,
-        title,
+fn base64() -> impl Strategy<Value = MediaSource> {
+    prop::collection::vec(any::<u8>(), 0..8).prop_map(|bytes| MediaSource::Base64 {
+        data: Image::from_bytes(bytes, "").to_base64().expect("bytes"),
+    })
+}
+
+fn url() -> impl Strategy<Value = MediaSource> {
+    ".{0,8}".prop_map(|url| MediaSource::Url { url })
+}
+
+fn media(source: impl Strategy<Value = MediaSource>) -> impl Strategy<Value = Media> {
+    (source, ".{0,8}").prop_map(|(source, mime_type)| Media::new(source, mime_type))
+}
+
+fn size() -> impl Strategy<Value = (Option<u32>, Option<u32>)> {
+    (any::<Option<u32>>(), any::<Option<u32>>())
+}
+
+fn image() -> impl Strategy<Value = Media> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..8)
+        .prop_map(|bytes| MediaSource::Bytes { data: bytes.into() });
+    (media(prop_oneof![base64(), url(), bytes]), size()).prop_map(|(media, (width, height))| {
+        Media {
+            width,
+            height,
+            ..media
+        }
+    })
+}
+
+fn document() -> impl Strategy<Value = Media> {
+    let text = ".{0,8}".prop_map(|data| MediaSource::Text { data });
+    let title = prop::option::of(".{0,8}");
+    (media(prop_oneof![base64(), url(), text]), title)
+        .prop_map(|(media, title)| media.with_title(title))
+}
+
+fn audio() -> impl Strategy<Value = Media> {
+    let duration = prop::option::of(0.0..1e6f64);
+    (media(prop_oneof![base64(), url()]), duration)
+        .prop_map(|(media, duration)| Media { duration, ..media })
+}
+
+fn video() -> impl Strategy<Value = Media> {
+    (audio(), size()).prop_map(|(media, (width, height))| Media {
+        width,
+        height,
+        ..media
+    })
+}
+
+fn binary() -> impl Strategy<Value = Media> {
+    let metadata = prop::collection::btree_map("[a-z]{1,4}", value(), 0..3);
+    (media(prop_oneof![base64(), url()]), metadata).prop_map(|(media, metadata)| Media {
+        metadata: metadata.into_iter().collect(),
+        ..media
     })
 }
 
 fn user_content() -> impl Strategy<Value = UserContent> {
     prop_oneof![
         ".{0,12}".prop_map(|text| UserContent::Text { text }),
-        media().prop_map(UserContent::Image),
-        media().prop_map(UserContent::Document),
-        media().prop_map(UserContent::Audio),
-        media().prop_map(UserContent::Video),
-        media().prop_map(UserContent::Binary),
+        image().prop_map(UserContent::Image),
+        document().prop_map(UserContent::Document),
+        audio().prop_map(UserContent::Audio),
+        video().prop_map(UserContent::Video),
+        binary().prop_map(UserContent::Binary),
     ]
 }
 
@@ -57,9 +104,9 @@ fn assistant_content() -> impl Strategy<Value = AssistantContent> {
         ".{0,12}".prop_map(|text| AssistantContent::Text { text }),
         (".{0,12}", prop::option::of(".{0,8}"))
             .prop_map(|(text, signature)| AssistantContent::Reasoning { text, signature }),
-        media().prop_map(AssistantContent::Image),
-        media().prop_map(AssistantContent::Audio),
-        media().prop_map(AssistantContent::Video),
+        image().prop_map(AssistantContent::Image),
+        audio().prop_map(AssistantContent::Audio),
+        video().prop_map(AssistantContent::Video),
     ]
 }
 
@@ -114,6 +161,143 @@ fn message() -> impl Strategy<Value = Message> {
         (prop::collection::vec(result, 0..3), options())
             .prop_map(|(results, options)| ToolResultMessage::new(results, options).into()),
     ]
+}
+
+fn event() -> impl Strategy<Value = StreamEvent> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..8).prop_map(bytes::Bytes::from);
+    let mime = || prop::option::of("[a-z]{1,4}/[a-z]{1,4}");
+    let call = || (any::<u32>(), ".{0,8}", ".{0,8}");
+    prop_oneof![
+        Just(StreamEvent::MessageStart),
+        Just(StreamEvent::MessageStop),
+        any::<u32>().prop_map(|index| StreamEvent::ContentBlockStart { index }),
+        any::<u32>().prop_map(|index| StreamEvent::ContentBlockStop { index }),
+        (any::<u32>(), ".{0,8}").prop_map(|(index, text)| StreamEvent::TextDelta { index, text }),
+        (any::<u32>(), ".{0,8}")
+            .prop_map(|(index, text)| StreamEvent::ReasoningDelta { index, text }),
+        (call(), ".{0,8}").prop_map(|((index, id, tool_name), arguments_json)| {
+            StreamEvent::ToolCallDelta {
+                index,
+                tool_call_id: id.as_str().into(),
+                tool_name,
+                arguments_json,
+            }
+        }),
+        (any::<u32>(), bytes(), mime()).prop_map(|(index, data, mime_type)| {
+            StreamEvent::ImageDelta {
+                index,
+                data,
+                mime_type,
+            }
+        }),
+        (any::<u32>(), bytes(), mime()).prop_map(|(index, data, mime_type)| {
+            StreamEvent::AudioDelta {
+                index,
+                data,
+                mime_type,
+            }
+        }),
+        (any::<u32>(), bytes(), mime()).prop_map(|(index, data, mime_type)| {
+            StreamEvent::VideoDelta {
+                index,
+                data,
+                mime_type,
+            }
+        }),
+        (call(), any::<i64>()).prop_map(|((index, id, tool_name), timestamp)| {
+            StreamEvent::ToolExecutionStart {
+                index,
+                tool_call_id: id.as_str().into(),
+                tool_name,
+                timestamp,
+            }
+        }),
+        (call(), value(), any::<bool>(), any::<i64>()).prop_map(
+            |((index, id, tool_name), result, is_error, timestamp)| {
+                StreamEvent::ToolExecutionEnd {
+                    index,
+                    tool_call_id: id.as_str().into(),
+                    tool_name,
+                    result,
+                    is_error,
+                    timestamp,
+                }
+            }
+        ),
+    ]
+}
+
+fn execution() -> impl Strategy<Value = ToolExecution> {
+    (
+        ".{0,8}",
+        ".{0,8}",
+        (value(), value()),
+        any::<bool>(),
+        any::<u64>(),
+        any::<Option<bool>>(),
+    )
+        .prop_map(
+            |(tool_name, id, (arguments, result), is_error, duration, approved)| ToolExecution {
+                tool_name,
+                tool_call_id: id.as_str().into(),
+                arguments,
+                result,
+                is_error,
+                duration,
+                approved,
+            },
+        )
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    let usage = prop::collection::vec(any::<[u32; 4]>(), 0..3).prop_map(|cycles| {
+        let mut usage = TokenUsage::default();
+        for [input, output, read, write] in cycles {
+            usage.push(CycleUsage {
+                input_tokens: input.into(),
+                output_tokens: output.into(),
+                cache_read_tokens: read.into(),
+                cache_write_tokens: write.into(),
+                ..CycleUsage::default()
+            });
+        }
+        usage
+    });
+    let stop = prop_oneof![
+        Just(StopReason::EndTurn),
+        Just(StopReason::ToolUse),
+        Just(StopReason::Other("pause_turn".into()))
+    ];
+    let messages = prop::collection::vec(message(), 0..4);
+    let answer = (prop::collection::vec(assistant_content(), 0..3), options())
+        .prop_map(|(content, options)| AssistantMessage::new(content, Vec::new(), options));
+    let executions = prop::collection::vec(execution(), 0..3);
+    let data = prop::option::of(value().prop_filter("null is absent", |it| !it.is_null()));
+    (
+        messages,
+        answer,
+        executions,
+        usage,
+        any::<u32>(),
+        data,
+        stop,
+    )
+        .prop_map(
+            |(mut messages, answer, tool_executions, usage, cycles, data, stop_reason)| {
+                let response = Arc::new(answer);
+                messages.push(Message::Assistant(Arc::clone(&response)));
+                Turn {
+                    messages,
+                    response,
+                    tool_executions,
+                    usage,
+                    cycles,
+                    data,
+                    stop_reason,
+                    requests: Vec::new(),
+                }
+            },
+        )
 }
 
 /// A schema of the part of JSON Schema that the scripted model answers. Each one can be met.
@@ -198,6 +382,39 @@ proptest! {
         prop_assert_eq!(&serde_json::from_str::<Message>(&text).unwrap(), &message);
         let list: Vec<Message> = serde_json::from_str(&format!("[{text}]")).unwrap();
         prop_assert_eq!(list, vec![message]);
+    }
+
+    #[test]
+    fn every_event_survives_its_json(event in event()) {
+        let text = serde_json::to_string(&event).unwrap();
+        prop_assert_eq!(serde_json::from_str::<StreamEvent>(&text).unwrap(), event.clone());
+        let value = serde_json::to_value(&event).unwrap();
+        let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
+        prop_assert_eq!(keys, ["type", "index", "delta"]);
+    }
+
+    #[test]
+    fn every_turn_survives_its_json(turn in turn()) {
+        let text = serde_json::to_string(&turn).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Turn>(&text).unwrap(), turn);
+    }
+
+    #[test]
+    fn every_thread_survives_its_json(messages in prop::collection::vec(message(), 0..4)) {
+        let mut thread = Thread::new();
+        thread.push(messages);
+        prop_assert_eq!(Thread::from_json(&thread.to_json().unwrap()).unwrap(), thread);
+    }
+
+    #[test]
+    fn a_slice_is_that_of_the_list(count in 0..6usize, start in -8..8i64, end in -8..8i64) {
+        let mut thread = Thread::new();
+        thread.push((0..count).map(|n| n.to_string()));
+        let length = i64::try_from(count).unwrap();
+        let at = |index: i64| (if index < 0 { index + length } else { index }).clamp(0, length);
+        let expected: Vec<String> = (at(start)..at(end)).map(|n| n.to_string()).collect();
+        let found: Vec<String> = thread.slice(start, end).iter().map(Message::joined_text).collect();
+        prop_assert_eq!(found, expected);
     }
 
     #[test]

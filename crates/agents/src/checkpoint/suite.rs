@@ -51,13 +51,10 @@ fn state(step: u64) -> AgentState {
         timestamp: Some("2026-01-02T03:04:05.123456789Z".parse().unwrap()),
         metadata: None,
     };
-    let bytes = Media {
-        source: MediaSource::Base64 {
-            data: "AP8=".to_owned(),
-        },
-        mime_type: "application/octet-stream".to_owned(),
-        title: None,
+    let source = MediaSource::Base64 {
+        data: "AP8=".to_owned(),
     };
+    let bytes = Media::new(source, "application/octet-stream");
     AgentState::initial()
         .with_message(UserMessage::new(vec![UserContent::Binary(bytes)], options))
         .with_message("ünï\u{1f600}")

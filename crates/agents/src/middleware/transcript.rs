@@ -76,6 +76,8 @@ fn shown(text: &mut String, who: &str, media: &Media) {
             paragraph(text, format_args!("{who} ({kind} {title}): {data}"));
         }
         MediaSource::Url { url } => paragraph(text, format_args!("{who}: [{kind} {title} {url}]")),
-        MediaSource::Base64 { .. } => paragraph(text, format_args!("{who}: [{kind} {title}]")),
+        MediaSource::Base64 { .. } | MediaSource::Bytes { .. } => {
+            paragraph(text, format_args!("{who}: [{kind} {title}]"));
+        }
     }
 }

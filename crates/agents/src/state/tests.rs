@@ -18,13 +18,10 @@ fn full() -> AgentState {
             .as_object()
             .cloned(),
     };
-    let image = Media {
-        source: MediaSource::Base64 {
-            data: "AP8=".to_owned(),
-        },
-        mime_type: "image/png".to_owned(),
-        title: None,
+    let source = MediaSource::Base64 {
+        data: "AP8=".to_owned(),
     };
+    let image = Media::new(source, "image/png");
     let call = ToolCall {
         tool_call_id: "call_1".into(),
         tool_name: "add".to_owned(),

@@ -281,7 +281,7 @@ pub(crate) fn brief(event: &AgentStreamEvent) -> String {
     let source = value["source"].as_str().unwrap();
     let inner = &value[source];
     let kind = inner["type"].as_str().unwrap();
-    match inner["toolCallId"].as_str() {
+    match inner["delta"]["toolCallId"].as_str() {
         Some(id) => format!("{kind} {id}"),
         None => kind.to_owned(),
     }

@@ -113,7 +113,13 @@ impl ChatCompletions {
         ids: &mut CallIds,
         conversation: &mut Conversation,
     ) -> Value {
-        let native = is_native(assistant, &self.dialect.provider, &self.model_id);
+        let provider = self.dialect.provider.as_str();
+        // A provider's other formats keep theirs in the same place.
+        let native = is_native(assistant, provider, &self.model_id)
+            && assistant
+                .metadata
+                .get(provider)
+                .is_some_and(|fields| fields.get("finish_reason").is_some());
         let calls: Vec<Value> = assistant
             .tool_calls
             .iter()

@@ -227,11 +227,7 @@ fn broken_streams_are_errors() {
 }
 
 fn media(source: MediaSource, mime_type: &str) -> Media {
-    Media {
-        source,
-        mime_type: mime_type.into(),
-        title: None,
-    }
+    Media::new(source, mime_type)
 }
 
 fn request() -> Request {

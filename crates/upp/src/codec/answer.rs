@@ -1,8 +1,9 @@
 //! Puts an answer together and tells its events.
 
-use crate::content::AssistantContent;
+use crate::content::{AssistantContent, Media};
 use crate::event::StreamEvent;
 use crate::tool::{Arguments, ToolCall, ToolCallId};
+use bytes::Bytes;
 
 /// The answer so far. The index of each event is the index of its block in the message's content,
 /// or of its call among the message's calls.
@@ -45,14 +46,38 @@ impl AnswerBuilder {
                 self.events
                     .push(StreamEvent::ReasoningDelta { index, text });
             }
-            AssistantContent::Text { .. }
-            | AssistantContent::Reasoning { .. }
-            | AssistantContent::Image(_)
-            | AssistantContent::Audio(_)
-            | AssistantContent::Video(_) => {}
+            AssistantContent::Text { .. } | AssistantContent::Reasoning { .. } => {}
+            AssistantContent::Image(media) => {
+                self.shown(media, |data, mime_type| StreamEvent::ImageDelta {
+                    index,
+                    data,
+                    mime_type,
+                });
+            }
+            AssistantContent::Audio(media) => {
+                self.shown(media, |data, mime_type| StreamEvent::AudioDelta {
+                    index,
+                    data,
+                    mime_type,
+                });
+            }
+            AssistantContent::Video(media) => {
+                self.shown(media, |data, mime_type| StreamEvent::VideoDelta {
+                    index,
+                    data,
+                    mime_type,
+                });
+            }
         }
         self.content.push(block);
         index
+    }
+
+    /// Tells of media whose bytes are at hand.
+    fn shown(&mut self, media: &Media, event: impl Fn(Bytes, Option<String>) -> StreamEvent) {
+        if let Ok(data) = media.to_bytes() {
+            self.events.push(event(data, Some(media.mime_type.clone())));
+        }
     }
 
     /// Appends to the block's text, or to its reasoning.
