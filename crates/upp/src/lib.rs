@@ -23,6 +23,7 @@
 //! stays in the provider's namespace. It does not store anything, retry by itself, or validate
 //! tool arguments (UPP §10).
 
+pub mod anthropic;
 pub mod chat_completions;
 mod clock;
 pub mod codec;
@@ -45,6 +46,7 @@ mod tool;
 mod turn;
 mod usage;
 
+pub use anthropic::Anthropic;
 pub use chat_completions::ChatCompletions;
 pub use codec::{Codec, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, UserContent};

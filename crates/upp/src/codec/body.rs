@@ -15,7 +15,12 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Adds a message.
     pub(crate) fn push(&mut self, message: &Value) {
-        self.messages.push(message.to_string());
+        self.push_text(message.to_string());
+    }
+
+    /// Adds a message that is JSON text already.
+    pub(crate) fn push_text(&mut self, message: String) {
+        self.messages.push(message);
     }
 
     /// Lists something that is not sent.
@@ -35,6 +40,16 @@ impl Conversation {
     /// Writes the body: `head`, then the conversation as an array under `key`, which `head` must
     /// not have.
     pub(crate) fn encode(self, head: &Map<String, Value>, key: &str) -> Encoded {
+        self.encode_between(head, key, &Map::new())
+    }
+
+    /// The same, with fields after the conversation: what changes from request to request.
+    pub(crate) fn encode_between(
+        self,
+        head: &Map<String, Value>,
+        key: &str,
+        tail: &Map<String, Value>,
+    ) -> Encoded {
         let mut body = Value::Object(head.clone()).to_string();
         body.pop();
         if !head.is_empty() {
@@ -51,7 +66,14 @@ impl Conversation {
             body.push_str(message);
             messages.push(start..body.len());
         }
-        body.push_str("]}");
+        body.push(']');
+        for (key, value) in tail {
+            body.push(',');
+            body.push_str(&Value::from(key.as_str()).to_string());
+            body.push(':');
+            body.push_str(&value.to_string());
+        }
+        body.push('}');
         Encoded {
             body,
             messages,
