@@ -23,6 +23,7 @@
 //! stays in the provider's namespace. It does not store anything, or validate tool arguments
 //! (UPP §10), and retries only as a [`RetryStrategy`] says.
 
+pub mod anthropic;
 pub mod chat_completions;
 mod clock;
 pub mod codec;
@@ -53,6 +54,7 @@ mod tool;
 mod turn;
 mod usage;
 
+pub use anthropic::Anthropic;
 pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
 pub use codec::{Codec, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, ReasoningAsInput, UserContent};

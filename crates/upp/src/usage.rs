@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CycleUsage {
-    /// Tokens of the prompt, as the provider counts them.
+    /// All tokens of the prompt, whether a cache had them or not: the two counts of cached tokens
+    /// are parts of this one that share no token. Providers that count otherwise are converted.
     pub input_tokens: u64,
     /// Tokens the model wrote, reasoning included.
     pub output_tokens: u64,

@@ -15,7 +15,12 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Adds a message.
     pub(crate) fn push(&mut self, message: &Value) {
-        self.messages.push(message.to_string());
+        self.push_text(message.to_string());
+    }
+
+    /// Adds a message that is JSON text already.
+    pub(crate) fn push_text(&mut self, message: String) {
+        self.messages.push(message);
     }
 
     /// Lists something that is not sent.

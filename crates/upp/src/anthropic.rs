@@ -1,0 +1,202 @@
+//! The Messages format of Anthropic, which some other hosts speak too (UPP §17.1).
+//!
+//! Blocks appear in the order the model wrote them. Text is text, `thinking` is reasoning with its
+//! signature, `tool_use` is a call. Everything else the model's turn may hold (`redacted_thinking`,
+//! server tools and their results, citations, blocks that are not known yet) is kept in the
+//! message's metadata and goes back as it came. The metadata also keeps what the answer says of
+//! itself: `model`, `stop_reason`, `stop_sequence`, `stop_details`, `container` and whatever else
+//! is there; events that are not known stand under `events`.
+//!
+//! | `stop_reason` | [`StopReason`](crate::StopReason) |
+//! |---|---|
+//! | `end_turn`, `stop_sequence` | `EndTurn` |
+//! | `max_tokens`, `model_context_window_exceeded` | `MaxTokens` |
+//! | `tool_use` | `ToolUse` |
+//! | `refusal` | `ContentFilter` |
+//! | `pause_turn` and any other | `Other`; send the conversation again to go on |
+//!
+//! The vendor counts prompt tokens in three classes that share none: not cached, read from the
+//! cache, written to the cache. Our `input_tokens` is their sum.
+//!
+//! Parameters go as they are. Those the format has in common with the protocol are merged: native
+//! tools of `tools` (see [`tools`]) come after the request's tools, blocks of `system` after its
+//! instructions, `disable_parallel_tool_use` joins its tool choice, `effort` its output format.
+//! The metadata of messages and tools may have a `cache_control` under the provider's name; a
+//! tool's metadata may have any other field of a tool as well.
+
+mod assistant;
+mod blocks;
+mod content;
+mod decode;
+mod encode;
+mod failure;
+mod head;
+pub mod tools;
+
+use crate::codec::{self, Auth, Codec, Encoded};
+use crate::error::Error;
+use crate::model::{Capabilities, Request};
+use serde_json::Value;
+
+/// The name of the tool that stands for a structure under [`StructureForm::ForcedTool`].
+pub(crate) const ANSWER_TOOL: &str = "json_response";
+
+/// How an answer in a given structure is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StructureForm {
+    /// As `output_config.format`, which leaves the tools usable.
+    #[default]
+    OutputFormat,
+    /// As a tool named `json_response` that the model must call, for hosts without an output
+    /// format. What the model passes to it is text of the message, not a call. Beside other tools
+    /// the model must call one of them or this one.
+    ForcedTool,
+}
+
+/// A model behind the Messages format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anthropic {
+    /// The model.
+    pub model_id: String,
+    /// The provider's name in errors and metadata.
+    pub provider: String,
+    /// The usual prefix of the endpoint's address.
+    pub base_url: String,
+    /// How the key travels; as `x-api-key`, where nothing else is said.
+    pub auth: Auth,
+    /// The format's version: the header `anthropic-version`.
+    pub version: String,
+    /// Features that are in beta: the header `anthropic-beta`.
+    pub betas: Vec<String>,
+    /// `max_tokens` of a request whose parameters have none. The vendor takes no request without;
+    /// so without either, a request is refused here.
+    pub default_max_tokens: Option<u64>,
+    /// How a structure is asked for.
+    pub structure_form: StructureForm,
+    /// Where to cut the prompt cache after the instructions, such as `{"type": "ephemeral"}`.
+    pub system_cache_control: Option<Value>,
+    /// Whether the model's own reasoning goes back without a signature too. Anthropic refuses it;
+    /// other hosts may sign nothing.
+    pub resend_unsigned: bool,
+}
+
+impl Anthropic {
+    /// A model of Anthropic.
+    pub fn new(model_id: impl Into<String>) -> Self {
+        Self {
+            model_id: model_id.into(),
+            provider: "anthropic".to_owned(),
+            base_url: "https://api.anthropic.com/v1".to_owned(),
+            auth: Auth::Header("x-api-key"),
+            version: "2023-06-01".to_owned(),
+            betas: Vec::new(),
+            default_max_tokens: None,
+            structure_form: StructureForm::default(),
+            system_cache_control: None,
+            resend_unsigned: false,
+        }
+    }
+
+    /// A model of another host of this format, such as `xai` at `https://api.x.ai/v1`: reasoning
+    /// goes back unsigned too, and a structure is asked for as a tool.
+    pub fn compatible(
+        provider: impl Into<String>,
+        base_url: impl Into<String>,
+        model_id: impl Into<String>,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            base_url: base_url.into(),
+            structure_form: StructureForm::ForcedTool,
+            resend_unsigned: true,
+            ..Self::new(model_id)
+        }
+    }
+
+    /// Asks for features that are in beta.
+    #[must_use]
+    pub fn with_betas(mut self, betas: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.betas.extend(betas.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets `max_tokens` for requests whose parameters have none.
+    #[must_use]
+    pub fn with_default_max_tokens(mut self, tokens: u64) -> Self {
+        self.default_max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how a structure is asked for.
+    #[must_use]
+    pub fn with_structure_form(mut self, form: StructureForm) -> Self {
+        self.structure_form = form;
+        self
+    }
+
+    /// Sets where to cut the prompt cache after the instructions.
+    #[must_use]
+    pub fn with_system_cache_control(mut self, cache_control: Value) -> Self {
+        self.system_cache_control = Some(cache_control);
+        self
+    }
+}
+
+impl Codec for Anthropic {
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    fn model_id(&self) -> &str {
+        &self.model_id
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            streaming: true,
+            tools: true,
+            structured_output: true,
+            image_input: true,
+            document_input: true,
+            video_input: false,
+            audio_input: false,
+        }
+    }
+
+    fn path(&self) -> String {
+        "/messages".to_owned()
+    }
+
+    fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    fn auth(&self) -> Auth {
+        self.auth
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        let mut headers = vec![("anthropic-version".to_owned(), self.version.clone())];
+        if !self.betas.is_empty() {
+            headers.push(("anthropic-beta".to_owned(), self.betas.join(",")));
+        }
+        headers
+    }
+
+    fn encode(&self, request: &Request) -> Result<Encoded, Error> {
+        encode::encode(self, request)
+    }
+
+    fn decoder(&self, request: &Request) -> Box<dyn codec::Decoder> {
+        let structure = request.structure.is_some().then_some(self.structure_form);
+        Box::new(decode::Decoder::new(
+            &self.provider,
+            &self.model_id,
+            structure,
+        ))
+    }
+
+    fn refusal(&self, status: u16, body: &str) -> Error {
+        failure::of_status(&self.provider, status, body)
+    }
+}
