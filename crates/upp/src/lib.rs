@@ -39,6 +39,7 @@ mod model;
 mod prefix;
 #[cfg(feature = "http")]
 mod provider;
+pub mod responses;
 pub mod scripted;
 mod strategy;
 mod tool;
@@ -64,6 +65,7 @@ pub use model::{
 pub use prefix::{Break, Prefix, RequestReport};
 #[cfg(feature = "http")]
 pub use provider::{Provider, ProviderConfig, answer};
+pub use responses::Responses;
 pub use scripted::{Script, ScriptError, ScriptTurn, Scripted};
 pub use strategy::{
     BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,

@@ -3,9 +3,18 @@
 //! A [`Vendor`] has the fixtures of one wire format, written after its documentation; [`scenarios`]
 //! has what must hold for all of them. `vendor!` makes one test a scenario.
 #![cfg(feature = "http")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::wildcard_enum_match_arm,
+    reason = "all of this is tests, helpers included"
+)]
 
+mod chunks;
 mod scenarios;
 mod server;
 mod vendor;
 
 mod chat_completions;
+mod responses;

@@ -30,12 +30,14 @@ pub(crate) async fn run(vendor: impl Vendor, scenario: Scenario) {
         model: vendor.model(&url),
         server: server.clone(),
     };
+    let provider = play.model.provider().to_owned();
     tokio::time::timeout(PATIENCE, play.play(scenario))
         .await
         .expect("it takes too long");
     for (n, seen) in server.seen().iter().enumerate() {
         vendor.check(scenario, n, seen);
     }
+    server.save(&provider);
 }
 
 struct Play {

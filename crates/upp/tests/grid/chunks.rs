@@ -1,0 +1,87 @@
+//! A stream is read the same, however its bytes are cut.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use loomline_upp::{Code, Codec, Error, ModelEvent, Request, Response, StreamEvent, answer};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+type Read = (Vec<StreamEvent>, Result<Response, Error>);
+
+async fn read(codec: &dyn Codec, pieces: Vec<Vec<u8>>) -> Read {
+    let pieces = pieces.into_iter().map(|piece| Ok(Bytes::from(piece)));
+    let decoder = codec.decoder(&Request::default());
+    let bytes = futures_util::stream::iter(pieces);
+    let mut stream = std::pin::pin!(answer(codec, decoder, bytes, 1 << 20));
+    let mut events = Vec::new();
+    while let Some(item) = stream.next().await {
+        match item {
+            Ok(ModelEvent::Event(event)) => events.push(event),
+            Ok(ModelEvent::Done(response)) => return (events, Ok(*response)),
+            Err(error) => return (events, Err(error)),
+        }
+    }
+    panic!("no end")
+}
+
+fn same((events, response): Read, (expected, whole): &Read) {
+    assert_eq!(&events, expected);
+    let (mut response, whole) = (response.unwrap(), whole.as_ref().unwrap());
+    response.message.timestamp = whole.message.timestamp;
+    assert_eq!(&response, whole);
+}
+
+fn pieces(bytes: &[u8], mut cuts: Vec<usize>) -> Vec<Vec<u8>> {
+    cuts.sort_unstable();
+    let ends = cuts.iter().copied().chain([bytes.len()]);
+    let starts = std::iter::once(0).chain(cuts.iter().copied());
+    starts
+        .zip(ends)
+        .map(|(a, b)| bytes[a..b].to_vec())
+        .collect()
+}
+
+/// Asserts that the stream, whose answer must have an id of the provider's, is read the same in any
+/// pieces and with any line ends; and that its beginning gives the whole answer or an error.
+pub(crate) fn any_cut_is_the_same(codec: &dyn Codec, stream: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let bytes = stream.as_bytes();
+    let whole = runtime.block_on(read(codec, vec![bytes.to_vec()]));
+    for at in 0..=bytes.len() {
+        same(
+            runtime.block_on(read(codec, pieces(bytes, vec![at]))),
+            &whole,
+        );
+        let (_, begun) = runtime.block_on(read(codec, vec![bytes[..at].to_vec()]));
+        match begun {
+            Ok(begun) => assert_eq!(
+                begun.message.content,
+                whole.1.as_ref().unwrap().message.content
+            ),
+            Err(error) => assert!(
+                matches!(error.code, Code::NetworkError | Code::InvalidResponse),
+                "ended at {at}: {error}"
+            ),
+        }
+    }
+    let other_ends = format!("\u{feff}: hello\r\n\r\n{}", stream.replace('\n', "\r\n"));
+    let config = ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let cuts = prop::collection::vec(0..bytes.len(), 0..24);
+    TestRunner::new(config)
+        .run(&cuts, |cuts| {
+            for bytes in [bytes, other_ends.as_bytes()] {
+                same(
+                    runtime.block_on(read(codec, pieces(bytes, cuts.clone()))),
+                    &whole,
+                );
+            }
+            Ok(())
+        })
+        .unwrap();
+}
