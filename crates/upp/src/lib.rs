@@ -46,6 +46,7 @@ pub mod ollama;
 mod prefix;
 #[cfg(feature = "http")]
 mod provider;
+pub mod responses;
 mod retry;
 pub mod scripted;
 mod strategy;
@@ -89,6 +90,7 @@ pub use ollama::Ollama;
 pub use prefix::{Break, Prefix, RequestReport};
 #[cfg(feature = "http")]
 pub use provider::{Provider, ProviderConfig, answer};
+pub use responses::Responses;
 pub use retry::{
     ExponentialBackoff, LinearBackoff, NoRetry, Random, RetryAfter, RetryConfig, RetryConfigError,
     RetryStrategy, TokenBucket, retry_stream, with_retries,

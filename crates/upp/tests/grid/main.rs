@@ -20,3 +20,4 @@ mod anthropic;
 mod chat_completions;
 mod gemini;
 mod ollama;
+mod responses;

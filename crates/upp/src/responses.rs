@@ -1,0 +1,181 @@
+//! The Responses format of `OpenAI`, and of every host of Open Responses (UPP §17.2, §17.9).
+//!
+//! # The answer
+//!
+//! Text, refusals, reasoning and generated images become content blocks in the order of their
+//! output items; function calls become tool calls, with the provider's text of the arguments. A
+//! reasoning item has one block a part of its summary or text, and its encrypted content is the
+//! signature of the first. What blocks and calls can't hold is kept in the message's metadata under
+//! the provider's name: ids, statuses, phases, annotations, log probabilities, and whole items of
+//! hosted tools and of unknown types. So the items go back as they came. The metadata also has the
+//! model, the status and the response's id.
+//!
+//! A call of a *custom* tool, whose input is free text, has the arguments `{"input": "…"}`.
+//!
+//! # The request
+//!
+//! * The system prompt is `instructions`, so that it is not stored again with each response that
+//!   follows another by `previous_response_id`. xAI does not always take that field; there the
+//!   prompt is the first item.
+//! * Nothing is stored at the provider: `store` is `false` unless params have it or ask for a
+//!   background response.
+//! * Without the provider's store, reasoning goes back encrypted or not at all. So `include` gains
+//!   `reasoning.encrypted_content` wherever the model may reason: not for the `OpenAI` models that
+//!   are known to refuse it (GPT-3.5, GPT-4 and the chat models), unless params have `reasoning`;
+//!   [`Responses::with_encrypted_reasoning`] decides it otherwise. An `include` of `null` in params
+//!   keeps it out.
+//! * Reasoning and what follows it belong together. Reasoning that is not encrypted is left out, and
+//!   so is reasoning that nothing follows; what follows left-out reasoning goes without its ids, as
+//!   the provider ties those to the reasoning, and items of hosted tools there are left out too. All
+//!   of it is reported. With `store: true` in params, the reasoning of stored answers goes by its id.
+//! * Tools say `strict: false` unless their metadata has `strict`: left out, the provider would
+//!   require properties that the schema has as optional. Other fields under the provider's name in
+//!   the metadata of a tool are added to it. `params.tools` come after the tools of the request.
+//! * A structure is asked for strictly if its schema allows that: every property required, nothing
+//!   additional, only the keywords that strict schemas may have.
+//! * Documents that are text go as text, under their title. `detail` of images is `auto`, unless the
+//!   user message's metadata has a `detail` under the provider's name.
+//!
+//! # Usage
+//!
+//! `input_tokens` includes cached tokens here as it does in [`CycleUsage`](crate::CycleUsage). Where
+//! a total shows that a host counts reasoning apart from its output tokens, it is added to them.
+
+mod assistant;
+mod decode;
+mod encode;
+mod item;
+mod output;
+mod refusal;
+mod strict;
+pub mod tools;
+mod usage;
+mod user;
+
+use crate::codec::{self, Codec, Encoded};
+use crate::error::Error;
+use crate::model::{Capabilities, Request};
+use decode::Decoder;
+
+/// A model behind the Responses format.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    model_id: String,
+    provider: String,
+    base_url: String,
+    dialect: Dialect,
+    encrypted_reasoning: Option<bool>,
+    plain_reasoning: bool,
+}
+
+/// Where hosts differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    OpenAi,
+    Xai,
+    OpenRouter,
+    Host,
+}
+
+impl Responses {
+    /// A model of `OpenAI`.
+    pub fn openai(model_id: impl Into<String>) -> Self {
+        let base_url = "https://api.openai.com/v1";
+        Self::of(Dialect::OpenAi, "openai", base_url, model_id)
+    }
+
+    /// A model of xAI.
+    pub fn xai(model_id: impl Into<String>) -> Self {
+        Self::of(Dialect::Xai, "xai", "https://api.x.ai/v1", model_id)
+    }
+
+    /// A model behind `OpenRouter`.
+    pub fn openrouter(model_id: impl Into<String>) -> Self {
+        let base_url = "https://openrouter.ai/api/v1";
+        Self::of(Dialect::OpenRouter, "openrouter", base_url, model_id)
+    }
+
+    /// A model of any host that speaks Open Responses. `provider` names the host in errors and in
+    /// the metadata of messages; `base_url` is the endpoint's address without `/responses`.
+    pub fn host(
+        provider: impl Into<String>,
+        base_url: impl Into<String>,
+        model_id: impl Into<String>,
+    ) -> Self {
+        Self::of(Dialect::Host, provider, base_url, model_id)
+    }
+
+    fn of(
+        dialect: Dialect,
+        provider: impl Into<String>,
+        base_url: impl Into<String>,
+        model_id: impl Into<String>,
+    ) -> Self {
+        Self {
+            model_id: model_id.into(),
+            provider: provider.into(),
+            base_url: base_url.into(),
+            dialect,
+            encrypted_reasoning: None,
+            plain_reasoning: false,
+        }
+    }
+
+    /// Whether encrypted reasoning is asked for, where the model's name does not tell.
+    #[must_use]
+    pub fn with_encrypted_reasoning(mut self, asked: bool) -> Self {
+        self.encrypted_reasoning = Some(asked);
+        self
+    }
+
+    /// Whether reasoning goes back that is readable and not encrypted. Open Responses has no such
+    /// input; hosts of open models, such as vLLM, often take it, and their models need it.
+    #[must_use]
+    pub fn with_plain_reasoning(mut self, sent: bool) -> Self {
+        self.plain_reasoning = sent;
+        self
+    }
+}
+
+impl Codec for Responses {
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    fn model_id(&self) -> &str {
+        &self.model_id
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let any = matches!(self.dialect, Dialect::OpenRouter | Dialect::Host);
+        Capabilities {
+            streaming: true,
+            tools: true,
+            structured_output: true,
+            image_input: true,
+            document_input: self.dialect != Dialect::Xai,
+            video_input: any,
+            audio_input: any,
+        }
+    }
+
+    fn path(&self) -> String {
+        "/responses".to_owned()
+    }
+
+    fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    fn encode(&self, request: &Request) -> Result<Encoded, Error> {
+        encode::encode(self, request)
+    }
+
+    fn decoder(&self, request: &Request) -> Box<dyn codec::Decoder> {
+        Box::new(Decoder::new(self, request))
+    }
+
+    fn refusal(&self, status: u16, body: &str) -> Error {
+        refusal::of_status(&self.provider, status, body)
+    }
+}

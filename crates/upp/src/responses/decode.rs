@@ -1,0 +1,348 @@
+//! Answers in the Responses format: events in, events and a response out.
+
+use super::encode::stores;
+use super::output::{Finished, Output};
+use super::{Responses, refusal, usage};
+use crate::codec::{self, AnswerBuilder, Progress, items};
+use crate::error::{Code, Error};
+use crate::event::StreamEvent;
+use crate::message::{AssistantMessage, MessageId, MessageOptions};
+use crate::model::{Request, Response, StopReason};
+use serde_json::{Map, Value};
+
+/// Hosts whose ids are shorter than this repeat them; such a message gets an id of ours.
+const UNIQUE_ID: usize = 12;
+
+/// What of the response is kept in the message's metadata.
+const KEPT: [&str; 6] = [
+    "model",
+    "status",
+    "incomplete_details",
+    "service_tier",
+    "citations",
+    "inline_citations",
+];
+
+/// Folds the events of one answer.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    provider: String,
+    /// The model that was asked for.
+    requested: String,
+    structured: bool,
+    /// Whether the answer is stored, as far as the request tells.
+    stored: bool,
+    builder: AnswerBuilder,
+    output: Output,
+    stage: Stage,
+    /// What the response object said so far.
+    response: Map<String, Value>,
+    usage: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Nothing,
+    Started,
+    /// The answer is whole.
+    Ended,
+    /// The stream says that it is over, and the answer is not whole.
+    Abandoned,
+}
+
+impl Decoder {
+    pub(super) fn new(codec: &Responses, request: &Request) -> Self {
+        Self {
+            provider: codec.provider.clone(),
+            requested: codec.model_id.clone(),
+            structured: request.structure.is_some(),
+            stored: stores(&request.params),
+            builder: AnswerBuilder::default(),
+            output: Output::default(),
+            stage: Stage::Nothing,
+            response: Map::new(),
+            usage: None,
+        }
+    }
+
+    fn event(&mut self, event: &Value) -> Result<(), Error> {
+        let Some(kind) = event.get("type").and_then(Value::as_str) else {
+            return self.untyped(event);
+        };
+        let Self {
+            output, builder, ..
+        } = self;
+        match kind {
+            "error" | "response.error" => return Err(refusal::in_answer(&self.provider, event)),
+            "response.completed" | "response.done" => return self.end(event, "completed"),
+            "response.incomplete" => return self.end(event, "incomplete"),
+            "response.failed" => return self.end(event, "failed"),
+            "response.cancelled" => return self.end(event, "cancelled"),
+            "response.created" | "response.queued" | "response.in_progress" => {
+                self.describe(event.get("response").unwrap_or(&Value::Null));
+                self.builder.start();
+            }
+            "response.output_item.added" => output.added(event, builder),
+            "response.output_item.done" => output.done(event, builder),
+            "response.content_part.added" => output.part(event, "content", false, builder),
+            "response.content_part.done" => output.part(event, "content", true, builder),
+            "response.reasoning_summary_part.added" => {
+                output.part(event, "summary", false, builder);
+            }
+            "response.reasoning_summary_part.done" => {
+                output.part(event, "summary", true, builder);
+            }
+            "response.output_text.delta" | "response.content_part.delta" => {
+                output.text(event, "output_text", builder);
+            }
+            "response.output_text.done" => output.text_done(event, "output_text", builder),
+            "response.output_text.annotation.added" => output.annotation(event),
+            "response.refusal.delta" => output.text(event, "refusal", builder),
+            "response.refusal.done" => output.text_done(event, "refusal", builder),
+            "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta" => {
+                output.text(event, "summary_text", builder);
+            }
+            "response.reasoning_summary_text.done" | "response.reasoning_summary.done" => {
+                output.text_done(event, "summary_text", builder);
+            }
+            "response.reasoning_text.delta" | "response.reasoning.delta" => {
+                output.text(event, "reasoning_text", builder);
+            }
+            "response.reasoning_text.done" | "response.reasoning.done" => {
+                output.text_done(event, "reasoning_text", builder);
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                output.arguments(event, builder);
+            }
+            "response.function_call_arguments.done" | "response.custom_tool_call_input.done" => {
+                output.arguments_done(event, builder);
+            }
+            // Progress of hosted tools, whose items come whole, and events of the future.
+            _ => return Ok(()),
+        }
+        self.started();
+        Ok(())
+    }
+
+    /// An event without a type: an error, or the response itself.
+    fn untyped(&mut self, event: &Value) -> Result<(), Error> {
+        if event.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(refusal::in_answer(&self.provider, event));
+        }
+        if event.get("output").is_some_and(Value::is_array) {
+            return self.end_with(event, "completed");
+        }
+        Ok(())
+    }
+
+    fn started(&mut self) {
+        if self.stage == Stage::Nothing {
+            self.stage = Stage::Started;
+        }
+    }
+
+    fn end(&mut self, event: &Value, status: &str) -> Result<(), Error> {
+        self.end_with(event.get("response").unwrap_or(&Value::Null), status)
+    }
+
+    /// The answer is whole; `status` is what it is where the response does not say it.
+    fn end_with(&mut self, response: &Value, status: &str) -> Result<(), Error> {
+        self.describe(response);
+        let said = response.get("status").and_then(Value::as_str);
+        let status = said.unwrap_or(status);
+        match status {
+            "failed" => return Err(refusal::in_answer(&self.provider, response)),
+            "cancelled" => {
+                let text = "the response was cancelled at the provider";
+                return Err(Error::new(Code::Cancelled, self.provider.as_str(), text));
+            }
+            "queued" | "in_progress" => {
+                return Err(self.invalid("the answer ended before the response did"));
+            }
+            _ => {}
+        }
+        self.response
+            .insert("status".to_owned(), Value::from(status));
+        self.builder.start();
+        if let Some(output) = response.get("output").and_then(Value::as_array) {
+            self.output.complete(output, &mut self.builder);
+        }
+        self.stage = Stage::Ended;
+        Ok(())
+    }
+
+    fn describe(&mut self, response: &Value) {
+        let Some(fields) = response.as_object() else {
+            return;
+        };
+        for key in KEPT.iter().chain(&["id", "store"]) {
+            if let Some(value) = fields.get(*key).filter(|value| !value.is_null()) {
+                self.response.insert((*key).to_owned(), value.clone());
+            }
+        }
+        if let Some(usage) = fields.get("usage").filter(|usage| usage.is_object()) {
+            match &mut self.usage {
+                Some(Value::Object(known)) => {
+                    let more = usage.as_object().cloned().unwrap_or_default();
+                    known.extend(more);
+                }
+                Some(_) | None => self.usage = Some(usage.clone()),
+            }
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.response
+            .get(key)?
+            .as_str()
+            .filter(|text| !text.is_empty())
+    }
+
+    fn invalid(&self, message: &str) -> Error {
+        Error::new(Code::InvalidResponse, self.provider.as_str(), message)
+    }
+
+    fn unfinished(&self) -> Error {
+        match self.stage {
+            Stage::Nothing => self.invalid("the answer is not in the Responses format"),
+            Stage::Started => {
+                let text = "the stream ended before the answer did";
+                Error::new(Code::NetworkError, self.provider.as_str(), text)
+            }
+            Stage::Abandoned | Stage::Ended => {
+                self.invalid("the stream is over, but the response is not complete")
+            }
+        }
+    }
+
+    fn stop_reason(&self) -> StopReason {
+        let reason = self.response.get("incomplete_details");
+        let reason = reason.and_then(|details| details.get("reason")?.as_str());
+        match (self.text("status"), reason) {
+            _ if self.output.refused => StopReason::ContentFilter,
+            (Some("incomplete"), Some("max_output_tokens" | "max_tokens" | "length")) => {
+                StopReason::MaxTokens
+            }
+            (Some("incomplete"), Some("content_filter")) => StopReason::ContentFilter,
+            (Some("incomplete"), reason) => {
+                StopReason::Other(reason.unwrap_or("incomplete").to_owned())
+            }
+            (_, _) if self.builder.has_calls() => StopReason::ToolUse,
+            (Some("completed") | None, _) => StopReason::EndTurn,
+            (Some(other), _) => StopReason::Other(other.to_owned()),
+        }
+    }
+
+    /// The provider's fields of the message's metadata.
+    fn metadata(&self, finished: &Finished) -> Map<String, Value> {
+        let mut fields = Map::new();
+        for key in KEPT {
+            if let Some(value) = self.response.get(key) {
+                fields.insert(key.to_owned(), value.clone());
+            }
+        }
+        if let Some(id) = self.text("id") {
+            fields.insert("response_id".to_owned(), Value::from(id));
+        }
+        let stored = self.response.get("store").and_then(Value::as_bool);
+        if stored.unwrap_or(self.stored) {
+            fields.insert("store".to_owned(), Value::Bool(true));
+        }
+        items::write(&finished.items, &mut fields);
+        fields
+    }
+
+    fn data(&self, stop: &StopReason, text: &str) -> Result<Option<Value>, Error> {
+        if !self.structured || *stop != StopReason::EndTurn {
+            return Ok(None);
+        }
+        serde_json::from_str(text).map(Some).map_err(|cause| {
+            self.invalid("the structured answer is not JSON")
+                .caused_by(cause)
+        })
+    }
+
+    fn response(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
+        if self.stage != Stage::Ended {
+            return Err(self.unfinished());
+        }
+        let output = std::mem::take(&mut self.output);
+        self.output.refused = output.refused;
+        let finished = output.finish(&mut self.builder);
+        let stop_reason = self.stop_reason();
+        let data = self.data(&stop_reason, &finished.last_text)?;
+        let fields = self.metadata(&finished);
+        let mut events = self.builder.take_events();
+        events.push(StreamEvent::MessageStop);
+        let id = self.text("id").filter(|id| id.len() >= UNIQUE_ID);
+        let options = MessageOptions {
+            id: id.map(MessageId::from),
+            timestamp: None,
+            metadata: Some(codec::native_metadata(
+                &self.provider,
+                &self.requested,
+                fields,
+            )),
+        };
+        let model_id = self.text("model").unwrap_or(&self.requested).to_owned();
+        let response_id = self.text("id").map(str::to_owned);
+        let (content, calls) = std::mem::take(&mut self.builder).finish();
+        let response = Response {
+            message: AssistantMessage::new(content, calls, options),
+            usage: self.usage.map(usage::counts).unwrap_or_default(),
+            stop_reason,
+            data,
+            model_id,
+            provider: self.provider,
+            response_id,
+            request: None,
+        };
+        Ok((events, response))
+    }
+
+    fn object(&self, text: &str) -> Result<Value, Error> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|cause| self.invalid("an event is not JSON").caused_by(cause))?;
+        if value.is_object() {
+            Ok(value)
+        } else {
+            Err(self.invalid("an event is not a JSON object"))
+        }
+    }
+}
+
+impl codec::Decoder for Decoder {
+    fn push(&mut self, frame: &str) -> Result<Vec<StreamEvent>, Error> {
+        if frame == "[DONE]" {
+            if self.stage != Stage::Ended {
+                self.stage = Stage::Abandoned;
+            }
+            return Ok(Vec::new());
+        }
+        let event = self.object(frame)?;
+        self.event(&event)?;
+        Ok(self.builder.take_events())
+    }
+
+    fn whole(&mut self, body: &str) -> Result<Vec<StreamEvent>, Error> {
+        let response = self.object(body)?;
+        let failed = response.get("status").and_then(Value::as_str) == Some("failed");
+        if failed || response.get("output").is_some_and(Value::is_array) {
+            self.end_with(&response, "completed")?;
+        } else {
+            self.untyped(&response)?;
+        }
+        Ok(self.builder.take_events())
+    }
+
+    fn progress(&self) -> Progress {
+        match self.stage {
+            Stage::Nothing | Stage::Started => Progress::Open,
+            Stage::Ended | Stage::Abandoned => Progress::Closed,
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<(Vec<StreamEvent>, Response), Error> {
+        self.response()
+    }
+}

@@ -1,0 +1,240 @@
+//! The output items of an answer, put together from whatever events tell of them.
+
+mod entry;
+mod part;
+
+use super::item::{self, Kind};
+use crate::codec::AnswerBuilder;
+use crate::codec::items::Item;
+use entry::Entry;
+use part::Place;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The items so far, by their index in the output.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    entries: BTreeMap<u64, Entry>,
+    call_ids: BTreeSet<String>,
+    /// Whether the model refused.
+    pub(super) refused: bool,
+}
+
+/// What the items are in the end.
+pub(super) struct Finished {
+    pub(super) items: Vec<Item>,
+    /// The text of the last message.
+    pub(super) last_text: String,
+}
+
+impl Output {
+    /// The index of the item that an event is about. Some hosts leave the index out.
+    fn index(&self, event: &Value) -> u64 {
+        let given = event.get("output_index").and_then(Value::as_u64);
+        let by_id = || {
+            let id = event
+                .get("item_id")
+                .or_else(|| event.get("item")?.get("id"))?;
+            let found =
+                |(at, entry): (&u64, &Entry)| (entry.item.get("id") == Some(id)).then_some(*at);
+            self.entries.iter().rev().find_map(found)
+        };
+        given.or_else(by_id).unwrap_or_else(|| {
+            let last = self.entries.last_key_value().map_or(0, |(at, _)| *at);
+            let begins = event.get("item").is_some() && !self.entries.is_empty();
+            last.saturating_add(u64::from(begins))
+        })
+    }
+
+    /// An item begins.
+    pub(super) fn added(&mut self, event: &Value, builder: &mut AnswerBuilder) {
+        let Some(Value::Object(item)) = event.get("item").cloned() else {
+            return;
+        };
+        let entry = self.entries.entry(self.index(event)).or_default();
+        if entry.whole {
+            return;
+        }
+        entry.item = item;
+        if !entry.names_call() {
+            return;
+        }
+        entry.open_call(&mut self.call_ids, builder);
+        let key = if Kind::of(&entry.item) == Kind::Custom {
+            "input"
+        } else {
+            "arguments"
+        };
+        if let Some(text) = entry
+            .item
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+        {
+            entry.catch_up_call(&text, builder);
+        }
+    }
+
+    /// An item is whole.
+    pub(super) fn done(&mut self, event: &Value, builder: &mut AnswerBuilder) {
+        if let Some(Value::Object(item)) = event.get("item").cloned() {
+            self.whole(self.index(event), item, builder);
+        }
+    }
+
+    fn whole(&mut self, index: u64, mut item: Map<String, Value>, builder: &mut AnswerBuilder) {
+        part::normalise(&mut item);
+        let entry = self.entries.entry(index).or_default();
+        entry.take(item);
+        entry.settle(&mut self.call_ids, builder);
+        self.refused |= entry.refuses();
+    }
+
+    /// The output as the end of the answer has it, which may say more than the items' own events.
+    pub(super) fn complete(&mut self, output: &[Value], builder: &mut AnswerBuilder) {
+        for (at, item) in output.iter().enumerate() {
+            let Value::Object(item) = item else { continue };
+            let at = u64::try_from(at).unwrap_or(u64::MAX);
+            let Some(index) = self.matching(at, item) else {
+                continue;
+            };
+            let mut item = item.clone();
+            part::normalise(&mut item);
+            if let Some(entry) = self.entries.get(&index).filter(|entry| entry.whole) {
+                let mut known = Value::Object(entry.snapshot());
+                item::fill(&mut known, Value::Object(item));
+                let Value::Object(known) = known else {
+                    continue;
+                };
+                item = known;
+            }
+            self.whole(index, item, builder);
+        }
+    }
+
+    /// The entry of an item of the final output: the one at its place, else the one with its id. An
+    /// item that fits neither while its place is taken can't be told from one that is known.
+    fn matching(&self, at: u64, item: &Map<String, Value>) -> Option<u64> {
+        let same = |entry: &Entry, key: &str| entry.item.get(key) == item.get(key);
+        match self.entries.get(&at) {
+            None => Some(at),
+            Some(entry) if same(entry, "type") => Some(at),
+            Some(_) => {
+                let found = |(at, entry): (&u64, &Entry)| {
+                    (item.contains_key("id") && same(entry, "id")).then_some(*at)
+                };
+                self.entries.iter().find_map(found)
+            }
+        }
+    }
+
+    /// More text of a part.
+    pub(super) fn text(&mut self, event: &Value, kind: &'static str, builder: &mut AnswerBuilder) {
+        let index = self.index(event);
+        let Some(delta) = part::text_of(event, &["delta"]) else {
+            return;
+        };
+        self.refused |= kind == "refusal";
+        let entry = self.entries.entry(index).or_default();
+        if let Some(part) = entry.part(event, kind) {
+            part.append(delta, builder);
+        }
+    }
+
+    /// The whole text of a part.
+    pub(super) fn text_done(
+        &mut self,
+        event: &Value,
+        kind: &'static str,
+        builder: &mut AnswerBuilder,
+    ) {
+        let index = self.index(event);
+        let Some(text) = part::text_of(event, &["text", "refusal"]) else {
+            return;
+        };
+        self.refused |= kind == "refusal";
+        let entry = self.entries.entry(index).or_default();
+        if let Some(part) = entry.part(event, kind) {
+            part.catch_up(text, builder);
+        }
+    }
+
+    /// A part begins or is whole.
+    pub(super) fn part(
+        &mut self,
+        event: &Value,
+        section: &'static str,
+        whole: bool,
+        builder: &mut AnswerBuilder,
+    ) {
+        let index = self.index(event);
+        let Some(raw @ Value::Object(_)) = event.get("part") else {
+            return;
+        };
+        let entry = self.entries.entry(index).or_default();
+        entry.imply(part::item_type(section, raw), event);
+        let kind = Kind::of(&entry.item);
+        if kind.sections().contains(&section) {
+            let part = entry.parts.entry(Place::of(event, section)).or_default();
+            part.take(kind, raw.clone());
+            part.settle(whole, builder);
+        }
+    }
+
+    /// An annotation of a text.
+    pub(super) fn annotation(&mut self, event: &Value) {
+        let index = self.index(event);
+        if let Some(annotation) = event.get("annotation").filter(|it| !it.is_null()) {
+            let entry = self.entries.entry(index).or_default();
+            if let Some(part) = entry.part(event, "output_text") {
+                part.annotate(annotation);
+            }
+        }
+    }
+
+    /// More of a call's arguments.
+    pub(super) fn arguments(&mut self, event: &Value, builder: &mut AnswerBuilder) {
+        let index = self.index(event);
+        if let Some(delta) = part::text_of(event, &["delta"]) {
+            let entry = self.entries.entry(index).or_default();
+            entry.push_arguments(delta, builder);
+        }
+    }
+
+    /// All of a call's arguments.
+    pub(super) fn arguments_done(&mut self, event: &Value, builder: &mut AnswerBuilder) {
+        let index = self.index(event);
+        let entry = self.entries.entry(index).or_default();
+        if let Some(text) = part::text_of(event, &["arguments", "input"]) {
+            if entry.call.is_some() {
+                entry.catch_up_call(text, builder);
+            } else {
+                text.clone_into(&mut entry.waiting);
+            }
+        }
+    }
+
+    /// Closes what is open, and gives the items.
+    pub(super) fn finish(mut self, builder: &mut AnswerBuilder) -> Finished {
+        let mut items = Vec::new();
+        let mut last_text = String::new();
+        for entry in self.entries.values_mut() {
+            if !entry.whole {
+                // The answer was cut short here.
+                if entry.item.get("status") == Some(&json!("in_progress")) {
+                    entry.item.insert("status".into(), json!("incomplete"));
+                }
+                // What came at the beginning may not be all of it.
+                entry.item.shift_remove("encrypted_content");
+                entry.settle(&mut self.call_ids, builder);
+            }
+            if Kind::of(&entry.item) == Kind::Message {
+                last_text = entry.joined_text(builder);
+            }
+        }
+        for entry in self.entries.into_values() {
+            entry.finish(&mut items, builder);
+        }
+        Finished { items, last_text }
+    }
+}
