@@ -95,6 +95,7 @@ fn answer(text: &str, calls: &[(&str, &str)]) -> Response {
         model_id: "listed".into(),
         provider: "test".into(),
         response_id: None,
+        request: None,
     }
 }
 
