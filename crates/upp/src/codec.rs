@@ -15,7 +15,7 @@ mod call_ids;
 pub(crate) mod items;
 mod origin;
 
-pub(crate) use answer::AnswerBuilder;
+pub(crate) use answer::{AnswerBuilder, made};
 pub(crate) use body::{Conversation, tool_result_text};
 pub(crate) use call_ids::CallIds;
 pub(crate) use origin::{is_native, native_metadata};

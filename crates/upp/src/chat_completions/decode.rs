@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::details::Details;
 use super::{Dialect, ReasoningForm};
-use crate::codec::{self, Progress};
+use crate::codec::{self, Progress, made};
 use crate::content::{AssistantContent, Media, MediaSource};
 use crate::error::{Code, Error};
 use crate::event::{Aggregate, StreamEvent};
@@ -338,10 +338,13 @@ fn image(part: &Value) -> Option<Media> {
     let data = url
         .strip_prefix("data:")
         .and_then(|rest| rest.split_once(";base64,"));
-    Some(match data {
-        Some((mime_type, data)) => Media::new(MediaSource::Base64 { data: data.into() }, mime_type),
-        None => Media::new(MediaSource::Url { url: url.into() }, "image/png"),
-    })
+    match data {
+        Some((mime_type, data)) => made(data, mime_type),
+        None => Some(Media::new(
+            MediaSource::Url { url: url.into() },
+            "image/png",
+        )),
+    }
 }
 
 /// A text that is there and not empty.

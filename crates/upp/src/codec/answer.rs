@@ -1,6 +1,6 @@
 //! Puts an answer together and tells its events.
 
-use crate::content::{AssistantContent, Media};
+use crate::content::{AssistantContent, Media, MediaSource};
 use crate::event::StreamEvent;
 use crate::tool::{Arguments, ToolCall, ToolCallId};
 use bytes::Bytes;
@@ -183,6 +183,16 @@ impl AnswerBuilder {
         });
         (self.content, calls.collect())
     }
+}
+
+/// Media a model made; nothing where the data is not base64, which a block could not be read from
+/// again.
+pub(crate) fn made(data: &str, mime_type: &str) -> Option<Media> {
+    let source = MediaSource::Base64 {
+        data: data.to_owned(),
+    };
+    let media = Media::new(source, mime_type);
+    media.to_bytes().is_ok().then_some(media)
 }
 
 fn position(n: usize) -> u32 {

@@ -3,8 +3,8 @@
 use super::encode::{CALL, NO_ID, PART};
 use super::{PROVIDER, failure};
 use crate::codec::items::{self, Item};
-use crate::codec::{self, AnswerBuilder, Progress, native_metadata};
-use crate::content::{AssistantContent, Media, MediaSource};
+use crate::codec::{self, AnswerBuilder, Progress, made, native_metadata};
+use crate::content::AssistantContent;
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -283,9 +283,9 @@ fn under(key: &str, fields: Map<String, Value>) -> Map<String, Value> {
 
 /// What the model made, where its type is one that an answer can hold.
 fn media(data: &Value) -> Option<AssistantContent> {
-    let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
-    let (mime_type, data) = (text("mimeType")?, text("data")?);
-    let media = Media::new(MediaSource::Base64 { data }, mime_type.as_str());
+    let text = |key: &str| data.get(key)?.as_str();
+    let mime_type = text("mimeType")?;
+    let media = made(text("data")?, mime_type)?;
     match mime_type.split('/').next() {
         Some("image") => Some(AssistantContent::Image(media)),
         Some("audio") => Some(AssistantContent::Audio(media)),

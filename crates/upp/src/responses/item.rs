@@ -5,7 +5,8 @@
 //! In the list of a message's items, the first block of an item has it under `item`; the others of
 //! the same item have `more`.
 
-use crate::content::{AssistantContent, Media, MediaSource};
+use crate::codec::made;
+use crate::content::AssistantContent;
 use crate::tool::ToolCall;
 use serde_json::{Map, Value, json};
 
@@ -180,22 +181,20 @@ fn custom_input(call: &ToolCall) -> String {
     }
 }
 
-/// The image of an item, where it has one; the item keeps `null` in its place.
+/// The image of an item, where it has one; the item keeps `null` in its place. What is no base64
+/// stays in the item.
 pub(super) fn take_image(item: &mut Map<String, Value>) -> Option<AssistantContent> {
-    let result = item.get_mut("result")?;
-    if result.as_str().is_none_or(str::is_empty) {
-        return None;
-    }
-    let Value::String(data) = result.take() else {
-        return None;
-    };
-    let format = item.get("output_format").and_then(Value::as_str);
-    let mime_type = match format {
+    let data = item
+        .get("result")?
+        .as_str()
+        .filter(|data| !data.is_empty())?;
+    let mime_type = match item.get("output_format").and_then(Value::as_str) {
         Some("jpeg" | "jpg") => "image/jpeg",
         Some("webp") => "image/webp",
         Some(_) | None => "image/png",
     };
-    let media = Media::new(MediaSource::Base64 { data }, mime_type);
+    let media = made(data, mime_type)?;
+    item.insert("result".to_owned(), Value::Null);
     Some(AssistantContent::Image(media))
 }
 

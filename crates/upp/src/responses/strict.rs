@@ -86,18 +86,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn closed(properties: Value, required: Value) -> Value {
+    fn closed(properties: &Value, required: &Value) -> Value {
         json!({"type": "object", "properties": properties, "required": required,
             "additionalProperties": false})
     }
 
     #[test]
     fn closed_objects_qualify_all_the_way_down() {
-        let inner = closed(json!({"x": {"type": ["number", "null"]}}), json!(["x"]));
+        let inner = closed(&json!({"x": {"type": ["number", "null"]}}), &json!(["x"]));
         let list = json!({"type": "array", "items": inner});
-        assert!(qualifies(&closed(json!({"list": list}), json!(["list"]))));
+        assert!(qualifies(&closed(&json!({"list": list}), &json!(["list"]))));
         let reference = json!({"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]});
-        let mut schema = closed(json!({"a": reference}), json!(["a"]));
+        let mut schema = closed(&json!({"a": reference}), &json!(["a"]));
         schema["$defs"] = json!({"a": inner});
         assert!(qualifies(&schema));
     }
@@ -105,12 +105,12 @@ mod tests {
     #[test]
     fn open_objects_and_refused_keywords_do_not() {
         let text = json!({"type": "string"});
-        let optional = closed(json!({"a": text, "b": text}), json!(["a"]));
-        let mut open = closed(json!({"a": text}), json!(["a"]));
+        let optional = closed(&json!({"a": text, "b": text}), &json!(["a"]));
+        let mut open = closed(&json!({"a": text}), &json!(["a"]));
         open["additionalProperties"] = json!(true);
-        let nested = closed(json!({"a": optional}), json!(["a"]));
-        let one_of = closed(json!({"a": {"oneOf": [text]}}), json!(["a"]));
-        let map = closed(json!({"a": {"type": "object"}}), json!(["a"]));
+        let nested = closed(&json!({"a": optional}), &json!(["a"]));
+        let one_of = closed(&json!({"a": {"oneOf": [text]}}), &json!(["a"]));
+        let map = closed(&json!({"a": {"type": "object"}}), &json!(["a"]));
         for schema in [
             optional,
             open,
@@ -123,9 +123,9 @@ mod tests {
         ] {
             assert!(!qualifies(&schema), "{schema}");
         }
-        let mut deep = closed(json!({}), json!([]));
+        let mut deep = closed(&json!({}), &json!([]));
         for _ in 0..DEEPEST {
-            deep = closed(json!({"a": deep}), json!(["a"]));
+            deep = closed(&json!({"a": deep}), &json!(["a"]));
         }
         assert!(!qualifies(&deep));
     }

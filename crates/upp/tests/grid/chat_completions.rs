@@ -86,7 +86,8 @@ fn calls(chunks: Vec<Value>) -> Reply {
     stream(&chunks)
 }
 
-fn error(message: &str, kind: &str, code: Value) -> Value {
+fn error(message: &str, kind: &str, code: impl Into<Value>) -> Value {
+    let code = code.into();
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
@@ -144,11 +145,7 @@ impl Vendor for Chat {
             )]),
             (Scenario::RateLimited, _) => Reply::refusal(
                 429,
-                &error(
-                    "Rate limit reached",
-                    "requests",
-                    json!("rate_limit_exceeded"),
-                ),
+                &error("Rate limit reached", "requests", "rate_limit_exceeded"),
             )
             .with_header("retry-after", "7"),
             (Scenario::ContextOverflow, _) => Reply::refusal(
@@ -156,7 +153,7 @@ impl Vendor for Chat {
                 &error(
                     "This model's maximum context length is 128000 tokens. However, your messages resulted in 130012 tokens.",
                     "invalid_request_error",
-                    json!("context_length_exceeded"),
+                    "context_length_exceeded",
                 ),
             ),
             (Scenario::BadKey, _) => Reply::refusal(
@@ -164,7 +161,7 @@ impl Vendor for Chat {
                 &error(
                     "Incorrect API key provided: sk-secret.",
                     "invalid_request_error",
-                    json!("invalid_api_key"),
+                    "invalid_api_key",
                 ),
             ),
             (Scenario::Cancellation, _) => Reply::events(vec![format!(

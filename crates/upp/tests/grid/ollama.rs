@@ -139,7 +139,7 @@ impl Vendor for OllamaServer {
                 );
             }
             (Scenario::ReasoningRoundTrip, 1) => {
-                assert_eq!(messages[1]["thinking"], "let me think")
+                assert_eq!(messages[1]["thinking"], "let me think");
             }
             (Scenario::StructuredOutput, _) => assert_eq!(body["format"], structure()),
             _ => {}
