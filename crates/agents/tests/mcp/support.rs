@@ -43,10 +43,9 @@ pub(crate) fn tool(client: &McpClient, name: &str) -> Tool {
 
 pub(crate) fn context(signal: &CancellationToken) -> ToolContext {
     ToolContext {
-        tool_call_id: "call-1".into(),
         idempotency_key: "thread:call-1".into(),
         agent_id: "agent".into(),
-        signal: signal.clone(),
+        ..ToolContext::new("call-1".into(), signal.clone())
     }
 }
 
