@@ -65,3 +65,8 @@ pub use subagent::{
 };
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};
 pub use tree::{ThreadNode, ThreadTree, TreeError, TreeLimits};
+
+/// Compiles and runs the programs of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/first-agent.md")]
+struct Guide;
