@@ -36,6 +36,7 @@ mod plan;
 mod state;
 mod strategy;
 mod stream;
+pub mod telemetry;
 mod tools;
 mod trace;
 

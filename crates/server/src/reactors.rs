@@ -7,7 +7,9 @@ use runtime::{AgentReactor, Reactor, Reactors};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use upp::{ChatCompletions, ChatCompletionsConfig, Model, Script, ScriptError, Scripted};
+use upp::{
+    ChatCompletions, Dialect, Model, Provider, ProviderConfig, Script, ScriptError, Scripted,
+};
 
 /// Why the configured agents can't be made.
 #[derive(Debug, thiserror::Error)]
@@ -174,11 +176,12 @@ fn model_of(name: &str, model: &ModelConfig) -> Result<Arc<dyn Model>, AgentsErr
             base_url,
             api_key,
         } => {
-            let mut config = ChatCompletionsConfig::new(base_url, model).with_provider(name);
+            let mut config = ProviderConfig::default().with_base_url(base_url);
             if let Some(key) = api_key {
                 config = config.with_api_key(key.clone());
             }
-            let made = ChatCompletions::new(config);
+            let codec = ChatCompletions::new(Dialect::compatible(name, base_url), model);
+            let made = Provider::new(codec, config);
             Ok(Arc::new(made.map_err(|source| AgentsError::Model {
                 model: name.to_owned(),
                 source,

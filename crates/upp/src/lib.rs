@@ -43,6 +43,7 @@ mod prefix;
 mod provider;
 pub mod scripted;
 mod strategy;
+pub mod telemetry;
 mod tool;
 mod turn;
 mod usage;
@@ -55,7 +56,7 @@ pub use event::{Aggregate, StreamEvent};
 pub use execute::{ExecuteError, arguments_of, execute};
 pub use gemini::Gemini;
 #[cfg(feature = "http")]
-pub use http::{Timeouts, http_client_builder};
+pub use http::{Timeouts, http_client_builder, tls_config};
 pub use llm::{Llm, LlmOptions, TurnEvent, TurnStream};
 pub use message::{
     AssistantMessage, Message, MessageId, MessageOptions, Messages, Metadata, ToolResultMessage,

@@ -8,6 +8,7 @@ use crate::message::{Message, MessageOptions, Messages, ToolResultMessage};
 use crate::model::{Capabilities, Model, ModelEvent, Request, Response, ToolChoice};
 use crate::prefix::{Prefix, RequestReport};
 use crate::strategy::ToolUseStrategy;
+use crate::telemetry;
 use crate::tool::{Tool, ToolCall, ToolContext, ToolExecution, ToolResult};
 use crate::turn::Turn;
 use crate::usage::TokenUsage;
@@ -158,7 +159,8 @@ impl Llm {
             let mut progress = Progress::new(history, inputs);
             self.check_media(&progress.all)?;
             loop {
-                let mut answer = self.options.model.stream(self.request(&progress, &signal));
+                let request = self.request(&progress, &signal);
+                let mut answer = telemetry::call(&*self.options.model, request);
                 let mut response = None;
                 while let Some(item) = answer.next().await {
                     match item? {
