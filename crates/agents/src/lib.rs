@@ -41,6 +41,7 @@ mod state;
 mod strategy;
 mod stream;
 mod subagent;
+pub mod telemetry;
 mod tools;
 mod trace;
 mod tree;

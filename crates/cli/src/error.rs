@@ -38,6 +38,9 @@ pub(crate) enum CliError {
     /// The server failed.
     #[error("the server stopped")]
     Serve(#[source] server::ServeError),
+    /// Spans can't be sent.
+    #[error(transparent)]
+    Telemetry(#[from] server::telemetry::TelemetryError),
     /// The command line asks for what doesn't go together.
     #[error("{what}")]
     Usage {

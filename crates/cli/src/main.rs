@@ -30,11 +30,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    serve::log(
-        arguments.verbose,
-        matches!(arguments.command, Command::Serve { .. }),
-    );
     let output = Output::new(arguments.json);
+    let serving = matches!(arguments.command, Command::Serve { .. });
+    let telemetry = match store::telemetry(&arguments.command) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return code(&output, &error),
+    };
+    serve::log(arguments.verbose, serving, telemetry.as_ref());
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -50,7 +52,10 @@ fn main() -> ExitCode {
             );
         }
     };
-    match runtime.block_on(dispatch(arguments, &output)) {
+    let outcome = runtime.block_on(dispatch(arguments, &output));
+    // After the last run has ended, and where blocking is allowed.
+    serve::end(telemetry);
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => code(&output, &error),
     }
@@ -119,6 +124,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Exchange(_)
         | CliError::Key(_)
         | CliError::Serve(_)
+        | CliError::Telemetry(_)
         | CliError::RunFailed { .. }
         | CliError::Unhealthy { .. } => 1,
     })

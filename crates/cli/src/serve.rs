@@ -5,14 +5,23 @@ use crate::output::{BOLD, DIM, GOOD, Output};
 use crate::store::Place;
 use secrecy::ExposeSecret;
 use serde_json::json;
+use server::telemetry::TelemetryGuard;
 use server::{App, OpenMode};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
 
-/// Structured logs on standard error; a terminal command logs only what went wrong.
-pub(crate) fn log(verbose: u8, serving: bool) {
+/// How long the last spans may take when the program ends.
+const LAST_SPANS: Duration = Duration::from_secs(5);
+
+/// Structured logs on standard error; a terminal command logs only what went wrong. Spans of agent
+/// runs go to `telemetry`.
+pub(crate) fn log(verbose: u8, serving: bool, telemetry: Option<&TelemetryGuard>) {
     let level = match (verbose, serving) {
         (0, false) => "error",
         (0, true) => "info",
@@ -22,12 +31,25 @@ pub(crate) fn log(verbose: u8, serving: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG").unwrap_or_else(|_| {
         tracing_subscriber::EnvFilter::new(format!("warn,loomline={level},server={level}"))
     });
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
+        .with_filter(filter);
+    tracing_subscriber::registry()
+        .with(telemetry.map(TelemetryGuard::layer))
+        .with(lines)
         .init();
+}
+
+/// Sends the last spans. What becomes of them changes nothing about how the command ended.
+pub(crate) fn end(telemetry: Option<TelemetryGuard>) {
+    let Some(telemetry) = telemetry else {
+        return;
+    };
+    if let Err(error) = telemetry.shutdown(LAST_SPANS) {
+        tracing::warn!(%error, "some spans are lost");
+    }
 }
 
 pub(crate) async fn serve(

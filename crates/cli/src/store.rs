@@ -1,6 +1,8 @@
 //! Where the threads are kept, and opening it.
 
+use crate::args::Command;
 use crate::error::CliError;
+use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
 use server::{App, Config, OpenError, OpenMode};
 use std::path::PathBuf;
 
@@ -16,6 +18,18 @@ pub(crate) struct Place {
 )]
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The export of spans, for the commands that run agents; off unless OpenTelemetry's variables name
+/// a collector.
+pub(crate) fn telemetry(command: &Command) -> Result<Option<TelemetryGuard>, CliError> {
+    if !matches!(command, Command::Serve { .. } | Command::Run(_)) {
+        return Ok(None);
+    }
+    let Some(config) = TelemetryConfig::from_env(&environment)? else {
+        return Ok(None);
+    };
+    Ok(Some(telemetry::install(&config)?))
 }
 
 impl Place {

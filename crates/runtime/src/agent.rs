@@ -3,6 +3,7 @@
 use crate::error::told;
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Resumed, StepRun};
 use crate::writer::{Delta, StepWriter};
+use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, AgentStreamEvent, Journal, Next, StepContext};
 use futures_util::future::BoxFuture;
 use interop::model;
@@ -58,9 +59,10 @@ impl AgentReactor {
             answers: None,
             host: None,
         };
-        let outcome = self
-            .agent
-            .run_step(state, &context)
+        // One span a step: no span outlives the process, and a run may.
+        let operation = telemetry::invoke_agent(&self.agent, Some(step.key));
+        let run = self.agent.run_step(state, &context);
+        let outcome = telemetry::observe(operation, run, |_| None)
             .await
             .map_err(|error| failed(&error))?;
         let wants_more = match outcome.next {

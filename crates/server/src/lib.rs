@@ -37,6 +37,7 @@ mod routes;
 mod run_events;
 mod serve;
 mod sse;
+pub mod telemetry;
 
 pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};

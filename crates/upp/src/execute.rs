@@ -1,6 +1,7 @@
 //! Runs one tool call with its hooks (UPP §10).
 
 use crate::strategy::{BeforeCall, ToolUseStrategy};
+use crate::telemetry;
 use crate::tool::{
     ArgumentsError, Tool, ToolCall, ToolContext, ToolExecution, ToolFailure, ToolResult,
 };
@@ -55,6 +56,18 @@ pub fn arguments_of(call: &ToolCall) -> Result<Value, ToolFailure> {
 /// When `context.signal` is cancelled, a call that has not begun does not run, and one that runs
 /// is dropped. Dropping the future does the same.
 pub async fn execute(
+    call: &ToolCall,
+    tool: Option<&Tool>,
+    arguments: Result<Value, ToolFailure>,
+    strategy: &ToolUseStrategy,
+    context: ToolContext,
+) -> Result<ToolExecution, ExecuteError> {
+    let may_run = arguments.is_ok();
+    let run = run(call, tool, arguments, strategy, context);
+    telemetry::execute_tool(call, tool, may_run, run).await
+}
+
+async fn run(
     call: &ToolCall,
     tool: Option<&Tool>,
     arguments: Result<Value, ToolFailure>,

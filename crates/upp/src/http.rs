@@ -30,21 +30,26 @@ impl Default for Timeouts {
 /// A builder of HTTP clients with this workspace's TLS: aws-lc-rs and Mozilla's roots. It follows
 /// no redirects, so that neither keys nor prompts go to another host.
 pub fn http_client_builder(provider: &str) -> Result<ClientBuilder, Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-    let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut tls = ClientConfig::builder_with_provider(crypto)
-        .with_safe_default_protocol_versions()
-        .map_err(|cause| {
-            Error::new(Code::NetworkError, provider, "TLS can't be set up").caused_by(cause)
-        })?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let tls = tls_config().map_err(|cause| {
+        Error::new(Code::NetworkError, provider, "TLS can't be set up").caused_by(cause)
+    })?;
     Ok(Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("loomline/", env!("CARGO_PKG_VERSION"))))
+}
+
+/// This workspace's TLS, for HTTP clients of another kind: aws-lc-rs and Mozilla's roots.
+pub fn tls_config() -> Result<ClientConfig, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut tls = ClientConfig::builder_with_provider(crypto)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(tls)
 }
 
 /// The error of a request that got no response. The address is left out: it may hold a secret.

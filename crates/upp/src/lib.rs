@@ -50,6 +50,7 @@ pub mod responses;
 mod retry;
 pub mod scripted;
 mod strategy;
+pub mod telemetry;
 mod thread;
 mod tool;
 mod turn;
@@ -69,7 +70,7 @@ pub use event::{Aggregate, StreamEvent, StreamEventType};
 pub use execute::{ExecuteError, arguments_of, execute};
 pub use gemini::Gemini;
 #[cfg(feature = "http")]
-pub use http::{Timeouts, http_client_builder};
+pub use http::{Timeouts, http_client_builder, tls_config};
 pub use image::{
     GeneratedImage, ImageCapabilities, ImageEditRequest, ImageEvent, ImageGenerator, ImageModel,
     ImageOptions, ImageRequest, ImageResult, ImageStream, ImageStreamEvent, ImageUsage,

@@ -14,12 +14,13 @@ use crate::execute::{ExecuteError, arguments_of, execute};
 use crate::message::{Message, MessageOptions, Messages, ToolResultMessage};
 use crate::model::{Capabilities, ModelEvent, ModelStream, Request, Response, ToolChoice};
 use crate::prefix::{Prefix, RequestReport};
+use crate::telemetry;
 use crate::thread::History;
 use crate::tool::{Tool, ToolCall, ToolContext, ToolExecution, ToolResult};
 use crate::turn::Turn;
 use crate::usage::TokenUsage;
 use futures_util::StreamExt;
-use futures_util::stream::{self, BoxStream, FuturesUnordered};
+use futures_util::stream::{BoxStream, FuturesUnordered};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -169,12 +170,10 @@ impl Llm {
 
     /// One model call.
     fn call_model(&self, request: Request, way: Way) -> ModelStream {
+        let model = &*self.options.model;
         match way {
-            Way::Stream => self.options.model.stream(request),
-            Way::Whole => {
-                let answer = self.options.model.complete(request);
-                stream::once(async { Ok(ModelEvent::Done(Box::new(answer.await?))) }).boxed()
-            }
+            Way::Stream => telemetry::call(model, request),
+            Way::Whole => telemetry::call_whole(model, request),
         }
     }
 

@@ -154,18 +154,20 @@ pub trait Model: Send + Sync {
     /// One call, unobserved: the stream drained.
     fn complete(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {
         let provider = self.provider().to_owned();
-        let mut stream = self.stream(request);
-        Box::pin(async move {
-            while let Some(item) = stream.next().await {
-                if let ModelEvent::Done(response) = item? {
-                    return Ok(*response);
-                }
-            }
-            Err(Error::new(
-                Code::InvalidResponse,
-                provider,
-                "the stream ended without a response",
-            ))
-        })
+        Box::pin(drained(self.stream(request), provider))
     }
+}
+
+/// The response at the end of a stream.
+pub(crate) async fn drained(mut stream: ModelStream, provider: String) -> Result<Response, Error> {
+    while let Some(item) = stream.next().await {
+        if let ModelEvent::Done(response) = item? {
+            return Ok(*response);
+        }
+    }
+    Err(Error::new(
+        Code::InvalidResponse,
+        provider,
+        "the stream ended without a response",
+    ))
 }

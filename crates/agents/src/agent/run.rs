@@ -11,6 +11,7 @@ use crate::journal::Journal;
 use crate::middleware::{MiddlewareContext, enter, leave};
 use crate::state::AgentState;
 use crate::strategy::{Next, StepContext, StepOutcome};
+use crate::telemetry;
 use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use upp::{Message, ToolCall};
@@ -23,8 +24,21 @@ pub(crate) enum Start {
     Resume(Answers),
 }
 
-/// Runs one request through the middleware (UAP §3.3).
+/// Runs one request, in a span of its own.
 pub(crate) async fn request(
+    agent: Agent,
+    start: Start,
+    state: AgentState,
+    journal: &dyn Journal,
+    signal: CancellationToken,
+) -> Result<GenerateResult, AgentError> {
+    let operation = telemetry::invoke_agent(&agent, agent.options().session_id.as_deref());
+    let run = in_middleware(agent, start, state, journal, signal);
+    telemetry::observe(operation, run, |result| Some(&result.turn.usage)).await
+}
+
+/// Runs one request through the middleware (UAP §3.3).
+async fn in_middleware(
     agent: Agent,
     start: Start,
     state: AgentState,

@@ -128,7 +128,7 @@ impl Summarise {
                     params: Arc::clone(&self.params),
                     ..Request::default()
                 };
-                let response = model.complete(request).await?;
+                let response = upp::telemetry::complete(&**model, request).await?;
                 let usage = (response.usage.input_tokens, response.usage.output_tokens);
                 (
                     Arc::new(response.message),

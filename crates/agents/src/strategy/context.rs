@@ -72,7 +72,7 @@ impl StepContext<'_> {
     /// Asks the model: shows its events as they come, and has its answer recorded.
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
         let model = self.agent.model();
-        let mut stream = model.stream(request);
+        let mut stream = upp::telemetry::call(&**model, request);
         loop {
             if self.signal.is_cancelled() {
                 return Err(AgentError::Cancelled);

@@ -22,6 +22,7 @@ mod plan;
 mod planning;
 mod react;
 mod replan;
+mod spans;
 mod strategies;
 mod stream;
 mod subagents;

@@ -14,4 +14,6 @@ mod harness;
 mod messages;
 mod openapi;
 mod operation;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod tenants;

@@ -1,0 +1,37 @@
+//! A build without OpenTelemetry.
+
+use super::{TelemetryConfig, TelemetryError};
+use std::convert::Infallible;
+use std::time::Duration;
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Identity;
+
+/// Keeps the export going; there is none in a build without the feature `otel`.
+#[derive(Debug)]
+pub struct TelemetryGuard {
+    never: Infallible,
+}
+
+impl TelemetryGuard {
+    pub(super) fn start(_config: &TelemetryConfig) -> Result<Self, TelemetryError> {
+        Err(TelemetryError::NotBuilt)
+    }
+
+    /// The layer for the subscriber.
+    pub fn layer<S: Subscriber>(&self) -> impl Layer<S> + use<S> {
+        match self.never {}
+        #[expect(unreachable_code, reason = "gives the type")]
+        Identity::new()
+    }
+
+    /// Sends what is left.
+    pub fn flush(&self) -> Result<(), TelemetryError> {
+        match self.never {}
+    }
+
+    /// Sends what is left and stops.
+    pub fn shutdown(self, _limit: Duration) -> Result<(), TelemetryError> {
+        match self.never {}
+    }
+}

@@ -1,0 +1,86 @@
+//! Spans of model calls and tool executions, in the words of OpenTelemetry's `GenAI` conventions.
+//!
+//! The spans are `tracing` spans of the target [`TARGET`]. Nobody pays for them unless a subscriber
+//! asks for that target: a span that nobody wants is not made, and none of its values is computed.
+//! The fields `otel.name`, `otel.kind` and `otel.status_code` are what `tracing-opentelemetry`
+//! reads to set a span's name, kind and status.
+//!
+//! A span holds what was called, how it ended and what it cost. What was said is in it only after
+//! [`capture_content`]. Error messages never are, for they may quote what was said; `error.type`
+//! has the protocol's code ([`code_name`]), or one of the words in [`error_type`].
+
+mod chat;
+mod content;
+pub mod names;
+mod operation;
+mod tool;
+
+pub(crate) use chat::call_whole;
+pub use chat::{call, complete};
+pub use operation::Operation;
+pub(crate) use tool::execute_tool;
+
+use crate::error::Code;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The target of all spans of the conventions.
+pub const TARGET: &str = "gen_ai";
+
+/// What `error.type` says where the protocol has no code.
+pub mod error_type {
+    /// The fallback of the conventions.
+    pub const OTHER: &str = "_OTHER";
+    /// A call names a tool that there is not.
+    pub const TOOL_NOT_FOUND: &str = "tool_not_found";
+    /// A call was refused before its tool began, such as for its arguments.
+    pub const TOOL_NOT_RUN: &str = "tool_not_run";
+    /// A tool or one of its hooks failed, or an approval was denied; the model was told.
+    pub const TOOL_ERROR: &str = "tool_error";
+    /// The approval handler failed, which ended the run.
+    pub const APPROVAL_FAILED: &str = "approval_failed";
+}
+
+static CAPTURES_CONTENT: AtomicBool = AtomicBool::new(false);
+
+/// Whether spans hold messages, system prompts, and the arguments and results of tools, for the
+/// whole process; off unless this is called. All of it may be personal or secret.
+pub fn capture_content(on: bool) {
+    CAPTURES_CONTENT.store(on, Ordering::Relaxed);
+}
+
+/// Whether [`capture_content`] is on.
+pub fn captures_content() -> bool {
+    CAPTURES_CONTENT.load(Ordering::Relaxed)
+}
+
+/// The code as the protocol writes it (UPP §14), such as `RATE_LIMITED`.
+pub fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::AuthenticationFailed => "AUTHENTICATION_FAILED",
+        Code::RateLimited => "RATE_LIMITED",
+        Code::ContextLengthExceeded => "CONTEXT_LENGTH_EXCEEDED",
+        Code::ModelNotFound => "MODEL_NOT_FOUND",
+        Code::InvalidRequest => "INVALID_REQUEST",
+        Code::InvalidResponse => "INVALID_RESPONSE",
+        Code::ContentFiltered => "CONTENT_FILTERED",
+        Code::QuotaExceeded => "QUOTA_EXCEEDED",
+        Code::ProviderError => "PROVIDER_ERROR",
+        Code::NetworkError => "NETWORK_ERROR",
+        Code::Timeout => "TIMEOUT",
+        Code::Cancelled => "CANCELLED",
+    }
+}
+
+/// The provider's name in the conventions, where they have one of their own for it.
+pub fn provider_name(provider: &str) -> &str {
+    match provider {
+        "google" => "gcp.gemini",
+        "xai" => "x_ai",
+        other => other,
+    }
+}
+
+/// A count as the signed number that attributes have.
+pub fn count(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
