@@ -163,6 +163,14 @@ async fn lines_go_to_tracing_unless_a_logger_is_given() {
     let (options, _) = logged(failing(), |options| options.logger = None);
     agent(options).query("go").await.unwrap_err();
     let lines = log.lines();
-    assert!(lines[0].starts_with("INFO loomline_agents") && lines[0].contains("run started"));
-    assert!(lines[1].starts_with("ERROR loomline_agents") && lines[1].contains("run failed"));
+    assert!(
+        lines[0].starts_with("INFO")
+            && lines[0].contains("loomline_agents")
+            && lines[0].contains("run started")
+    );
+    assert!(
+        lines[1].starts_with("ERROR")
+            && lines[1].contains("loomline_agents")
+            && lines[1].contains("run failed")
+    );
 }
