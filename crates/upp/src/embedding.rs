@@ -1,9 +1,21 @@
 //! Vectors of texts and images (UPP §19).
 
+mod codec;
+mod google;
 mod instance;
+mod ollama;
+mod openai;
+#[cfg(feature = "http")]
+mod provider;
 mod vector;
 
+pub use codec::EmbeddingCodec;
+pub use google::GoogleEmbeddings;
 pub use instance::{EmbedOptions, Embedding, EmbeddingEvent, EmbeddingOptions, EmbeddingStream};
+pub use ollama::OllamaEmbeddings;
+pub use openai::OpenAiEmbeddings;
+#[cfg(feature = "http")]
+pub use provider::EmbeddingProvider;
 pub use vector::vector_from_base64;
 
 use crate::content::{Media, UserContent};

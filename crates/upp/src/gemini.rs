@@ -6,7 +6,7 @@
 
 mod decode;
 mod encode;
-mod failure;
+pub(crate) mod failure;
 
 use crate::codec::{self, Auth, Codec, Encoded};
 use crate::error::Error;

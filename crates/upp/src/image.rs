@@ -1,8 +1,21 @@
 //! Images a model makes or changes (UPP §19).
 
+mod answer;
+mod codec;
+mod google;
 mod instance;
+mod openai;
+#[cfg(feature = "http")]
+mod provider;
+mod xai;
 
+pub use codec::{ImageCodec, ImageDecoder};
+pub use google::GoogleImages;
 pub use instance::{ImageGenerator, ImageOptions};
+pub use openai::OpenAiImages;
+#[cfg(feature = "http")]
+pub use provider::ImageProvider;
+pub use xai::XaiImages;
 
 use crate::error::{Code, Error, Modality};
 use crate::media::Image;

@@ -24,6 +24,7 @@
 //! (UPP §10), and retries only as a [`RetryStrategy`] says.
 
 pub mod anthropic;
+mod call;
 pub mod chat_completions;
 mod clock;
 pub mod codec;
@@ -57,13 +58,17 @@ mod turn;
 mod usage;
 
 pub use anthropic::Anthropic;
+pub use call::{CallBody, EndpointCall, FormField, FormValue};
 pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
 pub use codec::{Codec, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, ReasoningAsInput, UserContent};
+#[cfg(feature = "http")]
+pub use embedding::EmbeddingProvider;
 pub use embedding::{
-    EmbedOptions, Embedding, EmbeddingEvent, EmbeddingInput, EmbeddingInputs, EmbeddingModel,
-    EmbeddingOptions, EmbeddingRequest, EmbeddingResult, EmbeddingStream, EmbeddingUsage,
-    EmbeddingVector, InputType, NotEmbeddable, vector_from_base64,
+    EmbedOptions, Embedding, EmbeddingCodec, EmbeddingEvent, EmbeddingInput, EmbeddingInputs,
+    EmbeddingModel, EmbeddingOptions, EmbeddingRequest, EmbeddingResult, EmbeddingStream,
+    EmbeddingUsage, EmbeddingVector, GoogleEmbeddings, InputType, NotEmbeddable, OllamaEmbeddings,
+    OpenAiEmbeddings, vector_from_base64,
 };
 pub use error::{Code, Error, Modality};
 pub use event::{Aggregate, StreamEvent, StreamEventType};
@@ -71,9 +76,12 @@ pub use execute::{ExecuteError, arguments_of, execute};
 pub use gemini::Gemini;
 #[cfg(feature = "http")]
 pub use http::{Timeouts, http_client_builder, tls_config};
+#[cfg(feature = "http")]
+pub use image::ImageProvider;
 pub use image::{
-    GeneratedImage, ImageCapabilities, ImageEditRequest, ImageEvent, ImageGenerator, ImageModel,
-    ImageOptions, ImageRequest, ImageResult, ImageStream, ImageStreamEvent, ImageUsage,
+    GeneratedImage, GoogleImages, ImageCapabilities, ImageCodec, ImageDecoder, ImageEditRequest,
+    ImageEvent, ImageGenerator, ImageModel, ImageOptions, ImageRequest, ImageResult, ImageStream,
+    ImageStreamEvent, ImageUsage, OpenAiImages, XaiImages,
 };
 pub use keys::{
     DynamicKey, KeyStrategy, KeysError, RoundRobinKeys, StaticKey, WeightedKeys, mask_key,

@@ -2,10 +2,12 @@
 
 mod answer;
 mod config;
+mod endpoint;
 mod frames;
 
 pub use answer::answer;
 pub use config::ProviderConfig;
+pub(crate) use endpoint::{Address, Answer, Endpoint};
 
 use crate::codec::{Auth, Codec, Framing};
 use crate::error::{Code, Error};

@@ -1,5 +1,6 @@
 //! An embedding model with parameters: batches, progress, cancelling (UPP §19).
 
+use super::codec::in_order;
 use super::{
     EmbeddingInput, EmbeddingModel, EmbeddingRequest, EmbeddingResult, EmbeddingUsage,
     EmbeddingVector, InputType,
@@ -215,13 +216,7 @@ impl Embedding {
             signal: signal.child_token(),
         };
         let mut result = self.options.model.embed(request).await?;
-        result.embeddings.sort_by_key(|embedding| embedding.index);
-        let indices = result.embeddings.iter().map(|embedding| embedding.index);
-        if !indices.eq(0..count) {
-            let found = result.embeddings.len();
-            let text = format!("{count} inputs need one embedding each; the answer has {found}");
-            return Err(self.error(Code::InvalidResponse, text));
-        }
+        in_order(self.options.model.provider(), &mut result.embeddings, count)?;
         for embedding in &mut result.embeddings {
             embedding.index = embedding.index.saturating_add(from);
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// The error of a response with a status other than 2xx.
-pub(super) fn of_status(status: u16, body: &str) -> Error {
+pub(crate) fn of_status(status: u16, body: &str) -> Error {
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     // A streaming endpoint wraps its refusal in a list.
     let object = json.get(0).unwrap_or(&json);

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The data of one event, or one line.
 #[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) data: String,
+pub(crate) struct Frame {
+    pub(crate) data: String,
     /// Whether the bytes ended before what ends a frame: it may be cut short.
-    pub(super) unfinished: bool,
+    pub(crate) unfinished: bool,
 }
 
 /// Why frames can't be read.

@@ -291,3 +291,19 @@ mod moonshot {
     use super::{Chat, Dialect};
     crate::vendor!(Chat(Dialect::moonshot()));
 }
+
+/// Reasoning in the provider's form, text with more than ASCII and a call.
+fn rich(dialect: Dialect) -> String {
+    let said = |text: &str| format!("data: {}\n\n", chunk(&json!({"content": text}), None));
+    let mut pieces = vec![said("Grü"), said("ße 🌍\r\n")];
+    pieces.extend(Chat(dialect).reasoning().pieces);
+    pieces.concat()
+}
+
+#[test]
+fn any_chunking_gives_the_same_answer() {
+    for dialect in [Dialect::openai(), Dialect::openrouter()] {
+        let codec = ChatCompletions::new(dialect.clone(), "m-1");
+        crate::chunks::any_cut_is_the_same(&codec, &rich(dialect));
+    }
+}

@@ -198,3 +198,24 @@ impl Vendor for Google {
 }
 
 crate::vendor!(Google);
+
+#[test]
+fn any_chunking_gives_the_same_answer() {
+    let pieces = [
+        chunk(
+            &json!([{"text": "hm, Grüße 🌍", "thought": true}]),
+            None,
+            &usage(),
+        ),
+        chunk(&json!([{"text": "Grü"}]), None, &usage()),
+        chunk(&json!([{"text": "ße 🌍\r\n"}]), None, &usage()),
+        chunk(&json!([add()]), None, &usage()),
+        chunk(
+            &json!([{"text": "", "thoughtSignature": "ZW5k"}]),
+            Some("STOP"),
+            &usage(),
+        ),
+    ];
+    let stream = pieces.concat().replace("\r\n", "\n");
+    crate::chunks::any_cut_is_the_same(&Gemini::new("m-1"), &stream);
+}

@@ -148,3 +148,15 @@ impl Vendor for OllamaServer {
 }
 
 crate::vendor!(OllamaServer);
+
+#[test]
+fn any_chunking_gives_the_same_answer() {
+    let pieces = [
+        line(&json!({"role": "assistant", "content": "", "thinking": "hm, Grüße 🌍"})),
+        line(&json!({"role": "assistant", "content": "Grü"})),
+        line(&json!({"role": "assistant", "content": "ße 🌍\r\n"})),
+        add(),
+        last("stop"),
+    ];
+    crate::chunks::any_cut_is_the_same(&Ollama::new("m-1"), &pieces.concat());
+}

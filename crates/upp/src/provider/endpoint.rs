@@ -1,0 +1,266 @@
+//! The client of the endpoints that are no language models: one request, one answer.
+
+mod session;
+
+pub(crate) use session::{Answer, Session};
+
+use super::ProviderConfig;
+use super::frames::FrameError;
+use crate::call::{CallBody, EndpointCall, FormField, FormValue};
+use crate::codec::Auth;
+use crate::error::{Code, Error, Modality};
+use crate::http::{http_client_builder, unreached};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::multipart::{Form, Part};
+use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Gives the error of a response with a status other than 2xx.
+type Refusal = dyn Fn(u16, &str) -> Error + Send + Sync;
+
+const BAD_KEY: &str = "the API key can't be a header";
+
+/// What a codec says of its endpoint.
+pub(crate) struct Address<'a> {
+    /// The provider's name.
+    pub(crate) provider: &'a str,
+    /// The kind of model.
+    pub(crate) modality: Modality,
+    /// The base URL, where the configuration has none.
+    pub(crate) base_url: &'a str,
+    /// How the key travels.
+    pub(crate) auth: Auth,
+}
+
+/// Sends the calls of one model. Cloning shares it. All its errors have the model's modality.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    provider: Arc<str>,
+    modality: Modality,
+    config: Arc<ProviderConfig>,
+    client: reqwest::Client,
+    base: Arc<str>,
+    auth: Auth,
+    /// The provider's own address, which takes no request without a key.
+    is_vendors: bool,
+    headers: HeaderMap,
+    refusal: Arc<Refusal>,
+}
+
+// The address and the headers may hold secrets.
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("provider", &self.provider)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Checks the configuration and makes the client. Nothing is sent.
+    pub(crate) fn new(
+        address: &Address<'_>,
+        config: ProviderConfig,
+        refusal: impl Fn(u16, &str) -> Error + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let provider = address.provider;
+        let of_model = |error: Error| error.with_modality(address.modality);
+        let refused = |text: &str| of_model(Error::new(Code::InvalidRequest, provider, text));
+        let base = config.base_url.as_deref().unwrap_or(address.base_url);
+        let base: Arc<str> = base.trim_end_matches('/').into();
+        if !reqwest::Url::parse(&base).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            return Err(refused("the base URL is no HTTP address"));
+        }
+        let headers = headers(&config).map_err(|text| refused(&text))?;
+        if let Some(key) = &config.api_key {
+            key_header(address.auth, key).ok_or_else(|| refused(BAD_KEY))?;
+        }
+        let client = match &config.client {
+            Some(client) => client.clone(),
+            None => http_client_builder(provider)
+                .map_err(of_model)?
+                .connect_timeout(config.timeouts.connect)
+                .build()
+                .map_err(|cause| of_model(unreached(provider, cause)))?,
+        };
+        Ok(Self {
+            provider: provider.into(),
+            modality: address.modality,
+            is_vendors: config.base_url.is_none() && base.starts_with("https:"),
+            auth: address.auth,
+            config: Arc::new(config),
+            client,
+            base,
+            headers,
+            refusal: Arc::new(refusal),
+        })
+    }
+
+    fn error(&self, code: Code, text: &str) -> Error {
+        Error::new(code, &*self.provider, text).with_modality(self.modality)
+    }
+
+    fn unreached(&self, cause: reqwest::Error) -> Error {
+        unreached(&self.provider, cause).with_modality(self.modality)
+    }
+
+    /// Gets the key of one call.
+    pub(crate) fn session(&self) -> Result<Session, Error> {
+        let key = self.config.api_key.clone();
+        let name = key_header_name(self.auth);
+        let header = match &key {
+            // A header of the caller's wins over ours.
+            _ if self.headers.contains_key(&name) => None,
+            Some(key) => {
+                let value = key_header(self.auth, key);
+                Some((
+                    name,
+                    value.ok_or_else(|| self.error(Code::InvalidRequest, BAD_KEY))?,
+                ))
+            }
+            None if self.is_vendors => {
+                let text = "there is no API key, and the provider takes no request without one";
+                return Err(self.error(Code::AuthenticationFailed, text));
+            }
+            None => None,
+        };
+        Ok(Session {
+            endpoint: self.clone(),
+            key,
+            header,
+        })
+    }
+
+    /// Waits for `future`, but neither beyond the limit nor after the caller has cancelled.
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        signal: &CancellationToken,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Error> {
+        signal
+            .run_until_cancelled(tokio::time::timeout(limit, future))
+            .await
+            .ok_or_else(|| self.error(Code::Cancelled, "the request was cancelled"))?
+            .map_err(|_| self.error(Code::Timeout, what))
+    }
+
+    fn request(&self, call: &EndpointCall, accept: &str) -> Result<reqwest::RequestBuilder, Error> {
+        let url = reqwest::Url::parse(&format!("{}{}", self.base, call.path));
+        let bad = |_| self.error(Code::InvalidRequest, "the endpoint has no HTTP address");
+        let request = self.client.post(url.map_err(bad)?).header(ACCEPT, accept);
+        let request = match &call.body {
+            CallBody::Json(text) => request
+                .header(CONTENT_TYPE, "application/json")
+                .body(text.clone()),
+            CallBody::Form(fields) => request.multipart(self.form(fields)?),
+        };
+        // Last, because the caller's own headers win.
+        Ok(request.headers(self.headers.clone()))
+    }
+
+    fn form(&self, fields: &[FormField]) -> Result<Form, Error> {
+        let mut form = Form::new();
+        for FormField { name, value } in fields {
+            let part = match value {
+                FormValue::Text(text) => Part::text(text.clone()),
+                FormValue::File {
+                    file_name,
+                    mime_type,
+                    data,
+                } => {
+                    let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
+                    let part = Part::stream_with_length(data.clone(), length);
+                    let typed = part.file_name(file_name.clone()).mime_str(mime_type);
+                    let bad = format!("{name}: '{mime_type}' is no MIME type");
+                    typed.map_err(|_| self.error(Code::InvalidRequest, &bad))?
+                }
+            };
+            form = form.part(name.clone(), part);
+        }
+        Ok(form)
+    }
+
+    /// The body, up to the limit.
+    async fn whole(
+        &self,
+        response: reqwest::Response,
+        signal: &CancellationToken,
+    ) -> Result<String, Error> {
+        let mut body = Vec::new();
+        let mut chunks = std::pin::pin!(self.chunks(response, signal.clone()));
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk?);
+            let most = self.config.max_body_bytes;
+            if body.len() > most {
+                let text = format!("the response is longer than {most} bytes");
+                return Err(self.error(Code::InvalidResponse, &text));
+            }
+        }
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    fn chunks(
+        &self,
+        response: reqwest::Response,
+        signal: CancellationToken,
+    ) -> impl Stream<Item = Result<Bytes, Error>> + Send + use<> + 'static {
+        let this = self.clone();
+        async_stream::try_stream! {
+            let mut bytes = std::pin::pin!(response.bytes_stream());
+            let late = "the provider sent nothing for too long";
+            while let Some(chunk) = this
+                .within(this.config.timeouts.idle, late, &signal, bytes.next())
+                .await?
+            {
+                yield chunk.map_err(|cause| this.unreached(cause))?;
+            }
+        }
+    }
+
+    fn unreadable(&self, error: FrameError) -> Error {
+        match error {
+            FrameError::Body(error) => error,
+            FrameError::TooLong(_) | FrameError::Malformed(_) => {
+                self.error(Code::InvalidResponse, &error.to_string())
+            }
+        }
+    }
+}
+
+fn key_header_name(auth: Auth) -> HeaderName {
+    match auth {
+        Auth::Bearer => AUTHORIZATION,
+        Auth::Header(name) => HeaderName::from_static(name),
+    }
+}
+
+/// The value of the key's header, where the key can be one.
+fn key_header(auth: Auth, key: &SecretString) -> Option<HeaderValue> {
+    let text = match auth {
+        Auth::Bearer => format!("Bearer {}", key.expose_secret()),
+        Auth::Header(_) => key.expose_secret().to_owned(),
+    };
+    let mut value = HeaderValue::from_str(&text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The caller's own headers.
+fn headers(config: &ProviderConfig) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &config.headers {
+        let bad = || format!("the header '{name}' is malformed");
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,130 @@
+//! One call of an endpoint.
+
+use super::Endpoint;
+use crate::call::EndpointCall;
+use crate::error::{Code, Error};
+use crate::failure::retry_after;
+use crate::provider::frames::{self, Frame};
+use futures_util::{Stream, StreamExt};
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use secrecy::{ExposeSecret, SecretString};
+use tokio_util::sync::CancellationToken;
+
+/// One call, with its key.
+pub(crate) struct Session {
+    pub(super) endpoint: Endpoint,
+    /// Which no error may quote.
+    pub(super) key: Option<SecretString>,
+    pub(super) header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Session {
+    /// An error as the caller may see it: providers quote a refused key.
+    pub(crate) fn shown(&self, error: Error) -> Error {
+        let mut error = error.with_modality(self.endpoint.modality);
+        if let Some(key) = &self.key
+            && !key.expose_secret().is_empty()
+        {
+            error.message = error.message.replace(key.expose_secret(), "***");
+        }
+        error
+    }
+
+    /// Sends the call and waits for the headers of a successful answer.
+    async fn open(
+        &self,
+        call: &EndpointCall,
+        accept: &str,
+        signal: &CancellationToken,
+    ) -> Result<reqwest::Response, Error> {
+        if signal.is_cancelled() {
+            return Err(self
+                .endpoint
+                .error(Code::Cancelled, "the request was cancelled"));
+        }
+        let mut request = self.endpoint.request(call, accept)?;
+        if let Some((name, value)) = &self.header {
+            request = request.header(name, value);
+        }
+        let late = "the provider sent no headers in time";
+        let response = self
+            .endpoint
+            .within(
+                self.endpoint.config.timeouts.headers,
+                late,
+                signal,
+                request.send(),
+            )
+            .await?
+            .map_err(|cause| self.endpoint.unreached(cause))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(self.refused(response, signal).await)
+    }
+
+    async fn refused(&self, response: reqwest::Response, signal: &CancellationToken) -> Error {
+        let status = response.status().as_u16();
+        let header = response.headers().get(RETRY_AFTER);
+        let wait = header
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| retry_after(value, crate::clock::now()));
+        let body = match self.endpoint.whole(response, signal).await {
+            Ok(body) => body,
+            Err(error) if error.code == Code::Cancelled => return error,
+            // The status says enough if the body can't be read.
+            Err(_) => String::new(),
+        };
+        let mut error = (self.endpoint.refusal)(status, &body);
+        error.retry_after = wait
+            .or(error.retry_after)
+            .map(|wait| wait.min(self.endpoint.config.retry_after_max));
+        self.shown(error)
+    }
+
+    /// Sends the call and gives the whole answer.
+    pub(crate) async fn text(
+        &self,
+        call: &EndpointCall,
+        signal: &CancellationToken,
+    ) -> Result<String, Error> {
+        let response = self.open(call, "application/json", signal).await?;
+        self.endpoint.whole(response, signal).await
+    }
+
+    /// Sends the call and gives the answer's events, or the whole answer where the provider did not
+    /// stream.
+    pub(crate) async fn events(
+        &self,
+        call: &EndpointCall,
+        signal: &CancellationToken,
+    ) -> Result<Answer<impl Stream<Item = Result<Frame, Error>> + Send + use<> + 'static>, Error>
+    {
+        let response = self.open(call, "text/event-stream", signal).await?;
+        if is_json(&response) {
+            return Ok(Answer::Whole(self.endpoint.whole(response, signal).await?));
+        }
+        let bytes = self.endpoint.chunks(response, signal.clone());
+        let this = self.endpoint.clone();
+        let frames = frames::events(bytes, self.endpoint.config.max_event_bytes);
+        Ok(Answer::Events(frames.map(move |frame| {
+            frame.map_err(|error| this.unreadable(error))
+        })))
+    }
+}
+
+/// The answer to a call that asks for a stream.
+pub(crate) enum Answer<S> {
+    /// The provider streams.
+    Events(S),
+    /// The provider answered with one text.
+    Whole(String),
+}
+
+fn is_json(response: &reqwest::Response) -> bool {
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.trim_start().starts_with("application/json"))
+}
