@@ -31,7 +31,8 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Value {
 }
 
 fn usage(input: u64, output: u64, cached: u64) -> Value {
-    json!({"id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT", "object": "chat.completion.chunk", "model": "m-1-2026-08-01", "choices": [],
+    json!({"id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT", "object": "chat.completion.chunk", "created": 1_741_569_952,
+        "model": "m-1-2026-08-01", "choices": [],
         "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
             "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 0, "accepted_prediction_tokens": 0}}})

@@ -12,6 +12,7 @@
 )]
 
 mod chunks;
+mod fixtures;
 mod scenarios;
 mod server;
 mod vendor;

@@ -1,5 +1,6 @@
 //! What must hold in each situation, whoever the provider is.
 
+use crate::fixtures;
 use crate::server::Server;
 use crate::vendor::{Scenario, Vendor};
 use futures_util::StreamExt;
@@ -9,7 +10,7 @@ use loomline_upp::{
     UserContent, UserMessage,
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A grid test never waits longer for anything.
@@ -19,33 +20,47 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 pub(crate) const PDF: &str = "JVBERi0xLjQKJSVFT0YK";
 
-pub(crate) async fn run(vendor: impl Vendor, scenario: Scenario) {
+/// Plays a scenario with a vendor whose tests stand in this module.
+pub(crate) async fn run(vendor: impl Vendor, module: &str, scenario: Scenario) {
     let vendor: Arc<dyn Vendor> = Arc::new(vendor);
     if let Some(reason) = vendor.skip(scenario) {
         eprintln!("{scenario:?} does not apply: {reason}");
+        fixtures::save_skipped(module, scenario, reason);
         return;
     }
     let (server, url) = Server::start(Arc::clone(&vendor), scenario).await;
     let play = Play {
         model: vendor.model(&url),
         server: server.clone(),
+        read: Mutex::default(),
     };
-    let provider = play.model.provider().to_owned();
     tokio::time::timeout(PATIENCE, play.play(scenario))
         .await
         .expect("it takes too long");
     for (n, seen) in server.seen().iter().enumerate() {
         vendor.check(scenario, n, seen);
     }
-    server.save(&provider);
+    fixtures::save(&*vendor, module, scenario, &server.seen(), &play.read());
 }
 
 struct Play {
     model: Arc<dyn Model>,
     server: Server,
+    /// What came of each request, in order.
+    read: Mutex<Vec<Value>>,
 }
 
 impl Play {
+    fn read(&self) -> Vec<Value> {
+        self.read.lock().unwrap().clone()
+    }
+
+    /// Notes what came of a request.
+    fn note(&self, outcome: Result<&Response, &Error>) {
+        let outcome = fixtures::outcome(outcome);
+        self.read.lock().unwrap().push(outcome);
+    }
+
     async fn play(&self, scenario: Scenario) {
         match scenario {
             Scenario::Text => self.text().await,
@@ -115,7 +130,7 @@ impl Play {
         let mut stream = self.model.stream(request);
         let mut events = Vec::new();
         while let Some(item) = stream.next().await {
-            match item? {
+            match item.inspect_err(|error| self.note(Err(error)))? {
                 ModelEvent::Event(event) => events.push(event),
                 ModelEvent::Done(response) => {
                     assert!(stream.next().await.is_none());
@@ -123,6 +138,7 @@ impl Play {
                     same(&events, &response);
                     assert_eq!(response.provider, self.model.provider());
                     assert!(response.request.is_some());
+                    self.note(Ok(&response));
                     // What goes to the store and comes back is the same.
                     let message = Message::from(response.message.clone());
                     let text = serde_json::to_string(&message).unwrap();
@@ -316,6 +332,7 @@ impl Play {
                 Ok(_) => {}
                 Err(error) => {
                     assert_eq!(error.code, Code::Cancelled);
+                    self.note(Err(&error));
                     return;
                 }
             }

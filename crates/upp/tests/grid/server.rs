@@ -39,26 +39,6 @@ impl Server {
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
-
-    /// Saves each request and its answer below the folder that `LOOMLINE_FIXTURES_OUT` names, if it
-    /// does, so that the vendor's own library can be held against them.
-    pub(crate) fn save(&self, provider: &str) {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "only the person who runs the test knows where"
-        )]
-        let Some(out) = std::env::var_os("LOOMLINE_FIXTURES_OUT") else {
-            return;
-        };
-        let folder = std::path::Path::new(&out).join(provider);
-        std::fs::create_dir_all(&folder).unwrap();
-        for (n, seen) in self.seen().iter().enumerate() {
-            let file = |what| folder.join(format!("{:?}.{n}.{what}", self.scenario));
-            std::fs::write(file("request.json"), &seen.text).unwrap();
-            let answer = self.vendor.reply(self.scenario, n).pieces.concat();
-            std::fs::write(file("response.txt"), answer).unwrap();
-        }
-    }
 }
 
 async fn handle(State(server): State<Server>, request: Request) -> Response<Body> {

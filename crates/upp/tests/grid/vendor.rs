@@ -152,7 +152,8 @@ macro_rules! vendor {
         $(
             #[tokio::test]
             async fn $name() {
-                $crate::scenarios::run($vendor, $crate::vendor::Scenario::$scenario).await;
+                let scenario = $crate::vendor::Scenario::$scenario;
+                $crate::scenarios::run($vendor, module_path!(), scenario).await;
             }
         )*
     };
