@@ -118,7 +118,7 @@ impl Target {
     fn repeats(&self) -> bool {
         match self.effect {
             Effect::Pure | Effect::Idempotent => true,
-            Effect::Effect => false,
+            Effect::Effect | Effect::Reconcilable => false,
         }
     }
 
