@@ -61,6 +61,9 @@ pub(crate) enum Command {
     /// Look at threads, fork and delete them.
     #[command(subcommand)]
     Threads(Threads),
+    /// Look at the configured agents without calling anyone.
+    #[command(subcommand)]
+    Agents(Agents),
     /// Write a thread as a `ThreadProtocol` 0.0.4 document.
     Export {
         /// The thread's key.
@@ -182,6 +185,14 @@ pub(crate) enum Threads {
         #[arg(long, default_value = server::DEV_TENANT)]
         tenant: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agents {
+    /// Check a configuration, and show what its agents are; exit 1 if it can't be served.
+    Check,
+    /// List the agents.
+    List,
 }
 
 /// What a file to import holds.

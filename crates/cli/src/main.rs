@@ -1,5 +1,6 @@
 //! `loomline`: the one binary. Exit codes are decided here alone.
 
+mod agents;
 mod args;
 mod check;
 mod compare;
@@ -70,6 +71,7 @@ async fn dispatch(arguments: Arguments, output: &Output) -> Result<(), CliError>
         Command::Serve { listen } => serve::serve(&place, listen, output).await,
         Command::Run(options) => run::run(&place, options, output).await,
         Command::Threads(command) => threads::threads(&place, command, output).await,
+        Command::Agents(command) => agents::agents(&place, &command, output),
         Command::Export {
             thread,
             output: file,

@@ -29,7 +29,9 @@ pub(crate) fn log(verbose: u8, serving: bool, telemetry: Option<&TelemetryGuard>
         _ => "trace",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG").unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new(format!("warn,loomline={level},server={level}"))
+        tracing_subscriber::EnvFilter::new(format!(
+            "warn,rmcp=warn,loomline={level},server={level}"
+        ))
     });
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

@@ -2,6 +2,7 @@
 
 use crate::args::Command;
 use crate::error::CliError;
+use server::config::Checked;
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
 use server::{App, Config, OpenError, OpenMode};
 use std::path::PathBuf;
@@ -35,12 +36,24 @@ pub(crate) fn telemetry(command: &Command) -> Result<Option<TelemetryGuard>, Cli
 impl Place {
     /// The configuration, or development mode.
     pub(crate) fn config(&self) -> Result<Config, CliError> {
+        let (name, text) = self.text()?;
+        Config::parse(&text, &environment).map_err(|error| CliError::Config(name, error))
+    }
+
+    /// The same with what may be wrong with it; a key that is missing is no failure.
+    pub(crate) fn checked(&self) -> Result<Checked, CliError> {
+        let (name, text) = self.text()?;
+        Config::check(&text, &environment).map_err(|error| CliError::Config(name, error))
+    }
+
+    /// The file's name and text; an empty text is development mode.
+    fn text(&self) -> Result<(String, String), CliError> {
         let Some(file) = &self.config else {
-            return Ok(Config::default());
+            return Ok((String::new(), String::new()));
         };
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(CliError::io(format!("read {name}")))?;
-        Config::parse(&text, &environment).map_err(|error| CliError::Config(name, error))
+        Ok((name, text))
     }
 
     /// The directory of the data.

@@ -18,6 +18,8 @@ pub const DEV_TENANT: &str = "dev";
 const STORE_FILE: &str = "loomline.db";
 /// What `read_file` reads below, in the data directory, unless the configuration says otherwise.
 const FILES: &str = "files";
+/// Where the lists of MCP servers' tools are kept, in the data directory.
+const MCP: &str = "mcp";
 
 /// Why a deployment can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,7 @@ impl App {
     /// With [`OpenMode::ReadOnly`] nothing is made and nothing can be written; another process
     /// may serve the store meanwhile.
     pub fn open(config: Config, data_dir: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let config = Arc::new(config);
         let path = data_dir.join(STORE_FILE);
         let own_files = data_dir.join(FILES);
         let files = config.tools.read_file_root.as_deref();
@@ -79,7 +82,9 @@ impl App {
             OpenMode::ReadOnly if path.exists() => {}
             OpenMode::ReadOnly => return Err(OpenError::NoStore { path }),
         }
-        let agents = ConfiguredAgents::new(&config, files.unwrap_or(&own_files))?;
+        let lists = Some(data_dir.join(MCP));
+        let files = files.unwrap_or(&own_files);
+        let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists)?;
         let options = SqliteOptions {
             mode,
             ..SqliteOptions::default()
@@ -95,7 +100,7 @@ impl App {
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let runtime = Runtime::new(shared, Arc::new(agents.clone()), options);
         Ok(Self {
-            config: config.into(),
+            config,
             store,
             runtime,
             agents,
@@ -123,13 +128,16 @@ impl App {
         self.agents.list()
     }
 
-    /// Goes on with what a crash or a stop left unfinished; answers with how many threads. Only
-    /// the first call does it: a second one would take what runs for what was left.
+    /// Reaches the MCP servers, and goes on with what a crash or a stop left unfinished; answers
+    /// with how many threads. Only the first call does it: a second one would take what runs for
+    /// what was left. A server that can't be reached is logged and waited for no longer than ten
+    /// seconds.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
-        self.recovered
-            .get_or_try_init(|| self.runtime.recover())
-            .await
-            .copied()
+        let recovered = self.recovered.get_or_try_init(|| async {
+            self.agents.connect().await;
+            self.runtime.recover().await
+        });
+        recovered.await.copied()
     }
 
     /// Whether [`App::recover`] is done.
@@ -137,10 +145,12 @@ impl App {
         self.recovered.initialized()
     }
 
-    /// Stops all work tidily and closes the store. What is unfinished goes on at the next
-    /// [`App::recover`].
+    /// Stops all work tidily, closes the store and ends the MCP servers that are children. What is
+    /// unfinished goes on at the next [`App::recover`].
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
-        self.runtime.shutdown().await
+        let stopped = self.runtime.shutdown().await;
+        self.agents.close().await;
+        stopped
     }
 }
 

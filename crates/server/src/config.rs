@@ -3,16 +3,24 @@
 //! `file` is what was typed; [`Config`] is what it means, with every name looked up and every
 //! secret fetched. What is wrong is said with its line and column.
 
+mod agents;
 mod check;
 mod file;
+mod models;
+mod template;
 
-pub use check::ConfigError;
+pub use self::agents::{
+    AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
+    ToolRef,
+};
+pub use check::{Checked, ConfigError, Finding, Severity};
+pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
+pub use template::{PromptTemplate, TemplateError};
 
+use ::agents::mcp::McpServer;
 use secrecy::SecretString;
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 use upp::Effect;
@@ -34,6 +42,10 @@ pub struct Config {
     pub default_agent: String,
     /// The tools.
     pub tools: ToolsConfig,
+    /// The servers whose tools agents may use, by name.
+    pub mcp: BTreeMap<String, McpServer>,
+    /// Where traces go; nowhere when absent.
+    pub telemetry: Option<TelemetryConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
     pub tenants: BTreeMap<String, TenantConfig>,
 }
@@ -71,44 +83,6 @@ impl Default for ServerConfig {
     }
 }
 
-/// A model and how it is reached.
-#[derive(Clone, Debug)]
-pub enum ModelConfig {
-    /// The scripted model, which needs no network.
-    Scripted {
-        /// The model id it reports.
-        model: Option<String>,
-        /// How long it waits before each delta.
-        delay: Option<Duration>,
-        /// A file with fixed answers.
-        script: Option<PathBuf>,
-    },
-    /// A model behind the Chat Completions format.
-    ChatCompletions {
-        /// The model.
-        model: String,
-        /// The prefix of the endpoint, such as `https://api.openai.com/v1`.
-        base_url: String,
-        /// Sent as a bearer token.
-        api_key: Option<SecretString>,
-    },
-}
-
-/// An agent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentConfig {
-    /// The name of its model.
-    pub model: String,
-    /// The system prompt.
-    pub system: Option<String>,
-    /// The names of its tools.
-    pub tools: Vec<String>,
-    /// How many rounds of tools may run; unbounded when absent.
-    pub max_tool_rounds: Option<NonZeroU32>,
-    /// Provider-native parameters, passed unchanged.
-    pub params: Map<String, Value>,
-}
-
 /// What the tools may touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolsConfig {
@@ -127,6 +101,21 @@ pub struct TenantConfig {
     pub key_hashes: Vec<[u8; 32]>,
 }
 
+/// Where traces go.
+#[derive(Clone, Debug)]
+pub struct TelemetryConfig {
+    /// The address that takes them, `http` or `https`.
+    pub endpoint: String,
+    /// Headers of every request, such as one that authenticates.
+    pub headers: BTreeMap<String, SecretString>,
+    /// What the service is called in them.
+    pub service_name: String,
+    /// The share of traces that is kept, from 0 to 1.
+    pub sample_ratio: f64,
+    /// Whether they have what was said; it may be confidential.
+    pub capture_content: bool,
+}
+
 impl Default for Config {
     /// Development mode: the scripted model, the agent `demo` with both demo tools, no tenants.
     fn default() -> Self {
@@ -134,10 +123,11 @@ impl Default for Config {
             model: None,
             delay: None,
             script: None,
+            params: serde_json::Map::new(),
         };
         let agent = AgentConfig {
             model: DEMO_MODEL.into(),
-            tools: vec!["read_file".into(), "compute".into()],
+            tools: ["read_file", "compute"].map(ToolRef::parse).into(),
             ..AgentConfig::default()
         };
         Self {
@@ -146,14 +136,36 @@ impl Default for Config {
             agents: BTreeMap::from([(DEMO_AGENT.into(), agent)]),
             default_agent: DEMO_AGENT.into(),
             tools: ToolsConfig::default(),
+            mcp: BTreeMap::new(),
+            telemetry: None,
             tenants: BTreeMap::new(),
         }
     }
 }
 
 impl Config {
-    /// Reads a file's text. `env` looks up the variables that `api_key_env` names.
+    /// Reads a file's text. `env` looks up the variables that hold secrets. Nobody is called and no
+    /// file is read.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its place.
     pub fn parse(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let checked = check::check(text, env)?;
+        let mut findings = checked.findings.into_iter();
+        match findings.find(|finding| finding.severity == Severity::Error) {
+            Some(finding) => Err(finding.error),
+            None => Ok(checked.config),
+        }
+    }
+
+    /// Reads a file's text as [`Config::parse`] does, and goes on where only a variable is missing:
+    /// that is a finding, and so is what may be a mistake.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that keeps the file from being understood, with its place.
+    pub fn check(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, ConfigError> {
         check::check(text, env)
     }
 

@@ -21,6 +21,7 @@
 
 pub mod config;
 
+pub mod inspect;
 mod reactors;
 mod tools;
 
@@ -41,6 +42,7 @@ pub mod telemetry;
 
 pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};
+pub use inspect::{Inspection, inspect};
 pub use reactors::{AgentSummary, AgentsError};
 pub use routes::openapi;
 pub use serve::{ServeError, router, serve};

@@ -1,15 +1,20 @@
 //! The configured agents, as reactors by name.
 
-use crate::config::{AgentConfig, Config, ModelConfig};
-use crate::tools;
-use agents::{Agent, AgentOptions, Limit, Loop, OptionsError};
+mod build;
+mod mcp;
+mod models;
+
+use crate::config::Config;
+use agents::mcp::McpError;
+use agents::{Agent, OptionsError};
+use build::{Builder, Texts};
+use mcp::McpServers;
+use models::model_of;
 use runtime::{AgentReactor, Reactor, Reactors};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use upp::{
-    ChatCompletions, Dialect, Model, Provider, ProviderConfig, Script, ScriptError, Scripted,
-};
+use std::sync::{Arc, PoisonError, RwLock};
+use upp::{Model, ScriptError};
 
 /// Why the configured agents can't be made.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +55,31 @@ pub enum AgentsError {
         /// Why.
         source: OptionsError,
     },
-    /// An agent names a model or a tool that there is not.
-    #[error("the agent {agent:?} names {name:?}, and there is no such model or tool")]
+    /// A file of an agent can't be read.
+    #[error("the file {path} of the agent {agent:?} can't be read")]
+    NoFile {
+        /// The agent.
+        agent: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file with the schema of an agent's answer has none.
+    #[error("the file {path} of the agent {agent:?} is no usable JSON Schema: {what}")]
+    BadStructure {
+        /// The agent.
+        agent: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+    /// An MCP server can't be used as configured.
+    #[error(transparent)]
+    Mcp(McpError),
+    /// An agent names something that there is not.
+    #[error("the agent {agent:?} names {name:?}, and there is no such model, tool or agent")]
     Unknown {
         /// The agent.
         agent: String,
@@ -75,133 +103,137 @@ pub struct AgentSummary {
     pub is_default: bool,
 }
 
-/// The agents of a configuration by name, one of them the default.
+type Models = BTreeMap<String, Arc<dyn Model>>;
+
+/// The agents of a configuration by name, one of them the default. Cloning shares them.
 #[derive(Clone)]
 pub(crate) struct ConfiguredAgents {
-    agents: Arc<BTreeMap<String, Agent>>,
-    default: Arc<str>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Arc<Config>,
+    /// The directory that `read_file` reads below.
+    files: PathBuf,
+    models: Models,
+    texts: BTreeMap<String, Texts>,
+    servers: McpServers,
+    /// Made anew when the servers were reached, so that each has the tools there are.
+    agents: RwLock<Arc<BTreeMap<String, Agent>>>,
 }
 
 impl ConfiguredAgents {
-    pub(crate) fn new(config: &Config, files: &Path) -> Result<Self, AgentsError> {
+    /// Makes the agents. Nobody is called: their tools of MCP servers are those that are known from
+    /// the last time, by the lists in `lists`, or that the configuration names.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        files: &Path,
+        lists: Option<PathBuf>,
+    ) -> Result<Self, AgentsError> {
         let mut models = BTreeMap::new();
         for (name, model) in &config.models {
-            models.insert(name.as_str(), model_of(name, model)?);
+            models.insert(name.clone(), model_of(name, model)?);
         }
-        let mut agents = BTreeMap::new();
+        let mut texts = BTreeMap::new();
         for (name, agent) in &config.agents {
-            let unknown = |what: &str| AgentsError::Unknown {
-                agent: name.clone(),
-                name: what.to_owned(),
-            };
-            let model = models
-                .get(agent.model.as_str())
-                .ok_or_else(|| unknown(&agent.model))?;
-            let mut options = options(name, agent, Arc::clone(model));
-            for tool in &agent.tools {
-                options
-                    .tools
-                    .push(tools::find(tool, &config.tools, files).ok_or_else(|| unknown(tool))?);
-            }
-            let made = Agent::new(options).map_err(|source| AgentsError::Agent {
-                agent: name.clone(),
-                source,
-            })?;
-            agents.insert(name.clone(), made);
+            texts.insert(name.clone(), Texts::read(name, agent)?);
         }
+        let inner = Inner {
+            files: files.to_owned(),
+            models,
+            texts,
+            servers: McpServers::new(&config, lists)?,
+            agents: RwLock::default(),
+            config,
+        };
+        let mut builder = inner.builder();
+        for name in inner.config.agents.keys() {
+            builder.agent(name)?;
+        }
+        inner.put(builder.made);
         Ok(Self {
-            agents: agents.into(),
-            default: config.default_agent.as_str().into(),
+            inner: Arc::new(inner),
         })
     }
 
+    /// Reaches the MCP servers, and gives agents the tools they offer. A server that can't be
+    /// reached is logged; an agent that can't be made of the new tools stays as it was.
+    pub(crate) async fn connect(&self) {
+        if !self.inner.servers.connect().await {
+            return;
+        }
+        let old = self.inner.agents();
+        let mut builder = self.inner.builder();
+        for name in self.inner.config.agents.keys() {
+            if let Err(error) = builder.agent(name) {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::error!(%error, cause, "an agent goes on without the new tools of its MCP servers");
+                if let Some(agent) = old.get(name) {
+                    builder.made.insert(name.clone(), agent.clone());
+                }
+            }
+        }
+        self.inner.put(builder.made);
+    }
+
+    /// Ends the connections to MCP servers, and those that are children.
+    pub(crate) async fn close(&self) {
+        self.inner.servers.close().await;
+    }
+
+    /// The agents, by name.
+    pub(crate) fn agents(&self) -> Arc<BTreeMap<String, Agent>> {
+        self.inner.agents()
+    }
+
     pub(crate) fn list(&self) -> Vec<AgentSummary> {
+        let default = self.inner.config.default_agent.as_str();
         let summary = |(name, agent): (&String, &Agent)| AgentSummary {
             name: name.clone(),
             provider: agent.model().provider().to_owned(),
             model: agent.model().model_id().to_owned(),
             tools: agent.tools().iter().map(|tool| tool.name.clone()).collect(),
-            is_default: name.as_str() == &*self.default,
+            is_default: name == default,
         };
-        self.agents.iter().map(summary).collect()
+        self.agents().iter().map(summary).collect()
+    }
+}
+
+impl Inner {
+    fn builder(&self) -> Builder<'_> {
+        Builder {
+            config: &self.config,
+            files: &self.files,
+            models: &self.models,
+            texts: &self.texts,
+            servers: &self.servers,
+            made: BTreeMap::new(),
+        }
+    }
+
+    fn agents(&self) -> Arc<BTreeMap<String, Agent>> {
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&agents)
+    }
+
+    fn put(&self, agents: BTreeMap<String, Agent>) {
+        let mut place = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Arc::new(agents);
     }
 }
 
 impl Reactors for ConfiguredAgents {
     fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>> {
-        let agent = self.agents.get(agent.unwrap_or(&self.default))?;
+        let agents = self.agents();
+        let agent = agents.get(agent.unwrap_or(&self.inner.config.default_agent))?;
         Some(Arc::new(AgentReactor::new(agent.clone())))
     }
 
     fn name(&self, agent: Option<&str>) -> Option<String> {
-        Some(agent.unwrap_or(&self.default).to_owned())
+        let default = self.inner.config.default_agent.as_str();
+        Some(agent.unwrap_or(default).to_owned())
     }
 }
 
-fn options(name: &str, agent: &AgentConfig, model: Arc<dyn Model>) -> AgentOptions {
-    let mut options = AgentOptions::new(name, model);
-    // The same in every process, so that a resumed run is the same agent's.
-    options.id = Some(name.into());
-    options.system = agent.system.as_deref().map(Into::into);
-    options.params = Arc::new(agent.params.clone());
-    if let Some(rounds) = agent.max_tool_rounds {
-        options.execution = Arc::new(Loop {
-            max_iterations: Limit::AtMost(rounds),
-        });
-    }
-    options
-}
-
-fn model_of(name: &str, model: &ModelConfig) -> Result<Arc<dyn Model>, AgentsError> {
-    match model {
-        ModelConfig::Scripted {
-            model,
-            delay,
-            script,
-        } => {
-            let mut scripted = match script {
-                Some(path) => Scripted::with_script(script_of(name, path)?),
-                None => Scripted::new(),
-            };
-            if let Some(id) = model {
-                scripted = scripted.with_model_id(id.as_str());
-            }
-            if let Some(delay) = delay {
-                scripted = scripted.with_delay(*delay);
-            }
-            Ok(Arc::new(scripted))
-        }
-        ModelConfig::ChatCompletions {
-            model,
-            base_url,
-            api_key,
-        } => {
-            let mut config = ProviderConfig::default().with_base_url(base_url);
-            if let Some(key) = api_key {
-                config = config.with_api_key(key.clone());
-            }
-            let codec = ChatCompletions::new(Dialect::compatible(name, base_url), model);
-            let made = Provider::new(codec, config);
-            Ok(Arc::new(made.map_err(|source| AgentsError::Model {
-                model: name.to_owned(),
-                source,
-            })?))
-        }
-    }
-}
-
-fn script_of(name: &str, path: &Path) -> Result<Script, AgentsError> {
-    let (model, path) = (name.to_owned(), path.to_owned());
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Script::from_json(&text).map_err(|source| AgentsError::BadScript {
-            model,
-            path,
-            source,
-        }),
-        Err(source) => Err(AgentsError::NoScript {
-            model,
-            path,
-            source,
-        }),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The one client of all providers: sends what a codec writes, and has it read what comes back.
 
 mod answer;
+mod call;
 mod config;
 mod endpoint;
 mod frames;
@@ -11,17 +12,19 @@ pub(crate) use endpoint::{Address, Answer, Endpoint};
 
 use crate::codec::{Auth, Codec, Framing};
 use crate::error::{Code, Error};
-use crate::failure::retry_after;
 use crate::http::{http_client_builder, unreached};
-use crate::model::{Capabilities, Model, ModelEvent, ModelStream, Request, Sent};
-use crate::prefix::{Prefix, RequestReport};
+use crate::model::{Capabilities, Model, ModelEvent, ModelStream, Request};
+use crate::retry::retry_stream;
 use bytes::Bytes;
+use call::Call;
 use futures_util::{Stream, StreamExt};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use secrecy::ExposeSecret;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+const CANCELLED: &str = "the request was cancelled";
 
 /// A model behind one of the providers' wire formats. Cloning shares it.
 ///
@@ -88,49 +91,8 @@ impl Provider {
         signal
             .run_until_cancelled(tokio::time::timeout(limit, future))
             .await
-            .ok_or_else(|| self.error(Code::Cancelled, "the request was cancelled"))?
+            .ok_or_else(|| self.error(Code::Cancelled, CANCELLED))?
             .map_err(|_| self.error(Code::Timeout, what))
-    }
-
-    async fn send(
-        &self,
-        body: Bytes,
-        signal: &CancellationToken,
-    ) -> Result<reqwest::Response, Error> {
-        if signal.is_cancelled() {
-            return Err(self.error(Code::Cancelled, "the request was cancelled"));
-        }
-        let request = self
-            .client
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .body(body);
-        let late = "the provider sent no headers in time";
-        let response = self
-            .within(self.config.timeouts.headers, late, signal, request.send())
-            .await?
-            .map_err(|cause| unreached(self.codec.provider(), cause))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let status = response.status().as_u16();
-        let header = response.headers().get(reqwest::header::RETRY_AFTER);
-        let wait = header
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| retry_after(value, crate::clock::now()));
-        // The status says enough if the body can't be read.
-        let body = self.whole(response, signal).await.or_else(|error| {
-            if error.code == Code::Cancelled {
-                Err(error)
-            } else {
-                Ok(String::new())
-            }
-        })?;
-        let mut error = self.codec.refusal(status, &body);
-        error.retry_after = wait
-            .or(error.retry_after)
-            .map(|wait| wait.min(self.config.retry_after_max));
-        Err(self.redacted(error))
     }
 
     /// The body, up to the limit.
@@ -168,48 +130,18 @@ impl Provider {
         }
     }
 
-    /// Providers quote a refused key, though usually shortened.
-    fn redacted(&self, mut error: Error) -> Error {
-        if let Some(key) = &self.config.api_key
-            && !key.expose_secret().is_empty()
-        {
-            error.message = error.message.replace(key.expose_secret(), "***");
-        }
-        error
-    }
-
     fn call(self, request: Request) -> impl Stream<Item = Result<ModelEvent, Error>> + Send {
         async_stream::try_stream! {
-            let encoded = self.codec.encode(&request)?;
-            let prefix = Arc::new(Prefix::of(&encoded));
-            let report = RequestReport::new(&encoded, &prefix, request.previous.as_deref());
-            let sent = Sent { prefix, report };
             let signal = request.signal.clone();
-            let mut decoder = self.codec.decoder(&request);
-            drop(request);
-            let response = self.send(Bytes::from(encoded.body), &signal).await?;
-            if is_json(&response, self.codec.framing()) {
-                let body = self.whole(response, &signal).await?;
-                let events = decoder.whole(&body).map_err(|error| self.redacted(error))?;
-                let (last, mut response) = decoder.finish().map_err(|error| self.redacted(error))?;
-                for event in events.into_iter().chain(last) {
-                    yield ModelEvent::Event(event);
-                }
-                response.request = Some(sent);
-                yield ModelEvent::Done(Box::new(response));
-                return;
-            }
-            let bytes = self.chunks(response, signal);
-            let most = self.config.max_event_bytes;
-            let mut items = std::pin::pin!(answer(&*self.codec, decoder, bytes, most));
+            let call = Call::new(self, request).await?;
+            let provider = call.provider().to_owned();
+            let cancelled = move || Error::new(Code::Cancelled, provider.as_str(), CANCELLED);
+            let retry = call.retry();
+            let mut items = retry_stream(&*retry, signal, cancelled, move || {
+                Arc::clone(&call).attempt().boxed()
+            });
             while let Some(item) = items.next().await {
-                match item.map_err(|error| self.redacted(error))? {
-                    ModelEvent::Done(mut response) => {
-                        response.request = Some(sent.clone());
-                        yield ModelEvent::Done(response);
-                    }
-                    event @ ModelEvent::Event(_) => yield event,
-                }
+                yield item?;
             }
         }
     }
@@ -243,14 +175,8 @@ fn headers(codec: &impl Codec, config: &ProviderConfig) -> Result<HeaderMap, Err
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     }
     if let Some(key) = &config.api_key {
-        let (name, text) = match codec.auth() {
-            Auth::Bearer => ("authorization", format!("Bearer {}", key.expose_secret())),
-            Auth::Header(name) => (name, key.expose_secret().to_owned()),
-        };
-        let value = HeaderValue::from_str(&text);
-        let mut value = value.map_err(|_| refused("the API key can't be a header".into()))?;
-        value.set_sensitive(true);
-        headers.insert(HeaderName::from_static(name), value);
+        let (name, value) = key_header(codec, key)?;
+        headers.insert(name, value);
     }
     for (name, value) in codec.headers().iter().chain(&config.headers) {
         let bad = || refused(format!("the header '{name}' is malformed"));
@@ -260,6 +186,28 @@ fn headers(codec: &impl Codec, config: &ProviderConfig) -> Result<HeaderMap, Err
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+/// The name of the header that a key travels in.
+fn key_header_name(codec: &dyn Codec) -> HeaderName {
+    match codec.auth() {
+        Auth::Bearer => AUTHORIZATION,
+        Auth::Header(name) => HeaderName::from_static(name),
+    }
+}
+
+/// The header that a key travels in.
+fn key_header(codec: &dyn Codec, key: &SecretString) -> Result<(HeaderName, HeaderValue), Error> {
+    let text = match codec.auth() {
+        Auth::Bearer => format!("Bearer {}", key.expose_secret()),
+        Auth::Header(_) => key.expose_secret().to_owned(),
+    };
+    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+        let text = "the API key can't be a header";
+        Error::new(Code::InvalidRequest, codec.provider(), text)
+    })?;
+    value.set_sensitive(true);
+    Ok((key_header_name(codec), value))
 }
 
 /// Whether the answer is one JSON text although a stream was asked for.

@@ -33,6 +33,8 @@ fn the_help_of_each_command_says_what_it_needs() {
         ("upgrade", "--to <VERSION>"),
         ("downgrade", "--to <VERSION>"),
         ("render", "--as <AGENT>"),
+        ("agents check", "exit 1 if it can't be served"),
+        ("agents list", "List the agents"),
         ("doctor", "--data <DIR>"),
         ("key", "its hash for the configuration"),
         ("completions", "<SHELL>"),

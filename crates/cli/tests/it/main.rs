@@ -6,6 +6,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod agents;
 mod commands;
 mod conformance;
 mod convert;

@@ -1,13 +1,24 @@
 //! From what was typed to what it means.
 
-use super::file::{Agent, File, Model, Provider, Server, Tenant};
-use super::{AgentConfig, Config, ModelConfig, ServerConfig, TenantConfig, ToolsConfig};
+mod agents;
+mod links;
+mod mcp;
+mod models;
+mod names;
+mod secrets;
+mod subagents;
+
+use super::file::{File, Server, Telemetry, Tenant, Tools};
+use super::{Config, ServerConfig, TelemetryConfig, TenantConfig, ToolsConfig};
 use crate::auth;
-use crate::tools;
 use http::HeaderValue;
+use serde::de::DeserializeOwned;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
+use upp::Effect;
 
 /// `serde_json`'s own limit, so that what passes ours can be read.
 const DEEPEST: usize = 127;
@@ -36,25 +47,58 @@ impl ConfigError {
     }
 }
 
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It can't be served so.
+    Error,
+    /// It may be a mistake.
+    Warning,
+}
+
+/// Something found in a configuration that can be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is, and where.
+    pub error: ConfigError,
+}
+
+/// A configuration that can be understood.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// What it means. A key that is missing is absent here.
+    pub config: Config,
+    /// What is wrong with it all the same.
+    pub findings: Vec<Finding>,
+}
+
 struct Checker<'a> {
     text: &'a str,
     env: &'a dyn Fn(&str) -> Option<String>,
+    findings: RefCell<Vec<Finding>>,
 }
 
 pub(super) fn check(
     text: &str,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Config, ConfigError> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        let message = error
-            .message()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        ConfigError::at(text, error.span().unwrap_or(0..0), message)
-    })?;
-    Checker { text, env }.config(file)
+) -> Result<Checked, ConfigError> {
+    let file: File = toml::from_str(text)
+        .map_err(|error| ConfigError::at(text, error.span().unwrap_or(0..0), first_line(&error)))?;
+    let findings = RefCell::default();
+    let checker = Checker {
+        text,
+        env,
+        findings,
+    };
+    let config = checker.config(file)?;
+    let findings = checker.findings.into_inner();
+    Ok(Checked { config, findings })
+}
+
+fn first_line(error: &toml::de::Error) -> &str {
+    error.message().lines().next().unwrap_or_default()
 }
 
 impl Checker<'_> {
@@ -62,14 +106,30 @@ impl Checker<'_> {
         ConfigError::at(self.text, place.span(), message)
     }
 
+    fn found(&self, severity: Severity, span: Range<usize>, message: impl Into<String>) {
+        let error = ConfigError::at(self.text, span, message);
+        let finding = Finding { severity, error };
+        self.findings.borrow_mut().push(finding);
+    }
+
+    /// A value that is a name, or a table whose field `tag` is that name.
+    fn tagged<T: DeserializeOwned>(
+        &self,
+        place: &Spanned<toml::Value>,
+        tag: &str,
+    ) -> Result<T, ConfigError> {
+        let value = match place.get_ref().as_str() {
+            Some(name) => toml::Table::from_iter([(tag.to_owned(), name.into())]).into(),
+            None => place.get_ref().clone(),
+        };
+        let read: Result<T, toml::de::Error> = value.try_into();
+        read.map_err(|error| self.wrong(place, first_line(&error)))
+    }
+
     fn config(&self, file: File) -> Result<Config, ConfigError> {
         let mut config = Config {
             server: self.server(file.server)?,
-            tools: ToolsConfig {
-                read_file_root: file.tools.read_file_root,
-                ledger: file.tools.ledger,
-                ledger_effect: file.tools.ledger_effect.unwrap_or_default(),
-            },
+            tools: self.tools(file.tools)?,
             ..Config::default()
         };
         if !file.agents.is_empty() {
@@ -77,33 +137,92 @@ impl Checker<'_> {
             config.agents.clear();
         }
         for (name, model) in file.models {
-            config
-                .models
-                .insert(name.clone(), self.model(&name, model)?);
+            let model = self.model(&name, model)?;
+            config.models.insert(name, model);
         }
-        for (name, agent) in file.agents {
-            config.agents.insert(name, self.agent(agent, &config)?);
+        for (name, server) in file.mcp {
+            let server = self.mcp_server(&name, server)?;
+            config.mcp.insert(name, server);
         }
+        self.agents(file.agents, &mut config)?;
         if let Some(name) = file.default_agent {
-            if !config.agents.contains_key(name.get_ref()) {
-                return Err(self.wrong(
-                    &name,
-                    unknown(
-                        "agent",
-                        name.get_ref(),
-                        config.agents.keys().map(String::as_str),
-                    ),
-                ));
-            }
+            self.known("agent", &name, config.agents.keys())?;
             config.default_agent = name.into_inner();
         } else if !config.agents.contains_key(&config.default_agent) {
             // The first by name, so that one agent alone needs no word.
             config.default_agent = config.agents.keys().next().cloned().unwrap_or_default();
         }
+        config.telemetry = file
+            .telemetry
+            .map(|telemetry| self.telemetry(telemetry))
+            .transpose()?;
         for (name, tenant) in file.tenants {
             config.tenants.insert(name, self.tenant(&tenant)?);
         }
         Ok(config)
+    }
+
+    /// Refuses a name that is not among those there are.
+    fn known<'n, N: AsRef<str> + 'n>(
+        &self,
+        what: &str,
+        name: &Spanned<String>,
+        names: impl IntoIterator<Item = &'n N>,
+    ) -> Result<(), ConfigError> {
+        let names: Vec<&str> = names.into_iter().map(AsRef::as_ref).collect();
+        if names.contains(&name.get_ref().as_str()) {
+            return Ok(());
+        }
+        let known = if names.is_empty() {
+            "and there is none at all".to_owned()
+        } else {
+            format!("expected one of: {}", names.join(", "))
+        };
+        let message = format!("there is no {what} {:?}, {known}", name.get_ref());
+        Err(self.wrong(name, message))
+    }
+
+    fn tools(&self, file: Tools) -> Result<ToolsConfig, ConfigError> {
+        let ledger_effect = file.ledger_effect.map(|effect| self.effect(effect));
+        Ok(ToolsConfig {
+            read_file_root: file.read_file_root,
+            ledger: file.ledger,
+            ledger_effect: ledger_effect.transpose()?.unwrap_or_default(),
+        })
+    }
+
+    /// An effect that a tool of ours can have: none of them can be asked afterwards.
+    fn effect(&self, effect: Spanned<Effect>) -> Result<Effect, ConfigError> {
+        if *effect.get_ref() == Effect::Reconcilable {
+            let message = "this tool can't say what became of a call, expected one of: pure, idempotent, effect";
+            return Err(self.wrong(&effect, message));
+        }
+        Ok(effect.into_inner())
+    }
+
+    fn telemetry(&self, file: Telemetry) -> Result<TelemetryConfig, ConfigError> {
+        self.address(&file.endpoint)?;
+        let sample_ratio = match &file.sample_ratio {
+            Some(ratio) if !(0.0..=1.0).contains(ratio.get_ref()) => {
+                let message = "sample_ratio is the share of traces that is kept, expected a number from 0 to 1";
+                return Err(self.wrong(ratio, message));
+            }
+            Some(ratio) => *ratio.get_ref(),
+            None => 1.0,
+        };
+        if let Some(name) = &file.service_name
+            && name.get_ref().trim().is_empty()
+        {
+            return Err(self.wrong(name, "the name is empty, expected one such as \"loomline\""));
+        }
+        let service_name = file.service_name.map(Spanned::into_inner);
+        Ok(TelemetryConfig {
+            endpoint: file.endpoint.into_inner(),
+            headers: self.headers(&BTreeMap::new(), &file.headers_env)?,
+            service_name: service_name.unwrap_or_else(|| "loomline".to_owned()),
+            sample_ratio,
+            capture_content: file.capture_content,
+        })
     }
 
     fn server(&self, file: Server) -> Result<ServerConfig, ConfigError> {
@@ -149,88 +268,6 @@ impl Checker<'_> {
         })
     }
 
-    fn model(&self, name: &str, model: Spanned<Model>) -> Result<ModelConfig, ConfigError> {
-        let span = model.span();
-        let model = model.into_inner();
-        match model.provider {
-            Provider::Scripted => {
-                if let Some(place) = model.base_url.as_ref().or(model.api_key_env.as_ref()) {
-                    return Err(self.wrong(place, "the scripted model has no address and no key"));
-                }
-                Ok(ModelConfig::Scripted {
-                    model: model.model,
-                    delay: model
-                        .delay_ms
-                        .map(|delay| Duration::from_millis(delay.into_inner())),
-                    script: model.script.map(Spanned::into_inner),
-                })
-            }
-            Provider::ChatCompletions => {
-                if let Some(delay) = &model.delay_ms {
-                    return Err(self.wrong(delay, "only the scripted model has delay_ms"));
-                }
-                if let Some(script) = &model.script {
-                    return Err(self.wrong(script, "only the scripted model has a script"));
-                }
-                let missing = |field: &str| {
-                    let message = format!(
-                        "the model {name:?} needs {field}, expected for provider \"chat-completions\""
-                    );
-                    ConfigError::at(self.text, span.clone(), message)
-                };
-                let api_key = match &model.api_key_env {
-                    Some(variable) => Some(
-                        (self.env)(variable.get_ref())
-                            .filter(|key| !key.is_empty())
-                            .ok_or_else(|| {
-                                let name = variable.get_ref();
-                                self.wrong(
-                                    variable,
-                                    format!("the environment has no {name}, expected a key in it"),
-                                )
-                            })?,
-                    ),
-                    None => None,
-                };
-                Ok(ModelConfig::ChatCompletions {
-                    model: model.model.ok_or_else(|| missing("a model"))?,
-                    base_url: model
-                        .base_url
-                        .map(Spanned::into_inner)
-                        .ok_or_else(|| missing("a base_url"))?,
-                    api_key: api_key.map(Into::into),
-                })
-            }
-        }
-    }
-
-    fn agent(&self, agent: Agent, config: &Config) -> Result<AgentConfig, ConfigError> {
-        if !config.models.contains_key(agent.model.get_ref()) {
-            return Err(self.wrong(
-                &agent.model,
-                unknown(
-                    "model",
-                    agent.model.get_ref(),
-                    config.models.keys().map(String::as_str),
-                ),
-            ));
-        }
-        let known: Vec<&str> = tools::names(&config.tools).collect();
-        for tool in &agent.tools {
-            if !known.contains(&tool.get_ref().as_str()) {
-                let message = unknown("tool", tool.get_ref(), known.iter().copied());
-                return Err(self.wrong(tool, message));
-            }
-        }
-        Ok(AgentConfig {
-            model: agent.model.into_inner(),
-            system: agent.system,
-            tools: agent.tools.into_iter().map(Spanned::into_inner).collect(),
-            max_tool_rounds: agent.max_tool_rounds,
-            params: agent.params,
-        })
-    }
-
     fn tenant(&self, tenant: &Tenant) -> Result<TenantConfig, ConfigError> {
         let hash = |text: &Spanned<String>| {
             auth::parse_hash(text.get_ref()).ok_or_else(|| {
@@ -250,107 +287,5 @@ impl Checker<'_> {
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = known.collect();
-    format!(
-        "there is no {what} {name:?}, expected one of: {}",
-        names.join(", ")
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Config, ConfigError> {
-        Config::parse(text, &|name| (name == "KEY").then(|| "secret".to_owned()))
-    }
-
-    #[test]
-    fn an_empty_file_is_development_mode() {
-        let config = parse("").unwrap();
-        assert!(config.is_development());
-        assert_eq!(config.default_agent, "demo");
-        assert_eq!(config.server, ServerConfig::default());
-    }
-
-    #[test]
-    fn every_setting_is_read() {
-        let config = parse(
-            r#"
-            default_agent = "b"
-            [server]
-            listen = "127.0.0.1:9"
-            data = "d"
-            max_body_bytes = 10
-            max_depth = 5
-            max_streams = 2
-            run_timeout_s = 3
-            cors_origins = ["https://a.example"]
-            [models.m]
-            provider = "chat-completions"
-            model = "gpt"
-            base_url = "https://api.example/v1"
-            api_key_env = "KEY"
-            [models.s]
-            provider = "scripted"
-            delay_ms = 5
-            [agents.a]
-            model = "s"
-            tools = ["compute", "record"]
-            [agents.b]
-            model = "m"
-            system = "Be kind."
-            max_tool_rounds = 4
-            params = { temperature = 0.5 }
-            [tools]
-            ledger = "l.txt"
-            ledger_effect = "idempotent"
-            [tenants.acme]
-            key_hashes = ["sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]
-            "#,
-        )
-        .unwrap();
-        assert_eq!(config.default_agent, "b");
-        assert_eq!(config.server.max_body_bytes, 10);
-        assert_eq!(config.server.run_timeout, Some(Duration::from_secs(3)));
-        assert_eq!(
-            config
-                .agents
-                .get("b")
-                .unwrap()
-                .max_tool_rounds
-                .unwrap()
-                .get(),
-            4
-        );
-        assert_eq!(config.tools.ledger_effect, upp::Effect::Idempotent);
-        assert_eq!(config.tenants.get("acme").unwrap().key_hashes.len(), 1);
-        assert!(!format!("{config:?}").contains("secret"));
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_its_place() {
-        let said = |text: &str| parse(text).unwrap_err().to_string();
-        assert_eq!(
-            said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
-            "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
-             `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`"
-        );
-        assert_eq!(
-            said("[models.m]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"n\""),
-            "line 4, column 9: there is no model \"n\", expected one of: m"
-        );
-        assert_eq!(
-            said(
-                "[models.m]\nprovider = \"chat-completions\"\nmodel=\"x\"\nbase_url=\"y\"\napi_key_env = \"NONE\""
-            ),
-            "line 5, column 15: the environment has no NONE, expected a key in it"
-        );
-        assert!(
-            said("[tenants.t]\nkey_hashes = [\"md5:00\"]")
-                .starts_with("line 2, column 15: this is no key hash")
-        );
-        assert!(said("[server]\nmax_depth = 1000").starts_with("line 2, column 13"));
-    }
-}
+mod tests;

@@ -1,9 +1,17 @@
 //! The file as it is typed.
 
+mod agent;
+mod mcp;
+mod model;
+
+pub(super) use agent::{Agent, External, Subagent};
+pub(super) use mcp::McpTable;
+pub(super) use model::{Model, Retry};
+
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -12,9 +20,11 @@ use toml::Spanned;
 pub(super) struct File {
     pub(super) server: Server,
     pub(super) models: BTreeMap<String, Spanned<Model>>,
-    pub(super) agents: BTreeMap<String, Agent>,
+    pub(super) agents: BTreeMap<String, Spanned<Agent>>,
     pub(super) default_agent: Option<Spanned<String>>,
     pub(super) tools: Tools,
+    pub(super) mcp: BTreeMap<String, Spanned<McpTable>>,
+    pub(super) telemetry: Option<Telemetry>,
     pub(super) tenants: BTreeMap<String, Tenant>,
 }
 
@@ -30,46 +40,24 @@ pub(super) struct Server {
     pub(super) cors_origins: Vec<Spanned<String>>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Provider {
-    Scripted,
-    ChatCompletions,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the fields have the names of the file"
-)]
-pub(super) struct Model {
-    pub(super) provider: Provider,
-    pub(super) model: Option<String>,
-    pub(super) base_url: Option<Spanned<String>>,
-    pub(super) api_key_env: Option<Spanned<String>>,
-    pub(super) delay_ms: Option<Spanned<u64>>,
-    pub(super) script: Option<Spanned<PathBuf>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Agent {
-    pub(super) model: Spanned<String>,
-    pub(super) system: Option<String>,
-    #[serde(default)]
-    pub(super) tools: Vec<Spanned<String>>,
-    pub(super) max_tool_rounds: Option<NonZeroU32>,
-    #[serde(default)]
-    pub(super) params: serde_json::Map<String, serde_json::Value>,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Tools {
     pub(super) read_file_root: Option<PathBuf>,
     pub(super) ledger: Option<PathBuf>,
-    pub(super) ledger_effect: Option<upp::Effect>,
+    pub(super) ledger_effect: Option<Spanned<upp::Effect>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Telemetry {
+    pub(super) endpoint: Spanned<String>,
+    #[serde(default)]
+    pub(super) headers_env: BTreeMap<String, Spanned<String>>,
+    pub(super) service_name: Option<Spanned<String>>,
+    pub(super) sample_ratio: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(super) capture_content: bool,
 }
 
 #[derive(Deserialize)]

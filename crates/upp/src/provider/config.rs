@@ -1,8 +1,11 @@
 //! How a provider is reached (UPP §13).
 
 use crate::http::Timeouts;
+use crate::keys::KeyStrategy;
 use crate::model::Capabilities;
+use crate::retry::RetryStrategy;
 use secrecy::SecretString;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a provider is reached; everything has a usual value.
@@ -10,6 +13,12 @@ use std::time::Duration;
 pub struct ProviderConfig {
     /// The key. Nothing is read from the environment here; that is the application's.
     pub api_key: Option<SecretString>,
+    /// Where the key of a call comes from, when `api_key` is absent. It is asked once a call,
+    /// whatever the number of attempts.
+    pub keys: Option<Arc<dyn KeyStrategy>>,
+    /// Whether a failed request is sent again, and when; never when absent. A stream is begun again
+    /// only while nothing has come of it.
+    pub retry: Option<Arc<dyn RetryStrategy>>,
     /// The prefix of the endpoint's address instead of the provider's own, such as
     /// `https://gateway.example/v1`.
     pub base_url: Option<String>,
@@ -34,6 +43,8 @@ impl Default for ProviderConfig {
     fn default() -> Self {
         Self {
             api_key: None,
+            keys: None,
+            retry: None,
             base_url: None,
             headers: Vec::new(),
             timeouts: Timeouts::default(),
@@ -51,6 +62,20 @@ impl ProviderConfig {
     #[must_use]
     pub fn with_api_key(mut self, key: SecretString) -> Self {
         self.api_key = Some(key);
+        self
+    }
+
+    /// Sets where keys come from.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Arc<dyn KeyStrategy>) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Sets what is sent again.
+    #[must_use]
+    pub fn with_retry(mut self, retry: Arc<dyn RetryStrategy>) -> Self {
+        self.retry = Some(retry);
         self
     }
 

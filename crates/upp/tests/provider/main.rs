@@ -1,6 +1,8 @@
 //! The client of all providers, against a local server that speaks Chat Completions.
 #![cfg(feature = "http")]
 
+mod retries;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};

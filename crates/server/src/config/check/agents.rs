@@ -1,0 +1,174 @@
+//! Agents.
+
+use super::Checker;
+use super::links::Link;
+use super::names::Names;
+use crate::config::file::{Agent, External};
+use crate::config::{
+    AgentConfig, Config, ConfigError, ExternalTool, MiddlewareConfig, StrategyConfig,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Spanned;
+
+impl Checker<'_> {
+    pub(super) fn agents(
+        &self,
+        file: BTreeMap<String, Spanned<Agent>>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        let names: BTreeSet<String> = file.keys().cloned().collect();
+        let mut links = BTreeMap::new();
+        for (name, agent) in file {
+            let agent = agent.into_inner();
+            let calls = agent.subagents.iter().map(|subagent| Link {
+                to: subagent.agent.get_ref().clone(),
+                span: subagent.agent.span(),
+            });
+            links.insert(name.clone(), calls.collect());
+            let agent = self.agent(&name, agent, config, &names)?;
+            config.agents.insert(name, agent);
+        }
+        self.links(&links)
+    }
+
+    fn agent(
+        &self,
+        name: &str,
+        agent: Agent,
+        config: &Config,
+        agents: &BTreeSet<String>,
+    ) -> Result<AgentConfig, ConfigError> {
+        self.known("model", &agent.model, config.models.keys())?;
+        let mut names = Names::new(self, config);
+        for tool in &agent.tools {
+            names.tool(tool)?;
+        }
+        let external = self.external(agent.external, &mut names)?;
+        let mut subagents = Vec::new();
+        for subagent in agent.subagents {
+            names.own(&subagent.name)?;
+            self.known("agent", &subagent.agent, agents)?;
+            subagents.push(self.subagent(subagent)?);
+        }
+        let requires_approval = names.approvals(&agent.requires_approval)?;
+        let tool_choice = agent.tool_choice.as_ref().map(|it| names.tool_choice(it));
+        if let (Some(_), Some(file)) = (&agent.system, &agent.system_file) {
+            let message = "there are both system and system_file, expected one of them";
+            return Err(self.wrong(file, message));
+        }
+        if let (Some(_), Some(file)) = (&agent.structure, &agent.structure_file) {
+            let message = "there are both structure and structure_file, expected one of them";
+            return Err(self.wrong(file, message));
+        }
+        if let Some(structure) = &agent.structure {
+            self.schema(structure, structure.get_ref())?;
+        }
+        let strategy = agent.strategy.as_ref().map(|it| self.strategy(it));
+        let strategy = strategy.transpose()?.unwrap_or_default();
+        if let (StrategyConfig::React { .. }, Some(rounds)) = (&strategy, &agent.max_tool_rounds) {
+            let message = "the strategy \"react\" counts steps, expected max_steps in strategy";
+            return Err(self.wrong(rounds, message));
+        }
+        let middleware = agent.middleware.iter();
+        let middleware = middleware.map(|layer| self.middleware(layer, config));
+        Ok(AgentConfig {
+            tool_choice: tool_choice.transpose()?.unwrap_or_default(),
+            middleware: middleware.collect::<Result<_, _>>()?,
+            handoffs: self.handoffs(name, &agent.handoffs, agents)?,
+            model: agent.model.into_inner(),
+            description: agent.description,
+            system: agent.system,
+            system_file: agent.system_file.map(Spanned::into_inner),
+            tools: names.into_tools(),
+            external,
+            subagents,
+            requires_approval,
+            strategy,
+            max_tool_rounds: agent.max_tool_rounds.map(Spanned::into_inner),
+            structure: agent.structure.map(Spanned::into_inner),
+            structure_file: agent.structure_file.map(Spanned::into_inner),
+            params: agent.params,
+        })
+    }
+
+    fn external(
+        &self,
+        tools: Vec<External>,
+        names: &mut Names<'_>,
+    ) -> Result<Vec<ExternalTool>, ConfigError> {
+        let read = |tool: External| {
+            names.external(&tool.name)?;
+            self.parameters(&tool.parameters)?;
+            Ok(ExternalTool {
+                name: tool.name.into_inner(),
+                description: tool.description,
+                parameters: tool.parameters.into_inner(),
+            })
+        };
+        tools.into_iter().map(read).collect()
+    }
+
+    fn strategy(&self, place: &Spanned<toml::Value>) -> Result<StrategyConfig, ConfigError> {
+        let strategy: StrategyConfig = self.tagged(place, "kind")?;
+        if let StrategyConfig::Plan {
+            plan_schema: Some(schema),
+            ..
+        } = &strategy
+        {
+            self.schema(place, schema)?;
+        }
+        Ok(strategy)
+    }
+
+    fn middleware(
+        &self,
+        place: &Spanned<toml::Value>,
+        config: &Config,
+    ) -> Result<MiddlewareConfig, ConfigError> {
+        let layer: MiddlewareConfig = self.tagged(place, "kind")?;
+        if let MiddlewareConfig::Summarise { model, .. } = &layer {
+            let model = Spanned::new(place.span(), model.clone());
+            self.known("model", &model, config.models.keys())?;
+        }
+        Ok(layer)
+    }
+
+    fn handoffs(
+        &self,
+        name: &str,
+        handoffs: &[Spanned<String>],
+        agents: &BTreeSet<String>,
+    ) -> Result<Vec<String>, ConfigError> {
+        let mut found: Vec<String> = Vec::new();
+        for handoff in handoffs {
+            self.known("agent", handoff, agents)?;
+            if handoff.get_ref() == name {
+                return Err(self.wrong(handoff, "an agent can't hand over to itself"));
+            }
+            if found.contains(handoff.get_ref()) {
+                let message = format!("{:?} is in the list twice", handoff.get_ref());
+                return Err(self.wrong(handoff, message));
+            }
+            found.push(handoff.get_ref().clone());
+        }
+        Ok(found)
+    }
+
+    /// Refuses what is no JSON Schema of an object, as parameters of a tool must be.
+    pub(super) fn parameters(&self, schema: &Spanned<Value>) -> Result<(), ConfigError> {
+        if schema.get_ref().get("type") != Some(&Value::from("object")) {
+            let message = "parameters are a JSON Schema of an object, expected type = \"object\"";
+            return Err(self.wrong(schema, message));
+        }
+        self.schema(schema, schema.get_ref())
+    }
+
+    /// Refuses what is no JSON Schema. References to other documents are not followed.
+    fn schema<T>(&self, place: &Spanned<T>, schema: &Value) -> Result<(), ConfigError> {
+        match jsonschema::options().offline().build(schema) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.wrong(place, format!("this is no usable JSON Schema: {error}"))),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+mod agents;
+mod mcp;
+mod models;
+mod subagents;
+
+use super::*;
+use crate::config::Checked;
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "KEY" => Some("secret".to_owned()),
+        "KEY2" => Some("secret2".to_owned()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, &env)
+}
+
+fn checked(text: &str) -> Checked {
+    Config::check(text, &env).unwrap()
+}
+
+/// What is wrong, with its place.
+fn said(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+/// Checks that each line of `lines`, put below `before`, is refused at this column with these words.
+fn refused(before: &str, lines: &[(&str, usize, &str)]) {
+    let line = before.lines().count() + 1;
+    for (text, column, words) in lines {
+        let error = parse(&format!("{before}{text}\n")).unwrap_err();
+        assert_eq!(
+            (error.line, error.column),
+            (line, *column),
+            "{text}: {error}"
+        );
+        assert!(error.message.contains(words), "{text}: {error}");
+    }
+}
+
+#[test]
+fn an_empty_file_is_development_mode() {
+    let config = parse("").unwrap();
+    assert!(config.is_development());
+    assert_eq!(config.default_agent, "demo");
+    assert_eq!(config.server, ServerConfig::default());
+    assert!(config.mcp.is_empty() && config.telemetry.is_none());
+}
+
+#[test]
+fn every_setting_is_read() {
+    let config = parse(
+        r#"
+        default_agent = "b"
+        [server]
+        listen = "127.0.0.1:9"
+        data = "d"
+        max_body_bytes = 10
+        max_depth = 5
+        max_streams = 2
+        run_timeout_s = 3
+        cors_origins = ["https://a.example"]
+        [models.m]
+        provider = "chat-completions"
+        model = "gpt"
+        base_url = "https://api.example/v1"
+        api_key_env = "KEY"
+        [models.s]
+        provider = "scripted"
+        delay_ms = 5
+        [agents.a]
+        model = "s"
+        tools = ["compute", "record"]
+        [agents.b]
+        model = "m"
+        system = "Be kind."
+        max_tool_rounds = 4
+        params = { temperature = 0.5 }
+        [tools]
+        ledger = "l.txt"
+        ledger_effect = "idempotent"
+        [telemetry]
+        endpoint = "https://traces.example:4318"
+        headers_env = { authorization = "KEY" }
+        service_name = "looms"
+        sample_ratio = 0.25
+        capture_content = true
+        [tenants.acme]
+        key_hashes = ["sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.default_agent, "b");
+    assert_eq!(config.server.max_body_bytes, 10);
+    assert_eq!(config.server.run_timeout, Some(Duration::from_secs(3)));
+    let rounds = config.agents["b"].max_tool_rounds.unwrap();
+    assert_eq!(rounds.get(), 4);
+    assert_eq!(config.tools.ledger_effect, Effect::Idempotent);
+    assert_eq!(config.tenants["acme"].key_hashes.len(), 1);
+    assert!(!format!("{config:?}").contains("secret"));
+    let telemetry = config.telemetry.unwrap();
+    assert_eq!(telemetry.endpoint, "https://traces.example:4318");
+    assert_eq!(telemetry.service_name, "looms");
+    assert!(telemetry.capture_content && telemetry.headers.contains_key("authorization"));
+    assert!((telemetry.sample_ratio - 0.25).abs() < f64::EPSILON);
+}
+
+#[test]
+fn traces_are_whole_and_without_content_unless_it_is_said() {
+    let config = parse("[telemetry]\nendpoint = \"http://localhost:4318\"").unwrap();
+    let telemetry = config.telemetry.unwrap();
+    assert_eq!(telemetry.service_name, "loomline");
+    assert!(!telemetry.capture_content && telemetry.headers.is_empty());
+    assert!((telemetry.sample_ratio - 1.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    assert_eq!(
+        said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
+        "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
+         `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`"
+    );
+    assert_eq!(
+        said("[models.m]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"n\""),
+        "line 4, column 9: there is no model \"n\", expected one of: m"
+    );
+    assert_eq!(
+        said("[agents.a]\nmodel = \"n\""),
+        "line 2, column 9: there is no model \"n\", and there is none at all"
+    );
+    assert_eq!(
+        said(
+            "[models.m]\nprovider = \"chat-completions\"\nmodel=\"x\"\nbase_url=\"http://y\"\napi_key_env = \"NONE\""
+        ),
+        "line 5, column 15: the environment has no NONE, expected a key in it"
+    );
+    assert!(
+        said("[tenants.t]\nkey_hashes = [\"md5:00\"]")
+            .starts_with("line 2, column 15: this is no key hash")
+    );
+    assert!(said("[server]\nmax_depth = 1000").starts_with("line 2, column 13"));
+    assert!(said("default_agent = \"x\"").starts_with("line 1, column 17: there is no agent"));
+    refused(
+        "[tools]\n",
+        &[(
+            "ledger_effect = \"reconcilable\"",
+            17,
+            "what became of a call",
+        )],
+    );
+    refused(
+        "[telemetry]\nendpoint = \"http://x\"\n",
+        &[
+            ("sample_ratio = 1.5", 16, "a number from 0 to 1"),
+            ("sample_ratio = nan", 16, "a number from 0 to 1"),
+            ("service_name = \" \"", 16, "empty"),
+            ("headers_env = { x = \"NONE\" }", 21, "has no NONE"),
+            (
+                "headers_env = { \"a b\" = \"KEY\" }",
+                25,
+                "no name of a header",
+            ),
+            ("sampling = 1", 1, "unknown field `sampling`"),
+        ],
+    );
+    assert!(
+        said("[telemetry]\nendpoint = \"x:1\"").starts_with("line 2, column 12: this is no HTTP")
+    );
+}
+
+#[test]
+fn a_missing_variable_is_a_finding_and_the_rest_is_checked() {
+    let text = "[models.m]\nprovider = \"openai\"\nmodel = \"x\"\napi_key_env = \"NONE\"\n\
+                [models.n]\nprovider = \"groq\"\nmodel = \"y\"\n[agents.a]\nmodel = \"m\"\n";
+    let checked = checked(text);
+    assert_eq!(checked.config.agents.len(), 1);
+    let found = checked.findings.iter();
+    let found: Vec<_> = found
+        .map(|it| (it.severity, it.error.line, it.error.message.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (
+                Severity::Error,
+                4,
+                "the environment has no NONE, expected a key in it"
+            ),
+            (
+                Severity::Warning,
+                5,
+                "the environment has no GROQ_API_KEY, so every call of this model will fail with AUTHENTICATION_FAILED"
+            ),
+        ]
+    );
+    assert!(parse(text).is_err());
+    // What is wrong with the rest is an error all the same.
+    let worse = format!("{text}tools = [\"x\"]\n");
+    assert!(Config::check(&worse, &env).is_err());
+}

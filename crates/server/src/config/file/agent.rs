@@ -1,0 +1,54 @@
+//! `[agents.NAME]` as it is typed.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Agent {
+    pub(in crate::config) model: Spanned<String>,
+    pub(in crate::config) description: Option<String>,
+    pub(in crate::config) system: Option<String>,
+    pub(in crate::config) system_file: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(in crate::config) tools: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(in crate::config) external: Vec<External>,
+    #[serde(default)]
+    pub(in crate::config) subagents: Vec<Subagent>,
+    #[serde(default)]
+    pub(in crate::config) handoffs: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(in crate::config) requires_approval: Vec<Spanned<String>>,
+    pub(in crate::config) tool_choice: Option<Spanned<toml::Value>>,
+    pub(in crate::config) strategy: Option<Spanned<toml::Value>>,
+    pub(in crate::config) max_tool_rounds: Option<Spanned<NonZeroU32>>,
+    pub(in crate::config) structure: Option<Spanned<Value>>,
+    pub(in crate::config) structure_file: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(in crate::config) middleware: Vec<Spanned<toml::Value>>,
+    #[serde(default)]
+    pub(in crate::config) params: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct External {
+    pub(in crate::config) name: Spanned<String>,
+    pub(in crate::config) description: String,
+    pub(in crate::config) parameters: Spanned<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Subagent {
+    pub(in crate::config) agent: Spanned<String>,
+    pub(in crate::config) name: Spanned<String>,
+    pub(in crate::config) description: String,
+    pub(in crate::config) parameters: Spanned<Value>,
+    pub(in crate::config) prompt: Spanned<String>,
+    pub(in crate::config) propagate_events: Option<bool>,
+}

@@ -1,0 +1,216 @@
+//! Models: which, where, and how they are asked.
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use upp::{Capabilities, RetryConfig, Timeouts};
+
+/// A model and how it is reached.
+#[derive(Clone, Debug)]
+pub enum ModelConfig {
+    /// The scripted model, which needs no network.
+    Scripted {
+        /// The model id it reports.
+        model: Option<String>,
+        /// How long it waits before each delta.
+        delay: Option<Duration>,
+        /// A file with fixed answers.
+        script: Option<PathBuf>,
+        /// Parameters of every request; an agent's own win.
+        params: Map<String, Value>,
+    },
+    /// A model of a provider.
+    Remote(Box<RemoteModel>),
+}
+
+impl ModelConfig {
+    /// Parameters of every request; an agent's own win.
+    pub fn params(&self) -> &Map<String, Value> {
+        match self {
+            Self::Scripted { params, .. } => params,
+            Self::Remote(model) => &model.params,
+        }
+    }
+}
+
+/// A model of a provider.
+#[derive(Clone, Debug)]
+pub struct RemoteModel {
+    /// Who has it, and in which format it is asked.
+    pub provider: ProviderKind,
+    /// Its id at the provider.
+    pub model: String,
+    /// The prefix of the endpoint, such as `https://api.openai.com/v1`, in place of the provider's own.
+    pub base_url: Option<String>,
+    /// The keys, which take turns; none where the provider wants none.
+    pub keys: Vec<SecretString>,
+    /// The environment variables that were looked at for keys.
+    pub key_envs: Vec<String>,
+    /// Further headers.
+    pub headers: BTreeMap<String, SecretString>,
+    /// Parameters of every request; an agent's own win.
+    pub params: Map<String, Value>,
+    /// Features in beta, for the Messages format.
+    pub betas: Vec<String>,
+    /// `max_tokens` where the parameters have none, for the Messages format.
+    pub default_max_tokens: Option<u64>,
+    /// How long to wait for what.
+    pub timeouts: Timeouts,
+    /// What is sent again; nothing when absent.
+    pub retry: Option<RetryConfig>,
+    /// The longest wait that `Retry-After` may ask for.
+    pub retry_after_max: Option<Duration>,
+    /// What the model can do, where that is not what its provider's models usually can.
+    pub capabilities: CapabilityOverrides,
+}
+
+/// A provider and the format it is asked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// Any server that speaks Chat Completions.
+    ChatCompletions,
+    /// `OpenAI`, by Responses.
+    OpenAi,
+    /// `OpenAI`, by Chat Completions.
+    OpenAiChat,
+    /// Anthropic.
+    Anthropic,
+    /// Google.
+    Google,
+    /// Ollama.
+    Ollama,
+    /// `OpenRouter`, by Chat Completions.
+    OpenRouter,
+    /// `OpenRouter`, by Responses.
+    OpenRouterResponses,
+    /// xAI, by Chat Completions.
+    Xai,
+    /// xAI, by Responses.
+    XaiResponses,
+    /// xAI, by Messages.
+    XaiMessages,
+    /// Groq.
+    Groq,
+    /// Cerebras.
+    Cerebras,
+    /// Moonshot.
+    Moonshot,
+    /// Any server that speaks Open Responses.
+    OpenResponses,
+}
+
+impl ProviderKind {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::ChatCompletions,
+        Self::OpenAi,
+        Self::OpenAiChat,
+        Self::Anthropic,
+        Self::Google,
+        Self::Ollama,
+        Self::OpenRouter,
+        Self::OpenRouterResponses,
+        Self::Xai,
+        Self::XaiResponses,
+        Self::XaiMessages,
+        Self::Groq,
+        Self::Cerebras,
+        Self::Moonshot,
+        Self::OpenResponses,
+    ];
+
+    /// The name in a configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "chat-completions",
+            Self::OpenAi => "openai",
+            Self::OpenAiChat => "openai-chat",
+            Self::Anthropic => "anthropic",
+            Self::Google => "google",
+            Self::Ollama => "ollama",
+            Self::OpenRouter => "openrouter",
+            Self::OpenRouterResponses => "openrouter-responses",
+            Self::Xai => "xai",
+            Self::XaiResponses => "xai-responses",
+            Self::XaiMessages => "xai-messages",
+            Self::Groq => "groq",
+            Self::Cerebras => "cerebras",
+            Self::Moonshot => "moonshot",
+            Self::OpenResponses => "open-responses",
+        }
+    }
+
+    /// The variables a key is looked for in where the file names none, the first that has one
+    /// (UPP §12).
+    pub fn key_envs(self) -> &'static [&'static str] {
+        match self {
+            Self::ChatCompletions => &[],
+            Self::OpenAi | Self::OpenAiChat => &["OPENAI_API_KEY"],
+            Self::Anthropic => &["ANTHROPIC_API_KEY"],
+            Self::Google => &["GOOGLE_API_KEY"],
+            Self::Ollama => &["OLLAMA_API_KEY"],
+            Self::OpenRouter | Self::OpenRouterResponses => &["OPENROUTER_API_KEY"],
+            Self::Xai | Self::XaiResponses | Self::XaiMessages => &["XAI_API_KEY"],
+            Self::Groq => &["GROQ_API_KEY"],
+            Self::Cerebras => &["CEREBRAS_API_KEY"],
+            Self::Moonshot => &["MOONSHOT_API_KEY", "KIMI_API_KEY"],
+            Self::OpenResponses => &["OPENRESPONSES_API_KEY"],
+        }
+    }
+
+    /// Whether a vendor stands behind it that takes no request without a key.
+    pub(crate) fn needs_key(self) -> bool {
+        !matches!(
+            self,
+            Self::ChatCompletions | Self::Ollama | Self::OpenResponses
+        )
+    }
+
+    /// Whether it has no address of its own.
+    pub(crate) fn needs_base_url(self) -> bool {
+        matches!(self, Self::ChatCompletions | Self::OpenResponses)
+    }
+
+    /// Whether it is asked in the Messages format.
+    pub(crate) fn is_messages(self) -> bool {
+        matches!(self, Self::Anthropic | Self::XaiMessages)
+    }
+}
+
+/// What a model can do, where that is not what its provider's models usually can (UPP §12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CapabilityOverrides {
+    /// It can stream.
+    pub streaming: Option<bool>,
+    /// It can call tools.
+    pub tools: Option<bool>,
+    /// It can answer in a given JSON Schema.
+    pub structured_output: Option<bool>,
+    /// It takes images.
+    pub image_input: Option<bool>,
+    /// It takes documents.
+    pub document_input: Option<bool>,
+    /// It takes video.
+    pub video_input: Option<bool>,
+    /// It takes audio.
+    pub audio_input: Option<bool>,
+}
+
+impl CapabilityOverrides {
+    /// The usual capabilities with what is said here in their place.
+    pub fn over(self, usual: Capabilities) -> Capabilities {
+        Capabilities {
+            streaming: self.streaming.unwrap_or(usual.streaming),
+            tools: self.tools.unwrap_or(usual.tools),
+            structured_output: self.structured_output.unwrap_or(usual.structured_output),
+            image_input: self.image_input.unwrap_or(usual.image_input),
+            document_input: self.document_input.unwrap_or(usual.document_input),
+            video_input: self.video_input.unwrap_or(usual.video_input),
+            audio_input: self.audio_input.unwrap_or(usual.audio_input),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Looks at a configuration without calling anyone: what its agents are, and what is wrong.
+
+mod report;
+
+pub use report::{AgentReport, ModelReport, SubagentReport, ToolKind, ToolReport};
+
+use crate::config::{Checked, Config, Severity, StrategyConfig};
+use crate::reactors::ConfiguredAgents;
+use agents::mcp::McpTransport;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a configuration makes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Inspection {
+    /// The agents, by name.
+    pub agents: Vec<AgentReport>,
+    /// What is wrong, or may be.
+    pub findings: Vec<Found>,
+}
+
+/// Something found in a configuration or in what it makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// How bad it is.
+    #[serde(serialize_with = "word")]
+    pub severity: Severity,
+    /// What it is.
+    pub message: String,
+    /// The line in the file, from 1, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column in characters, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn word<S: serde::Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    })
+}
+
+impl Inspection {
+    /// How many findings keep the configuration from being served.
+    pub fn n_errors(&self) -> usize {
+        let errors = self.findings.iter();
+        errors.filter(|it| it.severity == Severity::Error).count()
+    }
+}
+
+/// Looks at a configuration: its agents are made of their parts, files are read, and nobody is
+/// called and nothing is started.
+pub fn inspect(checked: Checked) -> Inspection {
+    let config = Arc::new(checked.config);
+    let mut findings: Vec<Found> = Vec::new();
+    for finding in checked.findings {
+        findings.push(Found {
+            severity: finding.severity,
+            line: Some(finding.error.line),
+            column: Some(finding.error.column),
+            message: finding.error.message,
+        });
+    }
+    match ConfiguredAgents::new(Arc::clone(&config), Path::new("files"), None) {
+        Ok(agents) => abilities(&config, &agents, &mut findings),
+        Err(error) => findings.push(found(Severity::Error, chain(&error))),
+    }
+    places(&config, &mut findings);
+    deaf(&config, &mut findings);
+    Inspection {
+        agents: report::agents(&config),
+        findings,
+    }
+}
+
+fn found(severity: Severity, message: String) -> Found {
+    Found {
+        severity,
+        message,
+        line: None,
+        column: None,
+    }
+}
+
+/// Models that can't do what their agents want.
+fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Found>) {
+    let agents = agents.agents();
+    for (name, agent) in agents.iter() {
+        let Some(wanted) = config.agents.get(name) else {
+            continue;
+        };
+        let can = agent.model().capabilities();
+        let plans = matches!(wanted.strategy, StrategyConfig::Plan { .. });
+        let has_structure = wanted.structure.is_some() || wanted.structure_file.is_some();
+        let mut lacks = |what: &str, why: &str| {
+            let model = &wanted.model;
+            let message =
+                format!("the agent {name:?} {why}, and its model {model:?} has no {what}");
+            findings.push(found(Severity::Warning, message));
+        };
+        if plans && !can.structured_output {
+            lacks("structured output", "plans");
+        }
+        if has_structure && !can.structured_output {
+            lacks("structured output", "answers in a structure");
+        }
+        if !agent.tools().is_empty() && !can.tools {
+            lacks("tools", "has tools");
+        }
+    }
+}
+
+/// Directories and programs that are not there.
+fn places(config: &Config, findings: &mut Vec<Found>) {
+    let mut absent = |what: String, path: &Path| {
+        let message = format!("{what} is not there: {}", path.display());
+        findings.push(found(Severity::Warning, message));
+    };
+    if let Some(root) = &config.tools.read_file_root
+        && !root.is_dir()
+    {
+        absent("read_file_root of [tools]".into(), root);
+    }
+    for (name, server) in &config.mcp {
+        let McpTransport::Stdio(stdio) = &server.transport else {
+            continue;
+        };
+        let program = Path::new(&stdio.command);
+        // A bare name is looked up where the server runs.
+        if program.components().count() > 1 && stdio.cwd.is_none() && !program.is_file() {
+            absent(format!("the command of the MCP server {name:?}"), program);
+        }
+        if let Some(cwd) = &stdio.cwd
+            && !cwd.is_dir()
+        {
+            absent(format!("cwd of the MCP server {name:?}"), cwd);
+        }
+    }
+}
+
+/// Sub-agents that would wait for answers, which a sub-agent can't get.
+fn deaf(config: &Config, findings: &mut Vec<Found>) {
+    for (name, agent) in &config.agents {
+        for subagent in &agent.subagents {
+            let Some(called) = config.agents.get(&subagent.agent) else {
+                continue;
+            };
+            if !called.requires_approval.is_empty() || !called.external.is_empty() {
+                let message = format!(
+                    "the agent {name:?} calls {:?} as a sub-agent, which has tools that wait for an answer from outside; \
+                     a sub-agent can't get one, so such a call ends it with an error",
+                    subagent.agent
+                );
+                findings.push(found(Severity::Warning, message));
+            }
+        }
+    }
+}
+
+/// An error with all its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,294 @@
+//! What an agent is, by its configuration.
+
+use crate::config::{
+    AgentConfig, Config, MiddlewareConfig, ModelConfig, StrategyConfig, SubagentConfig, ToolRef,
+};
+use crate::tools;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::Path;
+use upp::{Effect, RetryConfig, ToolChoice};
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentReport {
+    /// Its name.
+    pub name: String,
+    /// Whether it answers when a message names none.
+    pub is_default: bool,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its model.
+    pub model: ModelReport,
+    /// How it runs, with its limits.
+    pub strategy: String,
+    /// Whether its answers have a structure.
+    pub structure: bool,
+    /// Whether it must call a tool, and which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<String>,
+    /// Its tools, sub-agents included.
+    pub tools: Vec<ToolReport>,
+    /// Whom it calls, and whom they call.
+    pub subagents: Vec<SubagentReport>,
+    /// Whom it may hand over to.
+    pub handoffs: Vec<String>,
+    /// The layers around its requests, the outermost first.
+    pub middleware: Vec<String>,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelReport {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its provider, as the configuration says it.
+    pub provider: String,
+    /// Its id at the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The environment variables that keys were looked for in.
+    pub key_envs: Vec<String>,
+    /// How many keys there are.
+    pub n_keys: usize,
+    /// What is sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolKind {
+    /// The server has it.
+    BuiltIn,
+    /// An MCP server has it.
+    Mcp,
+    /// All tools of an MCP server, which are known once it is reached.
+    McpServer,
+    /// Somebody else executes it.
+    External,
+    /// An agent answers it.
+    Subagent,
+}
+
+impl ToolKind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::Mcp => "mcp",
+            Self::McpServer => "mcp-server",
+            Self::External => "external",
+            Self::Subagent => "subagent",
+        }
+    }
+}
+
+/// A tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolReport {
+    /// Its name, as the model sees it; of a server, the reference.
+    pub name: String,
+    /// Where it comes from.
+    pub kind: ToolKind,
+    /// What may happen to a call whose outcome is unknown; where the server's word counts, its
+    /// annotations may say otherwise.
+    pub effect: Effect,
+    /// Whether a person must allow each call.
+    pub requires_approval: bool,
+}
+
+/// A sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubagentReport {
+    /// The tool that calls it.
+    pub tool: String,
+    /// The agent.
+    pub agent: String,
+    /// Whom it calls; empty where that was said before.
+    pub subagents: Vec<Self>,
+}
+
+pub(super) fn agents(config: &Config) -> Vec<AgentReport> {
+    let report = |(name, agent): (&String, &AgentConfig)| AgentReport {
+        name: name.clone(),
+        is_default: *name == config.default_agent,
+        description: agent.description.clone(),
+        model: model(&agent.model, config),
+        strategy: strategy(agent),
+        structure: agent.structure.is_some() || agent.structure_file.is_some(),
+        tool_choice: tool_choice(&agent.tool_choice),
+        tools: tool_list(agent, config),
+        subagents: subagents(agent, config, &mut BTreeSet::new()),
+        handoffs: agent.handoffs.clone(),
+        middleware: agent.middleware.iter().map(layer).collect(),
+    };
+    config.agents.iter().map(report).collect()
+}
+
+fn model(name: &str, config: &Config) -> ModelReport {
+    let mut report = ModelReport {
+        name: name.to_owned(),
+        provider: "scripted".to_owned(),
+        id: None,
+        key_envs: Vec::new(),
+        n_keys: 0,
+        retry: None,
+    };
+    match config.models.get(name) {
+        Some(ModelConfig::Remote(model)) => {
+            model.provider.as_str().clone_into(&mut report.provider);
+            report.id = Some(model.model.clone());
+            report.key_envs.clone_from(&model.key_envs);
+            report.n_keys = model.keys.len();
+            report.retry = model.retry.as_ref().map(|it| retry(it).to_owned());
+        }
+        Some(ModelConfig::Scripted { model, .. }) => report.id.clone_from(model),
+        None => {}
+    }
+    report
+}
+
+fn retry(retry: &RetryConfig) -> &'static str {
+    match retry {
+        RetryConfig::ExponentialBackoff { .. } => "exponential-backoff",
+        RetryConfig::LinearBackoff { .. } => "linear-backoff",
+        RetryConfig::NoRetry {} => "none",
+        RetryConfig::TokenBucket { .. } => "token-bucket",
+        RetryConfig::RetryAfter { .. } => "retry-after",
+    }
+}
+
+fn strategy(agent: &AgentConfig) -> String {
+    let most = |limit: Option<NonZeroU32>, what: &str| {
+        limit.map_or_else(String::new, |limit| format!(", at most {limit} {what}"))
+    };
+    let rounds = |limit: Option<NonZeroU32>| most(limit, "rounds of tools");
+    let name = agent.strategy.name();
+    let limits = match &agent.strategy {
+        StrategyConfig::Loop { max_iterations } => {
+            let both = [*max_iterations, agent.max_tool_rounds];
+            rounds(both.into_iter().flatten().min())
+        }
+        StrategyConfig::React { max_steps, .. } => most(*max_steps, "steps"),
+        StrategyConfig::Plan {
+            max_plan_steps,
+            allow_replan,
+            ..
+        } => {
+            let again = if *allow_replan { "" } else { ", no other plan" };
+            let steps = most(*max_plan_steps, "steps in a plan");
+            format!("{steps}{again}{}", rounds(agent.max_tool_rounds))
+        }
+    };
+    format!("{name}{limits}")
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<String> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some("none".to_owned()),
+        ToolChoice::Required => Some("required".to_owned()),
+        ToolChoice::Tool(name) => Some(format!("the tool {name}")),
+    }
+}
+
+fn tool_list(agent: &AgentConfig, config: &Config) -> Vec<ToolReport> {
+    let asks = |reference: &ToolRef| {
+        let all = reference.server().map(|name| ToolRef::Server(name.into()));
+        let approvals = &agent.requires_approval;
+        approvals.contains(reference) || all.is_some_and(|all| approvals.contains(&all))
+    };
+    let mut list = Vec::new();
+    for reference in &agent.tools {
+        list.push(tool(reference, asks(reference), config));
+        // A tool of a server whose tools are not known yet.
+        let ToolRef::Server(name) = reference else {
+            continue;
+        };
+        for approval in &agent.requires_approval {
+            if approval != reference && approval.server() == Some(name) {
+                list.push(tool(approval, true, config));
+            }
+        }
+    }
+    let declared = |name: &str, kind: ToolKind| ToolReport {
+        name: name.to_owned(),
+        kind,
+        effect: Effect::Effect,
+        requires_approval: asks(&ToolRef::Named(name.to_owned())),
+    };
+    let external = agent.external.iter();
+    list.extend(external.map(|tool| declared(&tool.name, ToolKind::External)));
+    let subagents = agent.subagents.iter();
+    list.extend(subagents.map(|it| declared(&it.name, ToolKind::Subagent)));
+    list
+}
+
+fn tool(reference: &ToolRef, requires_approval: bool, config: &Config) -> ToolReport {
+    let server = reference.server().and_then(|name| config.mcp.get(name));
+    let (name, kind, effect) = match reference {
+        ToolRef::Named(name) => {
+            let found = tools::find(name, &config.tools, Path::new(""));
+            let effect = found.map(|tool| tool.effect).unwrap_or_default();
+            (name.clone(), ToolKind::BuiltIn, effect)
+        }
+        ToolRef::Server(_) => {
+            let effect = server.map(|server| server.default_effect);
+            let name = reference.to_string();
+            (name, ToolKind::McpServer, effect.unwrap_or_default())
+        }
+        ToolRef::OfServer { tool, .. } => {
+            let prefix = server.map_or("", |server| server.prefix.as_str());
+            let effect = server.map(|server| {
+                let own = server.effects.get(tool);
+                own.copied().unwrap_or(server.default_effect)
+            });
+            let name = format!("{prefix}{tool}");
+            (name, ToolKind::Mcp, effect.unwrap_or_default())
+        }
+    };
+    ToolReport {
+        name,
+        kind,
+        effect,
+        requires_approval,
+    }
+}
+
+/// The calls of an agent. What an agent calls is said once, so that this stays short.
+fn subagents<'a>(
+    agent: &'a AgentConfig,
+    config: &'a Config,
+    said: &mut BTreeSet<&'a str>,
+) -> Vec<SubagentReport> {
+    let mut report = |subagent: &'a SubagentConfig| {
+        let called = config.agents.get(&subagent.agent);
+        let called = called.filter(|_| said.insert(&subagent.agent));
+        SubagentReport {
+            tool: subagent.name.clone(),
+            agent: subagent.agent.clone(),
+            subagents: called.map_or_else(Vec::new, |agent| subagents(agent, config, said)),
+        }
+    };
+    agent.subagents.iter().map(&mut report).collect()
+}
+
+fn layer(layer: &MiddlewareConfig) -> String {
+    match layer {
+        MiddlewareConfig::Logging { .. } | MiddlewareConfig::PruneToolOutputs { .. } => {
+            layer.name().to_owned()
+        }
+        MiddlewareConfig::SlidingWindow { max_messages } => {
+            format!("{} of {max_messages} messages", layer.name())
+        }
+        MiddlewareConfig::Summarise { model, .. } => format!("{} by {model}", layer.name()),
+    }
+}

@@ -1,0 +1,166 @@
+//! The configured MCP servers: their clients, and the lists of tools that outlive them.
+//!
+//! A server that is down keeps nobody from starting. What it offered the last time is kept in the
+//! data directory, and is offered again; calls connect when they come, or fail and say why. Of a
+//! server that was never reached only the tools are known that the configuration names: these have
+//! a schema that takes any object until the server is reached at a start.
+
+use super::AgentsError;
+use crate::config::{Config, ToolRef};
+use agents::mcp::{McpClient, McpServer};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use upp::Tool;
+
+/// How long a start waits for the servers at most.
+const START: Duration = Duration::from_secs(10);
+
+/// The clients of a deployment's servers.
+pub(super) struct McpServers {
+    clients: BTreeMap<String, McpClient>,
+    /// Where lists are kept, if they are.
+    lists: Option<PathBuf>,
+}
+
+impl McpServers {
+    /// Makes the clients. Nothing is started or reached.
+    pub(super) fn new(config: &Config, lists: Option<PathBuf>) -> Result<Self, AgentsError> {
+        let mut clients = BTreeMap::new();
+        for (name, server) in &config.mcp {
+            clients.insert(
+                name.clone(),
+                client_of(name, server, config, lists.as_deref())?,
+            );
+        }
+        Ok(Self { clients, lists })
+    }
+
+    /// Reaches the servers, all at once, and lists their tools. Says whether any list changed.
+    pub(super) async fn connect(&self) -> bool {
+        let asked = self.clients.iter().map(|(name, client)| async move {
+            match tokio::time::timeout(START, client.refresh()).await {
+                Ok(Ok(changed)) => {
+                    self.keep(name, client).await;
+                    changed
+                }
+                Ok(Err(error)) => {
+                    unreached(name, client, &error.to_string());
+                    false
+                }
+                Err(_) => {
+                    unreached(name, client, &format!("it was not ready within {START:?}"));
+                    false
+                }
+            }
+        });
+        join_all(asked).await.contains(&true)
+    }
+
+    /// Writes what the server offers for the next start. It is only missed when the server is.
+    async fn keep(&self, name: &str, client: &McpClient) {
+        let Some(directory) = self.lists.clone() else {
+            return;
+        };
+        let (file, list) = (file_of(&directory, name), client.listing());
+        let written = tokio::task::spawn_blocking(move || write(&directory, &file, &list)).await;
+        if let Ok(Err(error)) = written {
+            tracing::warn!(server = name, %error, "the tools of an MCP server could not be kept");
+        }
+    }
+
+    /// The tools that a reference means, as far as they are known.
+    pub(super) fn tools(&self, reference: &ToolRef) -> Vec<Tool> {
+        let client = reference.server().and_then(|name| self.clients.get(name));
+        let tools = client.map(McpClient::tools).unwrap_or_default();
+        let meant = |tool: &Tool| is_meant(reference, tool);
+        tools.into_iter().filter(meant).collect()
+    }
+
+    /// Ends all connections and the servers that are our children.
+    pub(super) async fn close(&self) {
+        join_all(self.clients.values().map(McpClient::close)).await;
+    }
+}
+
+/// Whether a reference means this tool.
+pub(super) fn is_meant(reference: &ToolRef, tool: &Tool) -> bool {
+    let origin = |field: &str| tool.metadata.get("mcp")?.get(field)?.as_str();
+    match reference {
+        ToolRef::Named(name) => tool.name == *name,
+        ToolRef::Server(server) => origin("server") == Some(server),
+        ToolRef::OfServer { server, tool } => {
+            origin("server") == Some(server) && origin("tool") == Some(tool)
+        }
+    }
+}
+
+fn unreached(name: &str, client: &McpClient, cause: &str) {
+    let n_tools = client.tools().len();
+    tracing::warn!(
+        server = name,
+        n_tools,
+        cause,
+        "an MCP server can't be used now; agents have the tools that are known of it, whose calls connect anew or fail"
+    );
+}
+
+fn client_of(
+    name: &str,
+    server: &McpServer,
+    config: &Config,
+    lists: Option<&Path>,
+) -> Result<McpClient, AgentsError> {
+    let signal = CancellationToken::new();
+    if let Some(list) = lists.and_then(|directory| read(&file_of(directory, name))) {
+        match McpClient::connect_lazy(server.clone(), &list, &signal) {
+            Ok(client) => return Ok(client),
+            Err(error) => {
+                tracing::warn!(server = name, %error, "the kept list of an MCP server's tools is of no use");
+            }
+        }
+    }
+    let list = named(name, server, config);
+    McpClient::connect_lazy(server.clone(), &list, &signal).map_err(AgentsError::Mcp)
+}
+
+/// The tools of a server that the configuration names, as a server would list them.
+fn named(name: &str, server: &McpServer, config: &Config) -> Value {
+    let mut names: BTreeSet<&str> = server.allow.iter().flatten().map(String::as_str).collect();
+    for agent in config.agents.values() {
+        for reference in &agent.tools {
+            if let ToolRef::OfServer { server, tool } = reference
+                && server == name
+            {
+                names.insert(tool);
+            }
+        }
+    }
+    let tool = |tool: &str| {
+        let description = "What this tool does is not known: its server was not reached yet.";
+        json!({"name": tool, "description": description, "inputSchema": {"type": "object"}})
+    };
+    names.into_iter().map(tool).collect()
+}
+
+fn file_of(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.json"))
+}
+
+fn read(file: &Path) -> Option<Value> {
+    serde_json::from_str(&super::models::text_of(file).ok()?).ok()
+}
+
+/// Writes the whole file or leaves the old one.
+fn write(directory: &Path, file: &Path, list: &Value) -> std::io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    let new = file.with_extension("new");
+    let mut out = std::fs::File::create(&new)?;
+    out.write_all(list.to_string().as_bytes())?;
+    out.sync_all()?;
+    std::fs::rename(&new, file)
+}
