@@ -521,6 +521,43 @@ async fn a_vendor_is_not_asked_without_a_key() {
     assert!(!server.seen()[0].headers.contains_key("authorization"));
 }
 
+#[tokio::test]
+async fn a_refused_call_is_sent_again_with_the_same_key() {
+    let answers = std::sync::Mutex::new(0);
+    let server = Server::new(move |_| {
+        let mut n = answers.lock().unwrap();
+        *n += 1;
+        if *n == 1 {
+            return answer(503, &json!({}));
+        }
+        answer(200, &list(&[item(0, &json!([1]))]))
+    })
+    .await;
+    let keys = ["k-1", "k-2"].map(|key| key.to_owned().into()).to_vec();
+    let keys = Arc::new(loomline_upp::RoundRobinKeys::new(keys).unwrap());
+    let retry = loomline_upp::LinearBackoff {
+        max_attempts: 1,
+        delay: Duration::ZERO,
+    };
+    let config = ProviderConfig::default()
+        .with_base_url(&server.url)
+        .with_keys(keys)
+        .with_retry(Arc::new(retry));
+    let model = EmbeddingProvider::new(small(), config).unwrap();
+    let request = EmbeddingRequest {
+        inputs: vec!["a".into()],
+        ..EmbeddingRequest::default()
+    };
+    model.embed(request.clone()).await.unwrap();
+    model.embed(request).await.unwrap();
+    let seen = server.seen();
+    let keys: Vec<&str> = seen
+        .iter()
+        .map(|it| it.headers["authorization"].to_str().unwrap())
+        .collect();
+    assert_eq!(keys, ["Bearer k-1", "Bearer k-1", "Bearer k-2"]);
+}
+
 #[test]
 fn models_say_their_limits() {
     assert_eq!(small().max_input_length(), Some(8191));

@@ -55,7 +55,7 @@ impl EmbeddingProvider {
             let text = format!("{count} inputs are too many for one call; it takes {most}");
             return Err(error(Code::InvalidRequest, codec.provider(), text));
         }
-        let session = self.endpoint.session()?;
+        let session = self.endpoint.session(&request.signal).await?;
         let shown = |error| session.shown(error);
         let call = EndpointCall::json(codec.path(), codec.encode(&request).map_err(shown)?);
         let answer = session.text(&call, &request.signal).await?;

@@ -56,7 +56,7 @@ impl ImageProvider {
         params: Arc<Map<String, Value>>,
         signal: CancellationToken,
     ) -> Result<ImageResult, Error> {
-        let session = self.endpoint.session()?;
+        let session = self.endpoint.session(&signal).await?;
         let shown = |error| session.shown(error);
         let answer = session.text(&call.map_err(shown)?, &signal).await?;
         self.codec.decode(&params, &answer).map_err(shown)
@@ -64,7 +64,7 @@ impl ImageProvider {
 
     fn events(self, request: ImageRequest) -> ImageStream {
         async_stream::try_stream! {
-            let session = self.endpoint.session()?;
+            let session = self.endpoint.session(&request.signal).await?;
             let shown = |error| session.shown(error);
             let (call, mut decoder) = self.codec.stream(&request).map_err(shown)?;
             let mut frames = match session.events(&call, &request.signal).await? {

@@ -105,13 +105,25 @@ impl Endpoint {
         Error::new(code, &*self.provider, text).with_modality(self.modality)
     }
 
+    fn cancelled(&self) -> Error {
+        self.error(Code::Cancelled, "the request was cancelled")
+    }
+
     fn unreached(&self, cause: reqwest::Error) -> Error {
         unreached(&self.provider, cause).with_modality(self.modality)
     }
 
     /// Gets the key of one call.
-    pub(crate) fn session(&self) -> Result<Session, Error> {
-        let key = self.config.api_key.clone();
+    pub(crate) async fn session(&self, signal: &CancellationToken) -> Result<Session, Error> {
+        let key = match (&self.config.api_key, &self.config.keys) {
+            (Some(key), _) => Some(key.clone()),
+            (None, Some(keys)) => {
+                let key = signal.run_until_cancelled(keys.key()).await;
+                let key = key.unwrap_or_else(|| Err(self.cancelled()));
+                Some(key.map_err(|error| error.with_modality(self.modality))?)
+            }
+            (None, None) => None,
+        };
         let name = key_header_name(self.auth);
         let header = match &key {
             // A header of the caller's wins over ours.
@@ -147,7 +159,7 @@ impl Endpoint {
         signal
             .run_until_cancelled(tokio::time::timeout(limit, future))
             .await
-            .ok_or_else(|| self.error(Code::Cancelled, "the request was cancelled"))?
+            .ok_or_else(|| self.cancelled())?
             .map_err(|_| self.error(Code::Timeout, what))
     }
 

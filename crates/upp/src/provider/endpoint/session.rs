@@ -5,9 +5,11 @@ use crate::call::EndpointCall;
 use crate::error::{Code, Error};
 use crate::failure::retry_after;
 use crate::provider::frames::{self, Frame};
+use crate::retry::{NoRetry, with_retries};
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// One call, with its key.
@@ -38,9 +40,7 @@ impl Session {
         signal: &CancellationToken,
     ) -> Result<reqwest::Response, Error> {
         if signal.is_cancelled() {
-            return Err(self
-                .endpoint
-                .error(Code::Cancelled, "the request was cancelled"));
+            return Err(self.endpoint.cancelled());
         }
         let mut request = self.endpoint.request(call, accept)?;
         if let Some((name, value)) = &self.header {
@@ -82,14 +82,28 @@ impl Session {
         self.shown(error)
     }
 
+    /// Makes attempts, as many as the configuration's strategy says.
+    async fn attempts<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        signal: &CancellationToken,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T, Error> {
+        let retry = self.endpoint.config.retry.clone();
+        let retry = retry.unwrap_or_else(|| Arc::new(NoRetry));
+        with_retries(&*retry, signal, || self.endpoint.cancelled(), attempt).await
+    }
+
     /// Sends the call and gives the whole answer.
     pub(crate) async fn text(
         &self,
         call: &EndpointCall,
         signal: &CancellationToken,
     ) -> Result<String, Error> {
-        let response = self.open(call, "application/json", signal).await?;
-        self.endpoint.whole(response, signal).await
+        self.attempts(signal, || async {
+            let response = self.open(call, "application/json", signal).await?;
+            self.endpoint.whole(response, signal).await
+        })
+        .await
     }
 
     /// Sends the call and gives the answer's events, or the whole answer where the provider did not
@@ -100,7 +114,8 @@ impl Session {
         signal: &CancellationToken,
     ) -> Result<Answer<impl Stream<Item = Result<Frame, Error>> + Send + use<> + 'static>, Error>
     {
-        let response = self.open(call, "text/event-stream", signal).await?;
+        let open = || self.open(call, "text/event-stream", signal);
+        let response = self.attempts(signal, open).await?;
         if is_json(&response) {
             return Ok(Answer::Whole(self.endpoint.whole(response, signal).await?));
         }
