@@ -12,6 +12,7 @@
 )]
 
 mod chunks;
+mod matrix;
 mod scenarios;
 mod server;
 mod vendor;
