@@ -1,4 +1,6 @@
-//! `docs/conformance.md`: one row for every requirement, and no test that does not exist.
+//! `docs/conformance.md`: one row for every requirement and rule, and no test that does not exist.
+
+mod ids;
 
 use crate::sources::{self, Source};
 use anyhow::{Context as _, Result};
@@ -9,15 +11,14 @@ use std::path::Path;
 
 const TABLE: &str = "docs/conformance.md";
 
-/// The requirements: a prefix, and the number of the last.
-const RANGES: [(&str, u32); 5] = [("TP", 18), ("EK", 17), ("UAP", 14), ("AITP", 8), ("X", 9)];
-
 /// How far a requirement is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Done,
     Partial,
     Open,
+    /// A rule for somebody else, such as the developer of an application.
+    NotOurs,
 }
 
 /// A row of the table.
@@ -25,6 +26,8 @@ enum State {
 struct Row {
     line: usize,
     id: String,
+    /// What the rule says; requirements have none here.
+    rule: Option<String>,
     state: String,
     tests: Vec<String>,
 }
@@ -50,19 +53,18 @@ fn rows(text: &str) -> Vec<Row> {
     (1..)
         .zip(text.lines())
         .filter_map(|(line, text)| {
-            let cells: Vec<&str> = text.trim().strip_prefix('|')?.split('|').collect();
-            let [id, state, tests, ..] = cells.as_slice() else {
-                return None;
+            let row = text.trim().strip_prefix('|')?.strip_suffix('|')?;
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let (id, rule, state, tests) = match cells.as_slice() {
+                [id, state, tests] => (id, None, state, tests),
+                [id, rule, state, tests] => (id, Some(rule), state, tests),
+                _ => return None,
             };
-            let (prefix, number) = id.trim().rsplit_once('-')?;
-            let is_id = !prefix.is_empty()
-                && prefix.bytes().all(|byte| byte.is_ascii_uppercase())
-                && !number.is_empty()
-                && number.bytes().all(|byte| byte.is_ascii_digit());
-            is_id.then(|| Row {
+            ids::is_id(id).then(|| Row {
                 line,
-                id: id.trim().to_owned(),
-                state: state.trim().to_owned(),
+                id: (*id).to_owned(),
+                rule: rule.map(|rule| (*rule).to_owned()),
+                state: (*state).to_owned(),
                 tests: backticked(tests),
             })
         })
@@ -80,32 +82,40 @@ fn backticked(cell: &str) -> Vec<String> {
 fn judge(rows: &[Row], tests: &Tests) -> Vec<String> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
-    let expected: Vec<String> = RANGES
-        .iter()
-        .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}-{number}")))
-        .collect();
+    let expected: BTreeMap<String, ids::Group> = ids::all().collect();
     for row in rows {
         let mut find =
             |what: String| findings.push(format!("{TABLE}:{}: {}: {what}", row.line, row.id));
-        if !expected.contains(&row.id) {
-            find("there is no such requirement".into());
+        match expected.get(&row.id).map(|group| group.has_rules) {
+            None => find("there is no such requirement".into()),
+            Some(true) if row.rule.as_deref().is_none_or(str::is_empty) => {
+                find("what the rule says is missing".into());
+            }
+            Some(false) if row.rule.is_some() => find("a requirement has three cells".into()),
+            Some(true | false) => {}
         }
         if !seen.insert(&row.id) {
             find("this requirement has a row already".into());
         }
         match state(&row.state) {
-            None => find(format!("{:?} is not done, partial or open", row.state)),
+            Some(State::NotOurs) if row.rule.is_none() => {
+                find("a requirement is always ours".into());
+            }
+            None => find(format!(
+                "{:?} is not done, partial, open or not ours",
+                row.state
+            )),
             Some(State::Done | State::Partial) if row.tests.is_empty() => {
                 find(format!("{} needs a test that shows it", row.state));
             }
-            Some(State::Done | State::Partial | State::Open) => {}
+            Some(State::Done | State::Partial | State::Open | State::NotOurs) => {}
         }
         for test in row.tests.iter().filter(|test| !tests.has(test)) {
             find(format!("there is no test `{test}`"));
         }
     }
-    let missing = expected.iter().filter(|id| !seen.contains(id));
-    findings.extend(missing.map(|id| format!("{TABLE}: {id} has no row")));
+    let missing = ids::all().filter(|(id, _)| !seen.contains(id));
+    findings.extend(missing.map(|(id, _)| format!("{TABLE}: {id} has no row")));
     findings
 }
 
@@ -114,34 +124,40 @@ fn state(word: &str) -> Option<State> {
         "done" => Some(State::Done),
         "partial" => Some(State::Partial),
         "open" => Some(State::Open),
+        "not ours" => Some(State::NotOurs),
         _ => None,
     }
 }
 
 fn summary(rows: &[Row]) -> Result<String> {
-    let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let groups: BTreeMap<String, ids::Group> = ids::all().collect();
+    let mut counts: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
     let mut n_tests = 0;
     for row in rows {
-        let prefix = row.id.split('-').next().unwrap_or_default();
-        if let Some(state) = state(&row.state) {
-            counts.entry(prefix).or_default()[state as usize] += 1;
+        if let (Some(group), Some(state)) = (groups.get(&row.id), state(&row.state)) {
+            counts.entry(group.name).or_default()[state as usize] += 1;
         }
         n_tests += row.tests.len();
     }
-    let mut out = String::from("      done  partial  open\n");
-    let mut total = [0; 3];
-    for (prefix, _) in RANGES {
-        let [done, partial, open] = counts.get(prefix).copied().unwrap_or_default();
-        writeln!(out, "{prefix:<5} {done:>4}  {partial:>7}  {open:>4}")?;
-        for (sum, count) in total.iter_mut().zip([done, partial, open]) {
+    let mut out = String::from("           done  partial  open  not ours\n");
+    let mut total = [0; 4];
+    let mut line = |name: &str, [done, partial, open, not_ours]: [usize; 4]| {
+        writeln!(
+            out,
+            "{name:<10} {done:>4}  {partial:>7}  {open:>4}  {not_ours:>8}"
+        )
+    };
+    for group in ids::GROUPS {
+        let counts = counts.get(group.name).copied().unwrap_or_default();
+        line(group.name, counts)?;
+        for (sum, count) in total.iter_mut().zip(counts) {
             *sum += count;
         }
     }
-    let [done, partial, open] = total;
-    writeln!(out, "all   {done:>4}  {partial:>7}  {open:>4}")?;
+    line("all", total)?;
     writeln!(
         out,
-        "{} requirements, {n_tests} tests named, all of them exist",
+        "{} requirements and rules, {n_tests} tests named, all of them exist",
         rows.len()
     )?;
     Ok(out)
@@ -201,91 +217,4 @@ fn titles(source: &Source) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(change: impl Fn(&str) -> Option<String>) -> String {
-        let mut text = String::from("# Table\n\n| id | state | tests |\n|---|---|---|\n");
-        for (prefix, last) in RANGES {
-            for number in 1..=last {
-                let id = format!("{prefix}-{number}");
-                let row = change(&id).unwrap_or_else(|| format!("| {id} | open | |"));
-                text.push_str(&row);
-                text.push('\n');
-            }
-        }
-        text
-    }
-
-    fn findings(text: &str) -> Vec<String> {
-        let tests = Tests {
-            functions: BTreeSet::from(["a_thing_holds".to_owned()]),
-            titles: BTreeSet::from(["a chat resumes".to_owned()]),
-            files: BTreeSet::from(["conformance/tp/case.md".to_owned()]),
-        };
-        judge(&rows(text), &tests)
-    }
-
-    #[test]
-    fn a_table_with_every_requirement_once_is_sound() {
-        assert_eq!(findings(&table(|_| None)), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_missing_row_is_named() {
-        let text = table(|id| (id == "EK-7").then(String::new));
-        assert_eq!(findings(&text), ["docs/conformance.md: EK-7 has no row"]);
-    }
-
-    #[test]
-    fn a_second_row_and_an_unknown_id_are_refused() {
-        let text = table(|_| None) + "| X-9 | open | |\n| X-10 | open | |\n";
-        let found = findings(&text);
-        assert_eq!(found.len(), 2);
-        assert!(found[0].ends_with("X-9: this requirement has a row already"));
-        assert!(found[1].ends_with("X-10: there is no such requirement"));
-    }
-
-    #[test]
-    fn functions_titles_and_files_count_as_tests() {
-        let row = "| TP-1 | done | `a_thing_holds`, `a chat resumes`, `conformance/tp/case.md` |";
-        let text = table(|id| (id == "TP-1").then(|| row.to_owned()));
-        assert_eq!(findings(&text), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_test_that_does_not_exist_is_refused() {
-        let text = table(|id| (id == "TP-1").then(|| "| TP-1 | partial | `nowhere` |".to_owned()));
-        assert!(findings(&text)[0].ends_with("TP-1: there is no test `nowhere`"));
-    }
-
-    #[test]
-    fn done_needs_a_test_and_a_state_is_one_of_three() {
-        let text = table(|id| match id {
-            "TP-1" => Some("| TP-1 | done | |".into()),
-            "TP-2" => Some("| TP-2 | nearly | `a_thing_holds` |".into()),
-            _ => None,
-        });
-        let found = findings(&text);
-        assert!(found[0].ends_with("TP-1: done needs a test that shows it"));
-        assert!(found[1].ends_with("TP-2: \"nearly\" is not done, partial or open"));
-    }
-
-    #[test]
-    fn names_in_comments_and_strings_are_no_functions() {
-        let source = Source {
-            path: "crates/x/src/lib.rs".into(),
-            text: "// fn not_this\nconst A: &str = \"fn nor_this\";\nfn this_one() {}".into(),
-        };
-        assert_eq!(functions(&source), ["this_one"]);
-    }
-
-    #[test]
-    fn titles_are_read_from_javascript() {
-        let source = Source {
-            path: "tests/js/chat.test.mjs".into(),
-            text: "test('one', async () => {});\ntest(\n  \"two, three\",\n);".into(),
-        };
-        assert_eq!(titles(&source), ["one", "two, three"]);
-    }
-}
+mod tests;

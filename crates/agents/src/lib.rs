@@ -46,6 +46,14 @@ mod tools;
 mod trace;
 mod tree;
 
+/// The strategies by themselves (`agents/execution`, UAP §3.2).
+pub mod execution {
+    pub use crate::strategy::{
+        ExecutionStrategy, Limit, Loop, Next, Plan, PlanError, PromptMark, React, StepContext,
+        StepOutcome,
+    };
+}
+
 pub use agent::{Agent, AgentOptions, GenerateResult};
 pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 pub use error::{AgentError, OptionsError};

@@ -33,7 +33,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let output = Output::new(arguments.json);
     let serving = matches!(arguments.command, Command::Serve { .. });
-    let telemetry = match store::telemetry(&arguments.command) {
+    let place = store::Place {
+        data: arguments.data,
+        config: arguments.config,
+    };
+    let telemetry = match store::telemetry(&place, &arguments.command) {
         Ok(telemetry) => telemetry,
         Err(error) => return code(&output, &error),
     };
@@ -53,7 +57,7 @@ fn main() -> ExitCode {
             );
         }
     };
-    let outcome = runtime.block_on(dispatch(arguments, &output));
+    let outcome = runtime.block_on(dispatch(place, arguments.command, &output));
     // After the last run has ended, and where blocking is allowed.
     serve::end(telemetry);
     match outcome {
@@ -62,12 +66,8 @@ fn main() -> ExitCode {
     }
 }
 
-async fn dispatch(arguments: Arguments, output: &Output) -> Result<(), CliError> {
-    let place = store::Place {
-        data: arguments.data,
-        config: arguments.config,
-    };
-    match arguments.command {
+async fn dispatch(place: store::Place, command: Command, output: &Output) -> Result<(), CliError> {
+    match command {
         Command::Serve { listen } => serve::serve(&place, listen, output).await,
         Command::Run(options) => run::run(&place, options, output).await,
         Command::Threads(command) => threads::threads(&place, command, output).await,

@@ -21,16 +21,23 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The export of spans, for the commands that run agents; off unless OpenTelemetry's variables name
-/// a collector.
-pub(crate) fn telemetry(command: &Command) -> Result<Option<TelemetryGuard>, CliError> {
+/// The export of spans, for the commands that run agents; off unless OpenTelemetry's variables or the
+/// configuration name a collector. The variables win.
+pub(crate) fn telemetry(
+    place: &Place,
+    command: &Command,
+) -> Result<Option<TelemetryGuard>, CliError> {
     if !matches!(command, Command::Serve { .. } | Command::Run(_)) {
         return Ok(None);
     }
-    let Some(config) = TelemetryConfig::from_env(&environment)? else {
-        return Ok(None);
+    let config = match TelemetryConfig::from_env(&environment)? {
+        None if place.config.is_some() => place.config()?.telemetry,
+        config => config,
     };
-    Ok(Some(telemetry::install(&config)?))
+    Ok(match config {
+        Some(config) => Some(telemetry::install(&config)?),
+        None => None,
+    })
 }
 
 impl Place {

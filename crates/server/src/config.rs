@@ -13,12 +13,12 @@ pub use self::agents::{
     AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
     ToolRef,
 };
+pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
 pub use template::{PromptTemplate, TemplateError};
 
 use ::agents::mcp::McpServer;
-use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -99,21 +99,6 @@ pub struct ToolsConfig {
 pub struct TenantConfig {
     /// The SHA-256 of each of its keys.
     pub key_hashes: Vec<[u8; 32]>,
-}
-
-/// Where traces go.
-#[derive(Clone, Debug)]
-pub struct TelemetryConfig {
-    /// The address that takes them, `http` or `https`.
-    pub endpoint: String,
-    /// Headers of every request, such as one that authenticates.
-    pub headers: BTreeMap<String, SecretString>,
-    /// What the service is called in them.
-    pub service_name: String,
-    /// The share of traces that is kept, from 0 to 1.
-    pub sample_ratio: f64,
-    /// Whether they have what was said; it may be confidential.
-    pub capture_content: bool,
 }
 
 impl Default for Config {

@@ -78,6 +78,8 @@ pub struct Anthropic {
     /// Whether the model's own reasoning goes back without a signature too. Anthropic refuses it;
     /// other hosts may sign nothing.
     pub resend_unsigned: bool,
+    /// Whether the models take documents. Anthropic's do; of other hosts it is not known.
+    pub takes_documents: bool,
 }
 
 impl Anthropic {
@@ -94,11 +96,12 @@ impl Anthropic {
             structure_form: StructureForm::default(),
             system_cache_control: None,
             resend_unsigned: false,
+            takes_documents: true,
         }
     }
 
     /// A model of another host of this format, such as `xai` at `https://api.x.ai/v1`: reasoning
-    /// goes back unsigned too, and a structure is asked for as a tool.
+    /// goes back unsigned too, a structure is asked for as a tool, and documents are not taken.
     pub fn compatible(
         provider: impl Into<String>,
         base_url: impl Into<String>,
@@ -109,6 +112,7 @@ impl Anthropic {
             base_url: base_url.into(),
             structure_form: StructureForm::ForcedTool,
             resend_unsigned: true,
+            takes_documents: false,
             ..Self::new(model_id)
         }
     }
@@ -157,7 +161,7 @@ impl Codec for Anthropic {
             tools: true,
             structured_output: true,
             image_input: true,
-            document_input: true,
+            document_input: self.takes_documents,
             video_input: false,
             audio_input: false,
         }

@@ -126,6 +126,20 @@ fn with_context_replaces_where_with_messages_appends() {
 }
 
 #[test]
+fn a_longer_history_shares_its_messages_with_the_shorter_one() {
+    let short =
+        AgentState::initial().with_messages((0..1000).map(|n| n.to_string().as_str().into()));
+    let long = short.with_message("one more").with_step(1);
+    assert_eq!(long.messages().len(), 1001);
+    for (one, other) in short.messages().iter().zip(long.messages()) {
+        let (Message::User(one), Message::User(other)) = (one, other) else {
+            panic!("all are the user's");
+        };
+        assert!(Arc::ptr_eq(one, other));
+    }
+}
+
+#[test]
 fn the_json_of_a_state_is_that_of_section_12_1() {
     let json: Value = serde_json::from_str(&full().to_json().unwrap()).unwrap();
     assert_eq!(json["version"], "1.0.0");

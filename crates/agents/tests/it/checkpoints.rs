@@ -15,6 +15,7 @@ use upp::{Message, ScriptTurn};
 
 mod queue;
 mod sessions;
+mod steps;
 
 mod suite {
     use loomline_agents::checkpoint::MemoryCheckpoints;

@@ -181,6 +181,23 @@ async fn the_tool_strategys_hooks_are_called_around_each_call() {
 }
 
 #[tokio::test]
+async fn the_tool_strategy_hears_of_a_tool_that_failed() {
+    let log = Log::default();
+    let heard = log.clone();
+    let mut options = one_call();
+    options.tools = vec![quick("add", |_| Err(upp::ToolFailure::new("no luck")))];
+    options.tool_strategy = ToolUseStrategy::unlimited()
+        .with_on_error(move |tool, arguments, failure| {
+            heard.add(format!("{} {arguments}: {failure}", tool.name));
+        })
+        .with_on_after_call(|_, _, _| panic!("there is no result"));
+    let result = generate(options).await;
+    assert_eq!(log.lines(), [r#"add {"a":1,"b":2}: no luck"#]);
+    assert!(results(&result.state)[0].is_error);
+    assert_eq!(result.turn.response.joined_text(), "done");
+}
+
+#[tokio::test]
 async fn on_before_call_can_refuse() {
     let mut options = one_call();
     options.tool_strategy = ToolUseStrategy::unlimited()

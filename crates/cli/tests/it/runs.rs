@@ -185,3 +185,24 @@ fn a_store_that_is_served_is_not_written_to_by_another_process() {
         "{ran:?}"
     );
 }
+
+#[test]
+fn spans_of_a_run_go_to_the_collector_that_the_configuration_names() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let collector = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut seen = [0_u8; 4096];
+        let n = stream.read(&mut seen).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+            .unwrap();
+        String::from_utf8_lossy(&seen[..n]).into_owned()
+    });
+    let mut home = Home::new();
+    home.configure(&format!("[telemetry]\nendpoint = \"http://{address}\"\n"));
+    home.ok(&["run", "hello"]);
+    let request = collector.join().unwrap();
+    assert!(request.starts_with("POST /v1/traces "), "{request}");
+}

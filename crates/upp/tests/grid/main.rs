@@ -13,6 +13,7 @@
 
 mod chunks;
 mod fixtures;
+mod matrix;
 mod scenarios;
 mod server;
 mod vendor;

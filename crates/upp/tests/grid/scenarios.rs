@@ -5,9 +5,9 @@ use crate::server::Server;
 use crate::vendor::{Scenario, Vendor};
 use futures_util::StreamExt;
 use loomline_upp::{
-    AssistantContent, Code, Error, Media, MediaSource, Message, MessageOptions, Model, ModelEvent,
-    Request, Response, StopReason, StreamEvent, Tool, ToolOutput, ToolResult, ToolResultMessage,
-    UserContent, UserMessage,
+    AssistantContent, Code, Error, Media, MediaSource, Message, MessageOptions, Modality, Model,
+    ModelEvent, Request, Response, StopReason, StreamEvent, Tool, ToolOutput, ToolResult,
+    ToolResultMessage, UserContent, UserMessage,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -41,6 +41,24 @@ pub(crate) async fn run(vendor: impl Vendor, module: &str, scenario: Scenario) {
         vendor.check(scenario, n, seen);
     }
     fixtures::save(&*vendor, module, scenario, &server.seen(), &play.read());
+}
+
+/// A structure is asked for, and what comes is the text of [`Scenario::Text`].
+pub(crate) async fn plain_text_for_a_structure(vendor: impl Vendor) {
+    let vendor: Arc<dyn Vendor> = Arc::new(vendor);
+    let (server, url) = Server::start(Arc::clone(&vendor), Scenario::Text).await;
+    let play = Play {
+        model: vendor.model(&url),
+        server,
+        read: Mutex::default(),
+    };
+    let mut asked = request("How warm is Oslo?");
+    asked.structure = Some(Arc::new(structure()));
+    let error = play.ask(asked).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidResponse, "{error}");
+    // Without one, no answer is taken for data, whatever it looks like.
+    let (_, response) = play.ask(request("hi")).await.unwrap();
+    assert_eq!(response.data, None);
 }
 
 struct Play {
@@ -130,10 +148,16 @@ impl Play {
         let mut stream = self.model.stream(request);
         let mut events = Vec::new();
         while let Some(item) = stream.next().await {
-            match item.inspect_err(|error| self.note(Err(error)))? {
+            let item = item.inspect_err(|error| {
+                self.note(Err(error));
+                self.names_itself(error);
+            });
+            match item? {
                 ModelEvent::Event(event) => events.push(event),
                 ModelEvent::Done(response) => {
                     assert!(stream.next().await.is_none());
+                    let mut namespaces = response.message.metadata.keys();
+                    assert!(namespaces.all(|name| name == self.model.provider()));
                     in_order(&events);
                     same(&events, &response);
                     assert_eq!(response.provider, self.model.provider());
@@ -148,6 +172,11 @@ impl Play {
             }
         }
         panic!("the stream ended without a response");
+    }
+
+    fn names_itself(&self, error: &Error) {
+        assert_eq!(error.provider, self.model.provider());
+        assert_eq!(error.modality, Modality::Llm);
     }
 
     async fn text(&self) {

@@ -128,27 +128,32 @@ pub(crate) trait Vendor: Send + Sync + 'static {
 macro_rules! vendor {
     ($vendor:expr) => {
         $crate::vendor!(@ $vendor,
-            a_text_is_streamed: Text,
-            a_conversation_begins_each_request_with_the_bytes_of_the_one_before: Conversation,
-            calls_side_by_side_come_with_their_text_and_their_results_go_back: ParallelTools,
-            the_model_is_told_that_a_tool_failed: ToolError,
-            an_image_is_sent: Image,
-            a_document_is_sent: Document,
-            reasoning_goes_back_unchanged: ReasoningRoundTrip,
-            a_structure_is_asked_for_and_read: StructuredOutput,
-            running_out_of_tokens_is_told: StopMaxTokens,
-            a_stop_by_policy_is_told: StopContentFilter,
-            an_error_within_the_stream_ends_it: MidStreamError,
-            an_answer_that_is_cut_off_is_an_error: Truncated,
-            a_limit_comes_with_how_long_to_wait: RateLimited,
-            too_long_an_input_is_told_apart: ContextOverflow,
-            a_refused_key_is_told_and_never_quoted: BadKey,
-            cancelling_ends_a_silent_stream_at_once: Cancellation,
-            what_is_not_the_format_is_an_error: MalformedBody,
-            cached_tokens_are_counted_apart: CachedTokens,
+            fn a_text_is_streamed: Text,
+            fn a_conversation_begins_each_request_with_the_bytes_of_the_one_before: Conversation,
+            fn calls_side_by_side_come_with_their_text_and_their_results_go_back: ParallelTools,
+            fn the_model_is_told_that_a_tool_failed: ToolError,
+            fn an_image_is_sent: Image,
+            fn a_document_is_sent: Document,
+            fn reasoning_goes_back_unchanged: ReasoningRoundTrip,
+            fn a_structure_is_asked_for_and_read: StructuredOutput,
+            fn running_out_of_tokens_is_told: StopMaxTokens,
+            fn a_stop_by_policy_is_told: StopContentFilter,
+            fn an_error_within_the_stream_ends_it: MidStreamError,
+            fn an_answer_that_is_cut_off_is_an_error: Truncated,
+            fn a_limit_comes_with_how_long_to_wait: RateLimited,
+            fn too_long_an_input_is_told_apart: ContextOverflow,
+            fn a_refused_key_is_told_and_never_quoted: BadKey,
+            fn cancelling_ends_a_silent_stream_at_once: Cancellation,
+            fn what_is_not_the_format_is_an_error: MalformedBody,
+            fn cached_tokens_are_counted_apart: CachedTokens,
         );
+
+        #[tokio::test]
+        async fn an_answer_that_is_not_the_structure_asked_for_is_an_error() {
+            $crate::scenarios::plain_text_for_a_structure($vendor).await;
+        }
     };
-    (@ $vendor:expr, $($name:ident: $scenario:ident,)*) => {
+    (@ $vendor:expr, $(fn $name:ident: $scenario:ident,)*) => {
         $(
             #[tokio::test]
             async fn $name() {
