@@ -24,7 +24,19 @@ pub(crate) fn of_status(provider: &str, status: u16, body: &str) -> Error {
         },
         str::to_owned,
     );
-    let by_status = match status {
+    let inspected = matches!(status, 400..=499);
+    let error = body_json.get("error").unwrap_or(&body_json);
+    let code = Some(())
+        .filter(|()| inspected)
+        .and_then(|()| by_body(error, &message))
+        .unwrap_or_else(|| by_status(status));
+    let mut error = Error::new(code, provider, short(&message));
+    error.status = Some(status);
+    error
+}
+
+fn by_status(status: u16) -> Code {
+    match status {
         401 | 403 => Code::AuthenticationFailed,
         402 => Code::QuotaExceeded,
         404 => Code::ModelNotFound,
@@ -34,23 +46,24 @@ pub(crate) fn of_status(provider: &str, status: u16, body: &str) -> Error {
         451 => Code::ContentFiltered,
         400 | 409 | 422 => Code::InvalidRequest,
         _ => Code::ProviderError,
-    };
-    let inspected = matches!(status, 400..=499);
-    let error = body_json.get("error").unwrap_or(&body_json);
-    let code = Some(())
-        .filter(|()| inspected)
-        .and_then(|()| by_body(error, &message))
-        .unwrap_or(by_status);
-    let mut error = Error::new(code, provider, short(&message));
-    error.status = Some(status);
-    error
+    }
 }
 
-/// The error a provider reports inside a stream that began well.
+/// The error a provider reports inside a stream that began well. Gateways give a status in the place
+/// of a word.
 pub(crate) fn in_stream(provider: &str, error: &Value) -> Error {
     let message = message_of(error).unwrap_or("the provider failed while it answered");
-    let code = by_body(error, message).unwrap_or(Code::ProviderError);
-    Error::new(code, provider, short(message))
+    let status = error.get("code").and_then(Value::as_u64);
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let refused = error.get("type").and_then(Value::as_str) == Some("invalid_request_error");
+    let code = by_body(error, message)
+        .or_else(|| status.map(by_status))
+        .or_else(|| refused.then_some(Code::InvalidRequest));
+    Error::new(
+        code.unwrap_or(Code::ProviderError),
+        provider,
+        short(message),
+    )
 }
 
 /// How long `Retry-After` asks to wait, seen at `now`: seconds or an HTTP date.
@@ -86,7 +99,9 @@ fn by_body(error: &Value, message: &str) -> Option<Code> {
     for word in [word("code"), word("type")] {
         let code = match word {
             "context_length_exceeded" | "string_above_max_length" => Code::ContextLengthExceeded,
-            "insufficient_quota" | "billing_hard_limit_reached" => Code::QuotaExceeded,
+            "insufficient_quota"
+            | "billing_hard_limit_reached"
+            | "exceeded_current_quota_error" => Code::QuotaExceeded,
             "rate_limit_exceeded" | "rate_limit_error" => Code::RateLimited,
             "invalid_api_key" | "authentication_error" => Code::AuthenticationFailed,
             "model_not_found" => Code::ModelNotFound,
@@ -99,6 +114,8 @@ fn by_body(error: &Value, message: &str) -> Option<Code> {
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
     if says(&[
         "maximum context length",
+        "maximum prompt length",
+        "exceeded model token limit",
         "prompt is too long",
         "context length exceeded",
         "exceeds the context length",
@@ -112,6 +129,10 @@ fn by_body(error: &Value, message: &str) -> Option<Code> {
         "insufficient balance",
     ]) {
         return Some(Code::QuotaExceeded);
+    }
+    // xAI says so with the status 400.
+    if message.starts_with("incorrect api key") {
+        return Some(Code::AuthenticationFailed);
     }
     None
 }

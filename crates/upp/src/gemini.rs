@@ -2,7 +2,8 @@
 //!
 //! Thoughts become reasoning blocks. A thought signature stays on the very part it came with: text
 //! with a signature is never joined with text without, and an empty part that only carries one is
-//! kept as it is. Schemas go as JSON Schema, whole.
+//! kept as it is. Calls of other models go to Gemini 3 with the word that stands for no signature.
+//! Schemas go as JSON Schema, whole.
 
 mod decode;
 mod encode;
@@ -28,6 +29,13 @@ impl Gemini {
         Self {
             model_id: model_id.into(),
         }
+    }
+
+    /// Whether the model refuses calls that have no thought signature: from Gemini 3 on.
+    fn wants_signatures(&self) -> bool {
+        let version = self.model_id.strip_prefix("gemini-");
+        let major = version.and_then(|it| it.split(['.', '-']).next()?.parse::<u32>().ok());
+        major.is_some_and(|major| major >= 3)
     }
 }
 

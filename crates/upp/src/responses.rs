@@ -47,7 +47,7 @@ mod encode;
 mod item;
 mod output;
 mod refusal;
-mod strict;
+pub(crate) mod strict;
 pub mod tools;
 mod usage;
 mod user;

@@ -98,11 +98,11 @@ impl Anthropic {
         ids: &mut CallIds,
         conversation: &mut Conversation,
     ) -> Vec<Block> {
-        let native = is_native(assistant, &self.provider, &self.model_id);
+        let native = self.is_own(assistant);
         let items = if native {
             items::read(assistant, &self.provider)
         } else {
-            list_foreign(assistant, conversation);
+            items::omit_foreign(assistant, conversation);
             items::plain(assistant)
         };
         let mut blocks = Vec::with_capacity(items.len());
@@ -118,7 +118,8 @@ impl Anthropic {
                 }
                 Item::Call(at, with) => {
                     if let Some(call) = assistant.tool_calls.get(at) {
-                        let (block, whole) = tool_use(call, with, ids);
+                        let id = ids.call(&call.tool_call_id, native);
+                        let (block, whole) = tool_use(call, with, &id);
                         blocks.push(block);
                         if !whole {
                             let why = "the arguments of the call are not a JSON object";
@@ -138,6 +139,15 @@ impl Anthropic {
             conversation.omit(assistant, "reasoning", why);
         }
         blocks
+    }
+
+    /// Whether the message is this model's own, in this format: a provider's other formats keep
+    /// theirs in the same place, and have a `status` or a `finish_reason` instead of a `stop_reason`.
+    pub(super) fn is_own(&self, message: &AssistantMessage) -> bool {
+        let fields = message.metadata.get(&self.provider);
+        let has = |key: &str| fields.is_some_and(|fields| fields.get(key).is_some());
+        is_native(message, &self.provider, &self.model_id)
+            && (has("stop_reason") || !(has("status") || has("finish_reason")))
     }
 
     /// A block, or what is left out and why.
@@ -178,9 +188,9 @@ impl Anthropic {
 const NO_MEDIA: &str = "the provider takes no media in the model's own messages";
 
 /// A call, and whether its arguments could be sent.
-fn tool_use(call: &ToolCall, with: Map<String, Value>, ids: &mut CallIds) -> (Block, bool) {
+fn tool_use(call: &ToolCall, with: Map<String, Value>, id: &str) -> (Block, bool) {
     let mut block = Block::new(json!({
-        "type": "tool_use", "id": ids.call(&call.tool_call_id), "name": call.tool_name,
+        "type": "tool_use", "id": id, "name": call.tool_name,
     }));
     add(&mut block.fields, with);
     let whole = call.arguments.parse().is_ok();
@@ -195,32 +205,5 @@ fn tool_use(call: &ToolCall, with: Map<String, Value>, ids: &mut CallIds) -> (Bl
 fn add(fields: &mut Map<String, Value>, with: Map<String, Value>) {
     for (key, value) in with {
         fields.entry(key).or_insert(value);
-    }
-}
-
-/// Lists what another model or provider kept with its message.
-fn list_foreign(assistant: &AssistantMessage, conversation: &mut Conversation) {
-    let why = "it is of another model or provider";
-    for provider in assistant.metadata.keys() {
-        for item in items::read(assistant, provider) {
-            match item {
-                Item::Native(value) => {
-                    let kind = value.get("type").and_then(Value::as_str);
-                    let reasoning = kind.is_some_and(|kind| {
-                        kind.contains("thinking") || kind.contains("reasoning")
-                    });
-                    let what = if reasoning {
-                        "reasoning"
-                    } else {
-                        "provider_item"
-                    };
-                    conversation.omit(assistant, what, why);
-                }
-                Item::Content(_, with) if with.contains_key("citations") => {
-                    conversation.omit(assistant, "citation", why);
-                }
-                Item::Content(..) | Item::Call(..) => {}
-            }
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a user says and what tools give, in the Messages format.
 
-use crate::codec::tool_result_text;
+use crate::codec::{made, tool_result_text};
 use crate::content::{Media, UserContent};
 use crate::tool::ToolResult;
 use base64::Engine as _;
@@ -54,9 +54,9 @@ fn document(media: &Media) -> Result<Value, &'static str> {
 /// The `content` of a `tool_result`; nothing, where the tool gave nothing to read.
 ///
 /// A result as MCP has it, with pictures or documents in its `content`, becomes blocks. Anything
-/// else is text.
+/// else is text, and so is a failure: the vendor takes no other block in it.
 pub(super) fn tool_result_content(result: &ToolResult) -> Option<Value> {
-    if let Some(blocks) = media_blocks(&result.result) {
+    if let Some(blocks) = media_blocks(&result.result).filter(|_| !result.is_error) {
         return Some(Value::Array(blocks));
     }
     match tool_result_text(result) {
@@ -94,20 +94,32 @@ fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
 }
 
-/// A picture, or a resource that is a PDF.
+/// The pictures that the vendor takes.
+const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// A picture, or a resource that is a PDF. What the vendor would refuse is neither: it would refuse
+/// the conversation from then on.
 fn media_part(part: &Value) -> Option<Value> {
     let word = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
     let source =
         |mime: &str, data: &str| json!({"type": "base64", "media_type": mime, "data": data});
     match word("/type")? {
         "image" => {
-            let source = source(word("/mimeType")?, word("/data")?);
+            let mime_type = word("/mimeType").filter(|mime| PICTURES.contains(mime))?;
+            let source = source(mime_type, word("/data").filter(|data| is_base64(data))?);
             Some(json!({"type": "image", "source": source}))
         }
         "resource" if word("/resource/mimeType") == Some("application/pdf") => {
-            let source = source("application/pdf", word("/resource/blob")?);
+            let source = source(
+                "application/pdf",
+                word("/resource/blob").filter(|data| is_base64(data))?,
+            );
             Some(json!({"type": "document", "source": source}))
         }
         _ => None,
     }
+}
+
+fn is_base64(data: &str) -> bool {
+    !data.is_empty() && made(data, "").is_some()
 }

@@ -4,7 +4,7 @@ use super::assistant::{Block, WHITE_SPACE, leave_out_blank, message};
 use super::content::{tool_result_content, user_block};
 use super::{Anthropic, head};
 use crate::codec::items::{self, Item};
-use crate::codec::{CallIds, Conversation, Encoded, is_native};
+use crate::codec::{CallIds, Conversation, Encoded};
 use crate::error::{Code, Error};
 use crate::message::{AssistantMessage, Message, Metadata, ToolResultMessage, UserMessage};
 use crate::model::Request;
@@ -111,7 +111,7 @@ impl Anthropic {
         let mut tail = Map::new();
         if !request.params.contains_key("container")
             && let Some(answered) = answered(request)
-            && is_native(answered, &self.provider, &self.model_id)
+            && self.is_own(answered)
             && items::read(answered, &self.provider).iter().any(waits)
             && let Some(container) = self.metadata(&answered.metadata, "container")
             && let Some(id) = container.get("id")

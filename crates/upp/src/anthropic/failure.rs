@@ -31,7 +31,7 @@ fn code(error: &Value) -> Option<Code> {
     if says("prompt is too long") || says("exceed context limit") || says("context window") {
         return Some(Code::ContextLengthExceeded);
     }
-    if says("credit balance is too low") {
+    if says("credit balance is too low") || says("api usage limits") {
         return Some(Code::QuotaExceeded);
     }
     if says("content filtering policy") {

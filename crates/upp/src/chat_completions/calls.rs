@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 struct Call {
     /// The provider's id.
     id: Option<String>,
+    /// Whether another call had this id before.
+    again: bool,
     /// The id that was told; fixed with the first event.
     told: Option<ToolCallId>,
     name: String,
@@ -20,11 +22,13 @@ struct Call {
 
 /// The calls of one response. Each delta belongs to a call by its `index`; without one, by its id;
 /// without either, it continues the last call. A delta that names a tool under a foreign id is a
-/// call of its own, whatever its index: some providers give all calls the index 0.
+/// call of its own, whatever its index: some providers give all calls the index 0. So is one that
+/// names a tool under a new index; where its id is another call's already, it gets one of ours.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    calls: Vec<Call>,
+    all: Vec<Call>,
     by_index: BTreeMap<u64, usize>,
+    by_id: BTreeMap<String, usize>,
 }
 
 impl Calls {
@@ -33,11 +37,12 @@ impl Calls {
         let function = delta.get("function").unwrap_or(&Value::Null);
         let name = text_at(function, "name");
         let position = self.position(delta.get("index").and_then(Value::as_u64), id, name);
-        let Some(call) = self.calls.get_mut(position) else {
+        let Some(call) = self.all.get_mut(position) else {
             return;
         };
-        if let Some(id) = id {
-            call.id.get_or_insert_with(|| id.to_owned());
+        if let Some(id) = id.filter(|_| call.id.is_none()) {
+            call.id = Some(id.to_owned());
+            call.again = *self.by_id.entry(id.to_owned()).or_insert(position) != position;
         }
         // Some providers repeat the name in each delta.
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
@@ -55,7 +60,7 @@ impl Calls {
 
     /// Tells the calls that never got a name, so that nothing the model wrote is lost.
     pub(super) fn flush(&mut self, events: &mut Vec<StreamEvent>) {
-        for (position, call) in self.calls.iter_mut().enumerate() {
+        for (position, call) in self.all.iter_mut().enumerate() {
             if call.told.is_none() {
                 events.push(tell(position, call));
             }
@@ -63,28 +68,32 @@ impl Calls {
     }
 
     fn position(&mut self, index: Option<u64>, id: Option<&str>, name: Option<&str>) -> usize {
-        let same = id.and_then(|id| {
-            self.calls
-                .iter()
-                .position(|call| call.id.as_deref() == Some(id))
-        });
-        if let Some(position) = same {
+        let at_index = index.and_then(|index| self.by_index.get(&index).copied());
+        let is_here = |at: &usize| {
+            let call = self.all.get(*at);
+            id.is_some() && call.is_some_and(|call| call.id.as_deref() == id)
+        };
+        let same = at_index
+            .filter(is_here)
+            .or_else(|| self.by_id.get(id?).copied());
+        let begins = index.is_some() && at_index.is_none() && name.is_some();
+        if let Some(position) = same.filter(|_| !begins) {
             return position;
         }
-        let last = self.calls.len().checked_sub(1);
+        let last = self.all.len().checked_sub(1);
         let found = match index {
-            Some(index) => self.by_index.get(&index).copied(),
+            Some(_) => at_index,
             None if id.is_some() || name.is_some() => None,
             None => last,
         };
-        let foreign = found.and_then(|at| self.calls.get(at)).is_some_and(|call| {
+        let foreign = found.and_then(|at| self.all.get(at)).is_some_and(|call| {
             id.is_some() && name.is_some() && call.id.is_some() && call.id.as_deref() != id
         });
         if let Some(position) = found.filter(|_| !foreign) {
             return position;
         }
-        let position = self.calls.len();
-        self.calls.push(Call::default());
+        let position = self.all.len();
+        self.all.push(Call::default());
         self.by_index.extend(index.map(|index| (index, position)));
         position
     }
@@ -92,8 +101,10 @@ impl Calls {
 
 fn tell(position: usize, call: &mut Call) -> StreamEvent {
     let tool_call_id = call.told.get_or_insert_with(|| match &call.id {
-        Some(id) => ToolCallId::from(id.as_str()),
-        None => ToolCallId::from(format!("call_{}", MessageId::random().as_str()).as_str()),
+        Some(id) if !call.again => ToolCallId::from(id.as_str()),
+        Some(_) | None => {
+            ToolCallId::from(format!("call_{}", MessageId::random().as_str()).as_str())
+        }
     });
     StreamEvent::ToolCallDelta {
         index: u32::try_from(position).unwrap_or(u32::MAX),

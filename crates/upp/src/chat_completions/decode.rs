@@ -206,6 +206,12 @@ impl Decoder {
     }
 
     fn choice(&mut self, choice: &Value, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        // Moonshot counts here.
+        if let Some(usage) = choice.get("usage").filter(|usage| usage.is_object())
+            && self.usage.raw.is_none()
+        {
+            self.usage = read_usage(usage);
+        }
         if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
             return Err(failure::in_stream(&self.provider, error));
         }
@@ -365,14 +371,21 @@ fn stop_reason(finish_reason: &str) -> StopReason {
 
 fn read_usage(usage: &Value) -> CycleUsage {
     let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
+    let input = count("/prompt_tokens").unwrap_or(0);
+    let output = count("/completion_tokens").unwrap_or(0);
+    let reasoning = count("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
+    // xAI counts reasoning apart from the rest of the output; the total tells.
+    let whole = output.saturating_add(reasoning);
+    let is_apart = count("/total_tokens") == Some(input.saturating_add(whole));
     CycleUsage {
-        input_tokens: count("/prompt_tokens").unwrap_or(0),
-        output_tokens: count("/completion_tokens").unwrap_or(0),
+        input_tokens: input,
+        output_tokens: if is_apart { whole } else { output },
         cache_read_tokens: count("/prompt_tokens_details/cached_tokens")
             .or_else(|| count("/prompt_cache_hit_tokens"))
+            .or_else(|| count("/cached_tokens"))
             .unwrap_or(0),
-        cache_write_tokens: 0,
-        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens").unwrap_or(0),
+        cache_write_tokens: count("/prompt_tokens_details/cache_write_tokens").unwrap_or(0),
+        reasoning_tokens: reasoning,
         raw: Some(usage.clone()),
     }
 }

@@ -8,7 +8,8 @@ pub enum ReasoningForm {
     /// It may show reasoning, and takes none back.
     #[default]
     Shown,
-    /// As `reasoning_content`, which goes back with the message it came with.
+    /// As `reasoning_content`, which goes back with the message it came with. A message with calls
+    /// and no reasoning of its own has a blank in its place.
     Content,
     /// As `reasoning`, which goes back with the message it came with.
     Text,
@@ -29,7 +30,7 @@ pub struct Dialect {
     pub reasoning: ReasoningForm,
     /// Whether a document may be given by its address.
     pub document_urls: bool,
-    /// Whether a structure is asked for with `strict`.
+    /// Whether a structure is asked for with `strict`, where its schema allows that.
     pub strict: bool,
 }
 

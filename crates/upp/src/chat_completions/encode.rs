@@ -1,19 +1,21 @@
 //! Requests in the Chat Completions format.
 
 use super::{ChatCompletions, ReasoningForm};
-use crate::codec::{CallIds, Conversation, Encoded, is_native, tool_result_text};
+use crate::codec::{CallIds, Conversation, Encoded, is_native, items, tool_result_text};
 use crate::content::{AssistantContent, UserContent};
 use crate::error::Error;
 use crate::message::{AssistantMessage, Message, UserMessage};
 use crate::model::{Request, ToolChoice};
+use crate::responses::strict;
 use crate::tool::{Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
-/// The longest id of a call that the format takes.
-const LONGEST_ID: usize = 64;
+/// The longest id of a call that the format takes, unlike Responses.
+const LONGEST_ID: usize = 40;
 
 /// The body of a streaming request. Params come first; what the protocol rules overwrites them.
-/// Native tools among the params follow ours.
+/// Native tools among the params follow ours. `stream_options` that are null are not sent, for hosts
+/// that refuse them.
 pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encoded, Error> {
     let mut head: Map<String, Value> = (*request.params).clone();
     head.remove("messages");
@@ -43,15 +45,19 @@ pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encod
     if let Some(schema) = &request.structure {
         head.insert("response_format".into(), codec.response_format(schema));
     }
-    // Other stream options of the caller stay.
-    let options = head
-        .entry("stream_options")
-        .or_insert_with(|| Value::Object(Map::new()));
-    if !options.is_object() {
-        *options = Value::Object(Map::new());
-    }
-    if let Some(options) = options.as_object_mut() {
-        options.insert("include_usage".to_owned(), Value::Bool(true));
+    if head.get("stream_options").is_some_and(Value::is_null) {
+        head.shift_remove("stream_options");
+    } else {
+        // Other stream options of the caller stay.
+        let options = head
+            .entry("stream_options")
+            .or_insert_with(|| Value::Object(Map::new()));
+        if !options.is_object() {
+            *options = Value::Object(Map::new());
+        }
+        if let Some(options) = options.as_object_mut() {
+            options.insert("include_usage".to_owned(), Value::Bool(true));
+        }
     }
     let conversation = codec.conversation(request)?;
     Ok(conversation.encode_then(&head, "messages", &tail))
@@ -78,7 +84,9 @@ impl ChatCompletions {
                 Message::User(user) => conversation.push(&self.user(user)?),
                 Message::Assistant(assistant) => {
                     let message = self.assistant(assistant, &mut ids, &mut conversation);
-                    conversation.push(&message);
+                    if let Some(message) = message {
+                        conversation.push(&message);
+                    }
                 }
                 Message::ToolResult(answered) => {
                     for result in &answered.results {
@@ -91,28 +99,30 @@ impl ChatCompletions {
     }
 
     fn user(&self, user: &UserMessage) -> Result<Value, Error> {
-        if let [UserContent::Text { text }] = user.content.as_slice() {
-            return Ok(json!({"role": "user", "content": text}));
-        }
-        let parts = user.content.iter().map(|block| self.part(block));
-        let mut parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
         let provider = self.dialect.provider.as_str();
         let marked = user
             .metadata
             .get(provider)
             .and_then(|of| of.get("cache_control"));
-        if let (Some(cache), Some(Value::Object(last))) = (marked, parts.last_mut()) {
+        if let ([UserContent::Text { text }], None) = (user.content.as_slice(), marked) {
+            return Ok(json!({"role": "user", "content": text}));
+        }
+        let parts = user.content.iter().map(|block| self.part(block));
+        let mut parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
+        let last = parts.iter_mut().rfind(|part| part["type"] == "text");
+        if let (Some(cache), Some(Value::Object(last))) = (marked, last) {
             last.insert("cache_control".into(), cache.clone());
         }
         Ok(json!({"role": "user", "content": parts}))
     }
 
+    /// A message of the model; nothing, where nothing is left of it.
     fn assistant(
         &self,
         assistant: &AssistantMessage,
         ids: &mut CallIds,
         conversation: &mut Conversation,
-    ) -> Value {
+    ) -> Option<Value> {
         let provider = self.dialect.provider.as_str();
         // A provider's other formats keep theirs in the same place.
         let native = is_native(assistant, provider, &self.model_id)
@@ -120,17 +130,21 @@ impl ChatCompletions {
                 .metadata
                 .get(provider)
                 .is_some_and(|fields| fields.get("finish_reason").is_some());
+        if !native {
+            items::omit_foreign(assistant, conversation);
+        }
+        for what in assistant.content.iter().filter_map(media_of) {
+            conversation.omit(assistant, what, NO_MEDIA);
+        }
         let calls: Vec<Value> = assistant
             .tool_calls
             .iter()
             .map(|call| {
                 // The provider's own text, so that what it wrote comes back unchanged.
-                let arguments = match call.arguments.text() {
-                    "" => "{}",
-                    text => text,
-                };
+                let text = call.arguments.kept();
+                let arguments = if text.is_empty() { "{}" } else { &*text };
                 json!({
-                    "id": ids.call(&call.tool_call_id),
+                    "id": ids.call(&call.tool_call_id, native),
                     "type": "function",
                     "function": {"name": call.tool_name, "arguments": arguments},
                 })
@@ -144,17 +158,25 @@ impl ChatCompletions {
         } else {
             assistant.joined_text()
         };
-        let content = if text.is_empty() && !calls.is_empty() {
+        let silent = text.is_empty();
+        let content = if silent && !calls.is_empty() {
             Value::Null
         } else {
             Value::String(text)
         };
         message.insert("content".into(), content);
         self.reasoning(assistant, native, &mut message, conversation);
+        if silent && calls.is_empty() && message.len() == 2 {
+            return None;
+        }
         if !calls.is_empty() {
+            if self.dialect.reasoning == ReasoningForm::Content {
+                // A call without any is refused while the model thinks, and so is an empty one.
+                message.entry("reasoning_content").or_insert(json!(" "));
+            }
             message.insert("tool_calls".into(), Value::Array(calls));
         }
-        Value::Object(message)
+        Some(Value::Object(message))
     }
 
     fn reasoning(
@@ -211,7 +233,8 @@ impl ChatCompletions {
             format.insert("description".into(), description.clone());
         }
         format.insert("schema".into(), schema.clone());
-        if self.dialect.strict {
+        // Any other schema would be refused.
+        if self.dialect.strict && strict::qualifies(schema) {
             format.insert("strict".into(), json!(true));
         }
         json!({"type": "json_schema", "json_schema": format})
@@ -227,6 +250,18 @@ fn texts<'a>(assistant: &'a AssistantMessage) -> Vec<&'a str> {
         | AssistantContent::Video(_) => None,
     };
     assistant.content.iter().filter_map(text).collect()
+}
+
+const NO_MEDIA: &str = "the provider takes no media in the model's own messages";
+
+/// What a block of media is.
+fn media_of(block: &AssistantContent) -> Option<&'static str> {
+    match block {
+        AssistantContent::Image(_) => Some("image"),
+        AssistantContent::Audio(_) => Some("audio"),
+        AssistantContent::Video(_) => Some("video"),
+        AssistantContent::Text { .. } | AssistantContent::Reasoning { .. } => None,
+    }
 }
 
 fn thoughts<'a>(assistant: &'a AssistantMessage) -> Vec<&'a str> {

@@ -1,6 +1,7 @@
 //! What a user shows, as content parts.
 
 use super::ChatCompletions;
+use crate::codec::{document_text, file_name};
 use crate::content::{Media, UserContent};
 use crate::error::{Code, Error};
 use serde_json::{Value, json};
@@ -32,17 +33,18 @@ impl ChatCompletions {
     }
 
     fn document(&self, media: &Media) -> Result<Value, Error> {
-        if let Some(text) = media.text() {
+        if let Some(text) = document_text(media) {
             let text = match &media.title {
                 Some(title) => format!("[Document: {title}]\n{text}"),
-                None => text.to_owned(),
+                None => text.into_owned(),
             };
             return Ok(json!({"type": "text", "text": text}));
         }
         let url = media.url().filter(|_| self.dialect.document_urls);
         let data = media.data_url().or_else(|| url.map(str::to_owned));
         let data = data.ok_or_else(|| self.unsupported("a document by address; send its bytes"))?;
-        let name = media.title.as_deref().unwrap_or("document.pdf");
+        let title = media.title.clone();
+        let name = title.unwrap_or_else(|| file_name(media, "document"));
         Ok(json!({"type": "file", "file": {"filename": name, "file_data": data}}))
     }
 

@@ -340,7 +340,7 @@ fn params_come_first_and_never_win() {
                 "name": "f", "description": "does", "parameters": {"type": "object"}, "strict": true}}],
             "tool_choice": {"type": "function", "function": {"name": "f"}},
             "response_format": {"type": "json_schema", "json_schema": {
-                "name": "json_response", "description": "d", "strict": true,
+                "name": "json_response", "description": "d",
                 "schema": {"type": "object", "description": "d"}}},
         })
     );

@@ -4,6 +4,7 @@
 //! or encrypted blocks. What a codec needs to give an answer back exactly is kept under
 //! `metadata.<provider>.items`, and nothing that the message itself has is kept twice.
 
+use super::Conversation;
 use crate::message::AssistantMessage;
 use serde_json::{Map, Value};
 
@@ -64,6 +65,33 @@ pub(crate) fn read(message: &AssistantMessage, provider: &str) -> Vec<Item> {
         .and_then(|items| items.iter().map(item).collect::<Option<Vec<Item>>>());
     kept.filter(|items| is_whole(items, message))
         .unwrap_or_else(|| plain(message))
+}
+
+/// Lists what another model or provider kept with its message.
+pub(crate) fn omit_foreign(assistant: &AssistantMessage, conversation: &mut Conversation) {
+    let why = "it is of another model or provider";
+    for provider in assistant.metadata.keys() {
+        for item in read(assistant, provider) {
+            match item {
+                Item::Native(value) => {
+                    let kind = value.get("type").and_then(Value::as_str);
+                    let reasoning = kind.is_some_and(|kind| {
+                        kind.contains("thinking") || kind.contains("reasoning")
+                    });
+                    let what = if reasoning {
+                        "reasoning"
+                    } else {
+                        "provider_item"
+                    };
+                    conversation.omit(assistant, what, why);
+                }
+                Item::Content(_, with) if with.contains_key("citations") => {
+                    conversation.omit(assistant, "citation", why);
+                }
+                Item::Content(..) | Item::Call(..) => {}
+            }
+        }
+    }
 }
 
 /// Content, then calls.

@@ -9,7 +9,7 @@ use crate::message::{AssistantMessage, Message, UserMessage};
 use crate::model::{Request, ToolChoice};
 use crate::tool::{Tool, ToolCallId, ToolResult};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The params that stand beside the conversation; all others configure the generation.
 const BESIDE: [&str; 5] = [
@@ -107,15 +107,19 @@ fn conversation(codec: &Gemini, request: &Request) -> Result<Conversation, Error
                 let items = if native {
                     items::read(message, PROVIDER)
                 } else {
+                    items::omit_foreign(message, &mut conversation);
                     items::plain(message)
                 };
+                let ours: BTreeSet<usize> = items.iter().filter_map(without_id).collect();
                 for (at, call) in message.tool_calls.iter().enumerate() {
-                    let ours = |item: &Item| matches!(item, Item::Call(of, with) if *of == at && with.contains_key(NO_ID));
-                    let has_id = native && !items.iter().any(ours);
+                    let has_id = native && !ours.contains(&at);
                     let name = call.tool_name.as_str();
                     called.insert(&call.tool_call_id, Called { name, has_id });
                 }
-                let parts = parts(message, &items, native, &mut conversation);
+                let mut parts = parts(message, &items, native, &mut conversation);
+                if !native && codec.wants_signatures() {
+                    skip_signature(&mut parts);
+                }
                 if !parts.is_empty() {
                     conversation.push(&json!({"role": "model", "parts": parts}));
                 }
@@ -125,6 +129,27 @@ fn conversation(codec: &Gemini, request: &Request) -> Result<Conversation, Error
     }
     flush(&mut results, &mut conversation);
     Ok(conversation)
+}
+
+/// The call that Google gave no id.
+fn without_id(item: &Item) -> Option<usize> {
+    match item {
+        Item::Call(at, with) if with.contains_key(NO_ID) => Some(*at),
+        Item::Call(..) | Item::Content(..) | Item::Native(_) => None,
+    }
+}
+
+/// Puts the vendor's word for "there is none" on the first call, which would be refused without a
+/// signature.
+fn skip_signature(parts: &mut [Value]) {
+    let call = parts
+        .iter_mut()
+        .filter_map(Value::as_object_mut)
+        .find(|part| part.contains_key("functionCall"));
+    if let Some(call) = call {
+        let word = json!("skip_thought_signature_validator");
+        call.entry("thoughtSignature").or_insert(word);
+    }
 }
 
 /// The results of one round are one content.
@@ -209,6 +234,8 @@ fn content(
     conversation: &mut Conversation,
 ) -> Option<Value> {
     match block {
+        // Google itself writes no such text; what carries a signature is kept as it is.
+        AssistantContent::Text { text } if text.is_empty() => None,
         AssistantContent::Text { text } => Some(json!({ "text": text })),
         AssistantContent::Reasoning { text, signature } if native => {
             let mut part = json!({"text": text, "thought": true});

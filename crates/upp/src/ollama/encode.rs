@@ -1,13 +1,14 @@
 //! Requests to Ollama.
 
 use super::{Ollama, PROVIDER};
-use crate::codec::{Conversation, Encoded, is_native, tool_result_text};
+use crate::codec::{Conversation, Encoded, document_text, is_native, items, tool_result_text};
 use crate::content::{AssistantContent, UserContent};
 use crate::error::{Code, Error};
 use crate::message::{AssistantMessage, Message, UserMessage};
 use crate::model::{Request, ToolChoice};
 use crate::tool::{Tool, ToolCallId};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The params that stand beside the model; all others are its `options`.
@@ -88,18 +89,20 @@ fn conversation(codec: &Ollama, request: &Request) -> Result<Conversation, Error
 }
 
 fn user(message: &UserMessage) -> Result<Value, Error> {
-    let mut texts: Vec<&str> = Vec::new();
+    let mut texts: Vec<Cow<'_, str>> = Vec::new();
     let mut images = Vec::new();
     for block in &message.content {
         match block {
-            UserContent::Text { text } => texts.push(text),
-            UserContent::Document(media) if media.text().is_some() => texts.extend(media.text()),
+            UserContent::Text { text } => texts.push(text.into()),
+            UserContent::Document(media) => {
+                let text = document_text(media);
+                texts.push(text.ok_or_else(|| refused("Ollama takes no documents"))?);
+            }
             UserContent::Image(media) => {
                 let data = media.base64();
                 let data = data.ok_or_else(|| refused("Ollama takes images as bytes only"))?;
                 images.push(Value::from(data));
             }
-            UserContent::Document(_) => return Err(refused("Ollama takes no documents")),
             UserContent::Audio(_) => return Err(refused("Ollama takes no audio")),
             UserContent::Video(_) => return Err(refused("Ollama takes no video")),
             UserContent::Binary(_) => return Err(refused("Ollama takes no binary content")),
@@ -116,6 +119,9 @@ fn user(message: &UserMessage) -> Result<Value, Error> {
 
 fn assistant(codec: &Ollama, message: &AssistantMessage, conversation: &mut Conversation) -> Value {
     let native = is_native(message, PROVIDER, &codec.model_id);
+    if !native {
+        items::omit_foreign(message, conversation);
+    }
     let mut text = String::new();
     let mut thought = String::new();
     for block in &message.content {

@@ -98,6 +98,9 @@ pub(super) fn lines(
             while let Some(end) = held.iter().skip(seen).position(|byte| *byte == b'\n') {
                 let line = held.split_to(seen + end + 1);
                 seen = 0;
+                if line.len() > most {
+                    Err(FrameError::TooLong(most))?;
+                }
                 yield Frame { data: String::from_utf8_lossy(&line).into_owned(), unfinished: false };
             }
             if held.len() > most {

@@ -36,6 +36,8 @@ struct Out {
 /// The items of one message.
 struct Answer<'a> {
     message: &'a AssistantMessage,
+    /// Whether the message is this model's own.
+    native: bool,
     out: Vec<Out>,
     /// Whether reasoning was left out just before.
     orphaned: bool,
@@ -59,6 +61,7 @@ impl Sending<'_> {
         };
         let mut answer = Answer {
             message,
+            native,
             out: Vec::new(),
             orphaned: false,
         };
@@ -210,7 +213,7 @@ impl Sending<'_> {
     }
 
     fn call(&mut self, call: &ToolCall, mut with: Map<String, Value>, answer: &mut Answer<'_>) {
-        let id = self.ids.call(&call.tool_call_id);
+        let id = self.ids.call(&call.tool_call_id, answer.native);
         let kept = match with.remove("item") {
             Some(Value::Object(mut kept)) => {
                 if answer.orphaned {
@@ -248,9 +251,11 @@ impl Sending<'_> {
         }
         item.insert("call_id".into(), Value::from(id));
         item.insert("name".into(), Value::from(call.tool_name.as_str()));
-        let arguments = match call.arguments.text() {
-            "" => "{}",
-            text => text,
+        let arguments = call.arguments.kept();
+        let arguments = if arguments.is_empty() {
+            "{}"
+        } else {
+            &*arguments
         };
         item.insert("arguments".into(), Value::from(arguments));
         item

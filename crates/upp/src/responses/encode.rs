@@ -37,12 +37,6 @@ pub(super) fn encode(codec: &Responses, request: &Request) -> Result<Encoded, Er
     if let Some(tools) = codec.tools(request) {
         set("tools", tools);
     }
-    let native = request.params.contains_key("tools");
-    if let Some(choice) = codec.tool_choice(request)
-        && (native || !request.tools.is_empty())
-    {
-        set("tool_choice", choice);
-    }
     if let Some(schema) = &request.structure {
         // The caller's other fields, such as the verbosity, stay.
         let mut text = match request.params.get("text") {
@@ -52,7 +46,17 @@ pub(super) fn encode(codec: &Responses, request: &Request) -> Result<Encoded, Er
         text.insert("format".to_owned(), format(schema));
         set("text", Value::Object(text));
     }
-    Ok(codec.conversation(request)?.encode(&head, "input"))
+    // It may differ from request to request although the conversation only grew.
+    let mut tail = Map::new();
+    let own = head.shift_remove("tool_choice");
+    let native = request.params.contains_key("tools");
+    let asked = codec.tool_choice(request);
+    let asked = asked.filter(|_| native || !request.tools.is_empty());
+    if let Some(choice) = asked.or(own) {
+        tail.insert("tool_choice".to_owned(), choice);
+    }
+    let conversation = codec.conversation(request)?;
+    Ok(conversation.encode_then(&head, "input", &tail))
 }
 
 /// Whether the provider stores the answers to requests with these params.

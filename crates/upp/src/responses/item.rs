@@ -130,8 +130,10 @@ pub(super) fn without_call(
     arguments: &str,
 ) -> Map<String, Value> {
     let key = arguments_key(Kind::of(&item));
-    // A line break between the tokens of arguments does not survive a store of lines.
-    let breaks = arguments.contains(['\n', '\r']) && key == "arguments";
+    // White space around arguments and line breaks between their tokens do not survive a store of
+    // lines.
+    let trimmed = arguments.trim().len() < arguments.len();
+    let breaks = (trimmed || arguments.contains(['\n', '\r'])) && key == "arguments";
     if !breaks {
         item.shift_remove(key);
     }
@@ -149,14 +151,13 @@ pub(super) fn with_call(
     id: String,
 ) -> Map<String, Value> {
     let kind = Kind::of(&item);
-    let text = call.arguments.text();
+    let text = call.arguments.kept();
     let key = arguments_key(kind);
+    let line = |text: &str| text.trim().replace(['\n', '\r'], " ");
     let arguments = match item.get(key).and_then(Value::as_str) {
-        Some(kept) if kept.replace(['\n', '\r'], " ") == text.replace(['\n', '\r'], " ") => {
-            kept.to_owned()
-        }
+        Some(kept) if line(kept) == line(&text) => kept.to_owned(),
         Some(_) | None if kind == Kind::Custom => custom_input(call),
-        Some(_) | None => text.to_owned(),
+        Some(_) | None => text.into_owned(),
     };
     item.insert("call_id".into(), Value::from(id));
     item.insert("name".into(), Value::from(call.tool_name.as_str()));

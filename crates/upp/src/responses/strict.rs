@@ -25,7 +25,7 @@ const REFUSED: [&str; 14] = [
 
 /// Whether the provider takes the schema with `strict: true`: the root is an object, and every
 /// object has nothing but required properties.
-pub(super) fn qualifies(schema: &Value) -> bool {
+pub(crate) fn qualifies(schema: &Value) -> bool {
     is_object(schema) && !has(schema, "anyOf") && strict(schema, DEEPEST)
 }
 

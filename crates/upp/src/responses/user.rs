@@ -1,7 +1,7 @@
 //! What the user says, as input parts.
 
 use super::{Dialect, Responses};
-use crate::codec::Codec as _;
+use crate::codec::{Codec as _, document_text, file_name};
 use crate::content::{Media, UserContent};
 use crate::error::{Code, Error};
 use crate::message::UserMessage;
@@ -27,8 +27,8 @@ impl Responses {
             UserContent::Image(media) => address(media)
                 .map(|url| json!({"type": "input_image", "image_url": url, "detail": detail}))
                 .ok_or_else(|| self.unsupported("an image as text")),
-            UserContent::Document(media) => match media.text() {
-                Some(text) => Ok(json!({"type": "input_text", "text": titled(media, text)})),
+            UserContent::Document(media) => match document_text(media) {
+                Some(text) => Ok(json!({"type": "input_text", "text": titled(media, &text)})),
                 None if can.document_input => self.file(media, "document"),
                 None => Err(self.unsupported("documents other than text")),
             },
@@ -58,7 +58,10 @@ impl Responses {
         let data = data.ok_or_else(|| self.unsupported("audio as text"))?;
         let mut part = Map::new();
         part.insert("type".into(), json!("input_file"));
-        let name = media.title.clone().unwrap_or_else(|| named(media, stem));
+        let name = media
+            .title
+            .clone()
+            .unwrap_or_else(|| file_name(media, stem));
         part.insert("filename".into(), Value::from(name));
         part.insert("file_data".into(), Value::from(data));
         Ok(Value::Object(part))
@@ -79,14 +82,5 @@ fn titled(media: &Media, text: &str) -> String {
     match &media.title {
         Some(title) => format!("[Document: {title}]\n{text}"),
         None => text.to_owned(),
-    }
-}
-
-/// A file name for media without a title; the provider reads the kind from its ending.
-fn named(media: &Media, stem: &str) -> String {
-    let ending = media.mime_type.split_once('/').map(|(_, ending)| ending);
-    match ending.filter(|ending| ending.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
-        Some(ending) => format!("{stem}.{ending}"),
-        None => stem.to_owned(),
     }
 }

@@ -43,6 +43,18 @@ impl Arguments {
         &self.0
     }
 
+    /// The text as a store of lines gives it back: what is sent from memory is the same as what is
+    /// sent after a restart.
+    pub(crate) fn kept(&self) -> Cow<'_, str> {
+        if !self.0.contains(['\n', '\r']) && self.0.trim().len() == self.0.len() {
+            return Cow::Borrowed(&self.0);
+        }
+        match serde_json::to_string(self) {
+            Ok(json) if json.starts_with('{') => Cow::Owned(json),
+            Ok(_) | Err(_) => Cow::Borrowed(&self.0),
+        }
+    }
+
     /// Reads the text as an object.
     pub fn parse(&self) -> Result<Value, ArgumentsError> {
         if self.0.trim().is_empty() {

@@ -1,0 +1,8 @@
+//! What vendors refuse, misread, or count in a way of their own.
+#![cfg(feature = "http")]
+
+mod answers;
+mod failures;
+mod moves;
+mod requests;
+mod support;
