@@ -1,7 +1,7 @@
 //! What a provider's wire format is: a request written, an answer read. Pure; [`Provider`] sends.
 //!
 //! Each provider is one module with one [`Codec`]. A codec keeps what the provider said: content in
-//! the canonical blocks of [`AssistantMessage`], and what these can't hold as [`items`] under the
+//! the canonical blocks of [`AssistantMessage`], and what these can't hold as items under the
 //! provider's own namespace of the metadata, in the provider's order. When the conversation goes
 //! back to the provider and model it came from, it goes back as it was; another provider or model
 //! is sent what it may see, and the rest is listed as [`Omission`].

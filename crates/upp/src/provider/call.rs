@@ -26,6 +26,9 @@ const VENDORS: [&str; 8] = [
     "openrouter.ai",
 ];
 
+/// The length from which on a header's value is taken for a secret.
+const SECRET: usize = 8;
+
 /// A request as it is sent, as often as it takes.
 pub(super) struct Call {
     provider: Provider,
@@ -166,18 +169,14 @@ impl Call {
         let wait = header
             .and_then(|value| value.to_str().ok())
             .and_then(|value| retry_after(value, crate::clock::now()));
-        // The status says enough if the body can't be read.
-        let body = self
-            .provider
-            .whole(response, signal)
-            .await
-            .or_else(|error| {
-                if error.code == Code::Cancelled {
-                    Err(error)
-                } else {
-                    Ok(String::new())
-                }
-            })?;
+        // The status says enough if the body can't be read, or comes drop by drop.
+        let limit = self.provider.config.timeouts.headers;
+        let body = tokio::time::timeout(limit, self.provider.whole(response, signal)).await;
+        let body = match body {
+            Ok(Err(error)) if error.code == Code::Cancelled => return Err(error),
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) | Err(_) => String::new(),
+        };
         let mut error = self.provider.codec.refusal(status, &body);
         error.retry_after = wait
             .or(error.retry_after)
@@ -185,12 +184,17 @@ impl Call {
         Ok(error)
     }
 
-    /// Providers quote a refused key, though usually shortened.
+    /// Providers quote a refused key, though usually shortened; a key may be in a header of the
+    /// caller's, too. What is as short as a word is none.
     fn redacted(&self, mut error: Error) -> Error {
-        if let Some(key) = &self.key
-            && !key.expose_secret().is_empty()
-        {
-            error.message = error.message.replace(key.expose_secret(), "***");
+        let key = self.key.as_ref().map(ExposeSecret::expose_secret);
+        let headers = self.provider.config.headers.iter();
+        let values = headers.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
+        let secrets = key
+            .into_iter()
+            .chain(values.filter(|value| value.len() >= SECRET));
+        for secret in secrets.filter(|secret| !secret.is_empty()) {
+            error.message = error.message.replace(secret, "***");
         }
         error
     }
