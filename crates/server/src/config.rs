@@ -103,6 +103,8 @@ pub struct AgentConfig {
     pub system: Option<String>,
     /// The names of its tools.
     pub tools: Vec<String>,
+    /// Those of its tools whose calls wait until somebody allows them.
+    pub approvals: Vec<String>,
     /// How many rounds of tools may run; unbounded when absent.
     pub max_tool_rounds: Option<NonZeroU32>,
     /// Provider-native parameters, passed unchanged.

@@ -99,9 +99,13 @@ impl ConfiguredAgents {
                 .ok_or_else(|| unknown(&agent.model))?;
             let mut options = options(name, agent, Arc::clone(model));
             for tool in &agent.tools {
-                options
-                    .tools
-                    .push(tools::find(tool, &config.tools, files).ok_or_else(|| unknown(tool))?);
+                let found = tools::find(tool, &config.tools, files);
+                let found = found.ok_or_else(|| unknown(tool))?;
+                options.tools.push(if agent.approvals.contains(tool) {
+                    found.with_requires_approval()
+                } else {
+                    found
+                });
             }
             let made = Agent::new(options).map_err(|source| AgentsError::Agent {
                 agent: name.clone(),

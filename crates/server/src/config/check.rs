@@ -222,10 +222,19 @@ impl Checker<'_> {
                 return Err(self.wrong(tool, message));
             }
         }
+        let own: Vec<&str> = agent.tools.iter().map(|it| it.get_ref().as_str()).collect();
+        for tool in &agent.approvals {
+            if !own.contains(&tool.get_ref().as_str()) {
+                let message = unknown("tool of this agent", tool.get_ref(), own.iter().copied());
+                return Err(self.wrong(tool, message));
+            }
+        }
+        let names = |tools: Vec<Spanned<String>>| tools.into_iter().map(Spanned::into_inner);
         Ok(AgentConfig {
             model: agent.model.into_inner(),
             system: agent.system,
-            tools: agent.tools.into_iter().map(Spanned::into_inner).collect(),
+            tools: names(agent.tools).collect(),
+            approvals: names(agent.approvals).collect(),
             max_tool_rounds: agent.max_tool_rounds,
             params: agent.params,
         })
@@ -298,6 +307,7 @@ mod tests {
             [agents.a]
             model = "s"
             tools = ["compute", "record"]
+            approvals = ["record"]
             [agents.b]
             model = "m"
             system = "Be kind."
@@ -324,6 +334,7 @@ mod tests {
                 .get(),
             4
         );
+        assert_eq!(config.agents.get("a").unwrap().approvals, ["record"]);
         assert_eq!(config.tools.ledger_effect, upp::Effect::Idempotent);
         assert_eq!(config.tenants.get("acme").unwrap().key_hashes.len(), 1);
         assert!(!format!("{config:?}").contains("secret"));

@@ -59,6 +59,8 @@ pub(super) struct Agent {
     pub(super) system: Option<String>,
     #[serde(default)]
     pub(super) tools: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) approvals: Vec<Spanned<String>>,
     pub(super) max_tool_rounds: Option<NonZeroU32>,
     #[serde(default)]
     pub(super) params: serde_json::Map<String, serde_json::Value>,

@@ -6,6 +6,7 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod answers;
 mod bad_input;
 mod chat;
 mod documents;
