@@ -80,8 +80,9 @@ pub trait Middleware: Send + Sync {
     }
 }
 
-/// The way in: gives how many layers were entered, and whether all were.
-pub(crate) async fn enter(
+/// The way in: gives how many layers were entered, and whether all were. Agents do it themselves;
+/// it is for a runtime that runs an agent step by step.
+pub async fn enter(
     layers: &[Arc<dyn Middleware>],
     context: &mut MiddlewareContext,
     signal: &CancellationToken,
@@ -96,7 +97,7 @@ pub(crate) async fn enter(
 }
 
 /// The way out, through the layers that were entered.
-pub(crate) async fn leave(
+pub async fn leave(
     layers: &[Arc<dyn Middleware>],
     context: &mut MiddlewareContext,
     mut outcome: Result<GenerateResult, AgentError>,

@@ -21,10 +21,12 @@ pub use archive::{
     write_messages, write_stream,
 };
 pub use chunk::{FieldFault, Major, check_chunk};
-pub use messages::to_ui_messages;
+pub use messages::{message_of, to_ui_messages};
 pub use partial_json::{PartialJson, PartialState, ReadError, parse_partial_json};
 pub use reduce::{
     Aborted, Pushed, ReduceError, Reduced, Reducer, StreamError, StreamFacts, reduce,
 };
-pub use request::{ChatRequest, ChatRequestError, ChatTrigger, UserMessage, from_chat_request};
+pub use request::{
+    ChatAnswer, ChatRequest, ChatRequestError, ChatTrigger, UserMessage, from_chat_request,
+};
 pub use stream::{ChunkJson, StreamView, chunks};

@@ -17,6 +17,7 @@ mod content;
 mod delta;
 mod export;
 mod import;
+mod left;
 mod message;
 mod parts;
 mod settle;

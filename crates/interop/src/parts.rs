@@ -9,6 +9,10 @@ use timeline::Payload;
 pub enum ToolState {
     /// Called; no result yet.
     InputAvailable,
+    /// Called; it runs when somebody has allowed it.
+    ApprovalRequested,
+    /// Somebody was asked and has answered; no result yet.
+    ApprovalResponded,
     /// It has a result.
     OutputAvailable,
     /// It failed.
@@ -44,6 +48,15 @@ pub struct ToolPart {
     /// How long the tool ran, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Calls of the same response that must end first (UAP §8.6).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// Whether the call may run, where somebody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ToolApproval>,
+    /// What sub-agents of the call did (UAP §8.8), as agents write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagents: Option<Payload>,
     /// Fields of a foreign format's call, never interpreted here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_extra: Option<Payload>,
@@ -74,6 +87,9 @@ impl ToolPart {
             error_text: None,
             outcome: None,
             duration_ms: None,
+            after: Vec::new(),
+            approval: None,
+            subagents: None,
             call_extra: None,
             return_extra: None,
         }
@@ -107,8 +123,36 @@ impl ToolPart {
 
     /// Whether it has a result, good or bad.
     pub fn is_answered(&self) -> bool {
-        self.state != ToolState::InputAvailable
+        match self.state {
+            ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded => false,
+            ToolState::OutputAvailable | ToolState::OutputError => true,
+        }
     }
+}
+
+/// What was asked and answered about a call; the members are those of the AI SDK's tool parts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolApproval {
+    /// Correlates the question with its answer.
+    pub id: String,
+    /// The answer; absent while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<bool>,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The type of a part that holds what a strategy said to the model in the user's place. It stands
+/// before the answer, and is shown to nobody else.
+pub const PROMPT: &str = "loomline-prompt";
+
+/// Whether a part is a prompt.
+pub fn is_prompt(part: &Payload) -> bool {
+    part.text().contains(PROMPT) && part.str_field("type").as_deref() == Some(PROMPT)
 }
 
 /// Text the model wrote: `{"type": "output_text", …}`.
@@ -170,6 +214,12 @@ pub struct StepResponse {
     /// The provider-namespaced metadata of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Payload>,
+    /// What was sent for it: `bytes`, `commonPrefixBytes`, `cacheBreak`, `omitted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Payload>,
+    /// The model was not asked in this step: it has what came of calls that had waited.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub answers: bool,
     /// When it was made, where that is not the time of the record: imports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,

@@ -1,5 +1,6 @@
 //! Why the runtime did not do it.
 
+use crate::reactor::Refusal;
 use crate::store::StoreError;
 use timeline::{ExecutionId, Rejected, Seq};
 
@@ -15,6 +16,9 @@ pub enum RuntimeError {
     /// An execution runs, and the policy is *reject*.
     #[error("the thread is busy with execution {0}; wait, or use the policy queue or interrupt")]
     Busy(ExecutionId),
+    /// The agent does not take the answer: it does not fit the tool, or comes too early.
+    #[error(transparent)]
+    Answer(#[from] Refusal),
     /// Too many triggers wait.
     #[error("{limit} messages wait on this thread already; try again when some are answered")]
     QueueFull {
@@ -52,6 +56,7 @@ impl RuntimeError {
                 matches!(error, StoreError::Failed(_) | StoreError::Conflict { .. })
             }
             Self::Rejected(_)
+            | Self::Answer(_)
             | Self::Busy(_)
             | Self::QueueFull { .. }
             | Self::NotRunning(_)

@@ -9,6 +9,7 @@
 //! it and what a reactor asks it to remember between two steps.
 
 mod agent;
+mod answer;
 mod clock;
 mod directory;
 mod error;
@@ -30,8 +31,12 @@ pub use error::RuntimeError;
 pub use follow::{Follow, Until};
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};
-pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
-pub use request::{Accepted, Cancelled, Import, NewThreadRequest, Policy, React, Run};
+pub use reactor::{
+    MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
+};
+pub use request::{
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, React, Run,
+};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
     TenantId, ThreadRow, Token,

@@ -378,14 +378,14 @@ struct Dealt {
     stops: Option<ExecutionId>,
 }
 
-fn begun(command: &Command) -> Option<ExecutionId> {
+pub(crate) fn begun(command: &Command) -> Option<ExecutionId> {
     if let Command::Start { execution_id, .. } = command {
         return Some(execution_id.clone());
     }
     None
 }
 
-fn repeated(answer: &str) -> Result<Accepted, RuntimeError> {
+pub(crate) fn repeated(answer: &str) -> Result<Accepted, RuntimeError> {
     Ok(Accepted {
         repeated: true,
         ..serde_json::from_str(answer)?

@@ -6,7 +6,9 @@ use crate::writer::{StepWriter, Stopped};
 use futures_util::future::BoxFuture;
 use std::any::Any;
 use std::sync::Arc;
-use timeline::{Execution, Item, Payload, Step, StepOutcome, ThreadId, Transcript};
+use timeline::{
+    Answer, Execution, Item, OpenCall, Payload, Step, StepOutcome, ThreadId, Transcript,
+};
 use tokio_util::sync::CancellationToken;
 
 /// What a crash left of a step whose model had answered.
@@ -36,6 +38,8 @@ pub struct StepRun<'a> {
     pub step: &'a Step,
     /// How it is to be run.
     pub run: &'a Run,
+    /// The calls that wait for answers from outside, if it answers some of them.
+    pub open_calls: &'a [OpenCall],
     /// What a crash left of it; its tools go on from there.
     pub resumed: Option<Resumed>,
     /// What this reactor asked to remember after the step before; absent after a restart.
@@ -106,6 +110,23 @@ impl From<Stopped> for ReactorError {
 pub trait Reactor: Send + Sync {
     /// Runs the step to its end.
     fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
+
+    /// Looks at answers to calls that it has left open, before they are kept. Each is for another
+    /// of the open calls, and of the kind that the call waits for.
+    fn check(&self, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+        let _ = (open, answers);
+        Ok(())
+    }
+}
+
+/// Why a reactor does not take an answer; nothing has been written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Refusal {
+    /// The call, where it is about one.
+    pub call: Option<String>,
+    /// What is wrong, for people.
+    pub detail: String,
 }
 
 /// The reactors of a runtime, by agent name.

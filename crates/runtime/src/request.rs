@@ -76,6 +76,20 @@ pub struct React {
     pub token: Option<String>,
 }
 
+/// Answers to calls that a thread has left open.
+#[derive(Clone, Debug)]
+pub struct AnswerRequest {
+    /// Whose thread.
+    pub tenant: TenantId,
+    /// Its key.
+    pub key: String,
+    /// An item of type `action_result` whose content is a list of [`timeline::Answer`]s. Its
+    /// metadata says who answers.
+    pub item: NewItem,
+    /// The client's token: repeating it gives the first answer again.
+    pub token: Option<String>,
+}
+
 /// A trigger that is durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

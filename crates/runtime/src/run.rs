@@ -13,7 +13,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use timeline::{Command, Ending, Execution, ExecutionId, Interruption, Item, Step, Trigger};
+use timeline::{
+    Command, Ending, Execution, ExecutionId, Interruption, Item, OpenCall, Step, Trigger,
+};
 use tokio_util::sync::CancellationToken;
 
 /// How long the work waits after the store failed under it, for the first time.
@@ -26,6 +28,7 @@ struct Turn {
     execution: Execution,
     trigger: Item,
     step: Step,
+    open_calls: Vec<OpenCall>,
     run: Run,
     resumed: Option<Resumed>,
     memory: Option<Box<dyn Any + Send + Sync>>,
@@ -154,6 +157,7 @@ impl Runtime {
             execution: active.execution.clone(),
             trigger: trigger.clone(),
             step: step.step.clone(),
+            open_calls: active.open_calls.clone(),
             resumed: step.response.clone().map(|response| Resumed {
                 parts: step.parts.clone(),
                 response,
@@ -234,6 +238,7 @@ impl Runtime {
             tenant: &live.tenant,
             thread: &live.thread,
             key: &live.key,
+            open_calls: &turn.open_calls,
             resumed: turn.resumed.take(),
             memory: turn.memory.take(),
             execution: &turn.execution,

@@ -53,6 +53,7 @@ macro_rules! store_suite {
             of_32_appends_at_one_tail_one_lands
             a_thousand_records_land_together
             the_newer_of_two_claims_wins
+            claim_restores_the_calls_that_wait
             claim_restores_the_state_after_every_command
             claim_restores_the_state_after_any_commands
             an_append_to_a_thread_that_is_not_there_is_refused

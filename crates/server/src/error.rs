@@ -255,6 +255,8 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::NotRunning(execution) => {
             Verdict::new(S::CONFLICT, "not_running").with(json!({ "executionId": execution }))
         }
+        RuntimeError::Answer(refusal) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_answer")
+            .with(json!({ "toolCallId": refusal.call })),
         RuntimeError::UnknownAgent(_) => {
             Verdict::new(S::UNPROCESSABLE_ENTITY, "unknown_agent").at("/agent")
         }
@@ -283,6 +285,17 @@ fn of_rejected(error: &Rejected) -> Verdict {
         Rejected::NoThread => Verdict::new(S::NOT_FOUND, "thread_not_found"),
         Rejected::Busy(execution) => {
             Verdict::new(S::CONFLICT, "thread_busy").with(json!({ "executionId": execution }))
+        }
+        Rejected::NotOpen(call) => {
+            Verdict::new(S::NOT_FOUND, "unknown_call").with(json!({ "toolCallId": call }))
+        }
+        Rejected::WrongAnswer { call, kind } => Verdict::new(S::CONFLICT, "wrong_answer")
+            .with(json!({ "toolCallId": call, "expected": kind })),
+        Rejected::AnsweredAlready(call) => {
+            Verdict::new(S::CONFLICT, "answered_already").with(json!({ "toolCallId": call }))
+        }
+        Rejected::Superseded(call) => {
+            Verdict::new(S::CONFLICT, "superseded").with(json!({ "toolCallId": call }))
         }
         Rejected::Role => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at("/role"),
         Rejected::ThreadExists

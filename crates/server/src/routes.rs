@@ -1,6 +1,7 @@
 //! The routes, one module a noun.
 
 pub(crate) mod agents;
+pub(crate) mod answers;
 pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
@@ -60,6 +61,8 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(threads::reopen))
         .routes(routes!(threads::cancel))
         .routes(routes!(messages::list, messages::post))
+        .routes(routes!(answers::pending))
+        .routes(routes!(answers::post))
         .routes(routes!(runs::list))
         .routes(routes!(runs::read))
         .routes(routes!(runs::cancel))

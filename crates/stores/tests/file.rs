@@ -92,7 +92,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 1
+                    known: 2
                 })
             ),
             "{refused:?}"
@@ -375,7 +375,7 @@ async fn appends_of_many_writers_share_commits() {
         stats.n_requests >= 64 * 30 && stats.n_commits < stats.n_requests,
         "{stats:?}"
     );
-    assert_eq!((stats.n_threads, stats.schema_version), (64, 1));
+    assert_eq!((stats.n_threads, stats.schema_version), (64, 2));
 }
 
 #[tokio::test]

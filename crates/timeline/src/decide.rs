@@ -1,5 +1,6 @@
 //! From a command to events, or to a refusal.
 
+mod answers;
 mod events;
 mod rejected;
 
@@ -37,6 +38,7 @@ impl State {
                 if thread.status == ThreadStatus::Closed {
                     thread.status.transition(ThreadStatus::Streaming)?;
                 }
+                self.check_answers(&item)?;
                 Ok(vec![Event::ItemCreated {
                     item: stored(item, Some(run), at)?,
                 }])
@@ -183,6 +185,7 @@ impl State {
         ];
         let (trigger_item_id, run) = match trigger {
             Trigger::New(item) => {
+                self.check_answers(&item)?;
                 let item = stored(item, None, at)?;
                 let id = item.id.clone();
                 events.push(Event::ItemCreated { item });

@@ -184,6 +184,38 @@ pub struct StepOutcome {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_text: Option<String>,
+    /// Ours: what the step added to its agent's state beside messages; the agent's own, never
+    /// interpreted here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_state: Option<Payload>,
+    /// Ours: the calls that the step leaves without results on purpose ([`OpenCall`]s); absent
+    /// where every call has its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_calls: Option<Payload>,
+}
+
+/// What an open call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenKind {
+    /// Somebody must say whether its tool may run.
+    Approval,
+    /// Somebody else runs its tool and brings the result.
+    External,
+    /// Others that wait must end first.
+    Others,
+}
+
+/// A call that waits for something from outside when its execution is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenCall {
+    /// The call's id.
+    pub tool_call_id: String,
+    /// What it waits for.
+    pub kind: OpenKind,
+    /// Its part, as it stands.
+    pub part: Payload,
 }
 
 /// One request/response cycle with its tools (EK §4.6).

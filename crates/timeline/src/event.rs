@@ -1,5 +1,7 @@
 //! The sixteen timeline events (EK §8.2) and their place in a log.
 
+mod decode;
+
 use crate::entity::{Context, Execution, Interruption, Item, Step, StepOutcome, Thread};
 use crate::ids::{ContextId, ExecutionId, ItemId, Seq, StepId, ThreadId};
 use crate::payload::Payload;
@@ -290,50 +292,8 @@ impl Event {
         let tag: Tag<'_> = serde_json::from_str(text).map_err(EventError::NotAnEvent)?;
         let event_type = EventType::from_name(&tag.name)
             .ok_or_else(|| EventError::UnknownType(tag.name.into_owned()))?;
-        decode_as(event_type, text).map_err(|source| EventError::Malformed { event_type, source })
-    }
-}
-
-// `RawValue` can't be read through serde's tagged enums, so each event is read by its own struct.
-fn decode_as(event_type: EventType, text: &str) -> Result<Event, serde_json::Error> {
-    macro_rules! read {
-        ($($variant:ident { $($(#[$attribute:meta])* $field:ident : $ty:ty),* $(,)? })*) => {
-            match event_type {
-                $(EventType::$variant => {
-                    #[derive(Deserialize)]
-                    #[serde(rename_all = "camelCase")]
-                    struct Fields { $($(#[$attribute])* $field: $ty,)* }
-                    let fields: Fields = serde_json::from_str(text)?;
-                    Ok(Event::$variant { $($field: fields.$field,)* })
-                })*
-            }
-        };
-    }
-    read! {
-        ContextCreated { context: Context }
-        ContextResolved { context_id: ContextId }
-        ContextStatusChanged { context_id: ContextId, from: ContextStatus, to: ContextStatus }
-        ThreadCreated { thread: Thread }
-        ThreadResolved { thread_id: ThreadId }
-        ThreadStatusChanged { thread_id: ThreadId, from: ThreadStatus, to: ThreadStatus }
-        ExecutionCreated { execution: Execution }
-        ExecutionStatusChanged {
-            execution_id: ExecutionId, from: ExecutionStatus, to: ExecutionStatus,
-            interruption: Option<Interruption>,
-        }
-        ItemCreated { item: Item }
-        ItemStatusChanged { item_id: ItemId, from: ItemStatus, to: ItemStatus }
-        StepCreated { step: Step }
-        StepStatusChanged { step_id: StepId, from: StepStatus, to: StepStatus, #[serde(flatten)] outcome: StepOutcome }
-        PartCreated { part_key: String, step_id: StepId, idx: u32, part: Payload }
-        PartUpdated { part_key: String, step_id: StepId, idx: u32, part: Payload }
-        ChunkEmitted {
-            chunk_type: String, context_id: ContextId, execution_id: Option<ExecutionId>,
-            step_id: Option<StepId>, data: Option<Payload>,
-        }
-        ThreadFinished {
-            thread_id: ThreadId, context_id: ContextId, execution_id: ExecutionId, result: ExecutionResult,
-        }
+        decode::decode_as(event_type, text)
+            .map_err(|source| EventError::Malformed { event_type, source })
     }
 }
 
@@ -366,6 +326,24 @@ mod tests {
             step_id: "st_1".into(),
             idx: 0,
             part: part.unwrap(),
+        };
+        assert_eq!(Event::decode(&event.encode().unwrap()).unwrap(), event);
+    }
+
+    #[test]
+    fn what_a_step_came_to_keeps_its_spelling_through_the_log() {
+        let kept = |text: &str| Payload::from_text(text.to_owned()).ok();
+        let event = Event::StepStatusChanged {
+            step_id: "st_1".into(),
+            from: StepStatus::Running,
+            to: StepStatus::Completed,
+            outcome: StepOutcome {
+                tool_calls: Some(json!([{"toolCallId": "c"}])),
+                continue_loop: Some(false),
+                agent_state: kept(r#"{"step":1.0,"x": null}"#),
+                open_calls: kept(r#"[{"toolCallId":"c","kind":"approval","part":{"n":1e3}}]"#),
+                ..StepOutcome::default()
+            },
         };
         assert_eq!(Event::decode(&event.encode().unwrap()).unwrap(), event);
     }

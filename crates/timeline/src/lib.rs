@@ -20,6 +20,7 @@
 //! # Ok::<(), loomline_timeline::Rejected>(())
 //! ```
 
+mod answer;
 mod command;
 mod content;
 mod decide;
@@ -32,16 +33,18 @@ mod status;
 mod transcript;
 mod verify;
 
+pub use answer::{ANSWER, Answer, Says};
 pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{ContentError, PartKind, check_content, check_part, part_kind};
 pub use decide::Rejected;
 pub use entity::{
-    Context, Execution, Fork, Interruption, Item, ItemType, Part, Role, Step, StepOutcome, Thread,
+    Context, Execution, Fork, Interruption, Item, ItemType, OpenCall, OpenKind, Part, Role, Step,
+    StepOutcome, Thread,
 };
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
 pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};
 pub use payload::Payload;
-pub use state::{Active, ActiveStep, State, Waiting};
+pub use state::{Active, ActiveStep, Open, State, Waiting};
 pub use status::{
     ContextStatus, Entity, ExecutionStatus, IllegalTransition, ItemStatus, Machine, StepStatus,
     ThreadStatus,

@@ -1,6 +1,6 @@
 //! What a thread's log comes to, as far as the next decision needs it.
 
-use crate::entity::{Context, Execution, Item, Step, Thread};
+use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, StepOutcome, Thread};
 use crate::event::{Event, chunk_type};
 use crate::ids::StepId;
 use crate::payload::Payload;
@@ -42,6 +42,20 @@ pub struct Active {
     pub step: Option<ActiveStep>,
     /// Steps so far.
     pub n_steps: u32,
+    /// The calls that waited when it began and that it leaves waiting, if it answers one of them;
+    /// else those that its last step leaves.
+    pub open_calls: Vec<OpenCall>,
+    // Whether something was said beside it, which supersedes the calls it leaves.
+    pub(crate) is_overtaken: bool,
+}
+
+/// The calls that wait for something from outside on a thread at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The execution that left them.
+    pub execution: Execution,
+    /// The calls, in order; never empty.
+    pub calls: Vec<OpenCall>,
 }
 
 /// The fold of a thread's log that decisions need.
@@ -55,18 +69,22 @@ pub struct State {
     pub(crate) waiting: VecDeque<Waiting>,
     // The last item kept: the trigger, if an execution begins next.
     pub(crate) last_item: Option<Item>,
+    pub(crate) open: Option<Open>,
 }
 
 impl State {
     /// The state of a thread whose tables are at hand: its rows, the items that wait, and, if an
     /// execution runs, its trigger. The caller then applies the log from that execution's first
-    /// event on; what waited before it is in `waiting`, what came after is in the log.
+    /// event on; what waited before it is in `waiting`, what came after is in the log. `open` is
+    /// the last execution that is over with what its last step came to, unless a message was kept
+    /// since it began.
     #[must_use]
     pub fn restored(
         thread: Thread,
         context: Context,
         waiting: Vec<Item>,
         trigger: Option<Item>,
+        open: Option<(Execution, &StepOutcome)>,
     ) -> Self {
         let waiting = waiting
             .into_iter()
@@ -78,6 +96,7 @@ impl State {
             active: None,
             waiting,
             last_item: trigger,
+            open: open.and_then(|(execution, outcome)| open_of(execution, open_calls(outcome))),
         }
     }
 
@@ -99,6 +118,11 @@ impl State {
     /// The triggers that wait, longest first.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Waiting> {
         self.waiting.iter()
+    }
+
+    /// The calls that wait for an answer from outside; none while an execution runs.
+    pub fn open(&self) -> Option<&Open> {
+        self.open.as_ref()
     }
 
     /// Folds one event in. Events are checked when they are decided and when they are decoded,
@@ -129,14 +153,14 @@ impl State {
                 }
             }
             Event::ExecutionCreated { execution } => self.apply_execution(execution),
-            Event::ExecutionStatusChanged { to, .. } => {
-                if *to != ExecutionStatus::Executing {
-                    self.active = None;
-                }
-            }
+            Event::ExecutionStatusChanged { to, .. } => self.apply_end(*to),
             Event::StepCreated { step } => {
                 if let Some(active) = &mut self.active {
                     active.n_steps = step.iteration.saturating_add(1);
+                    if step.iteration > 0 {
+                        // The model is asked again only when nothing waits.
+                        active.open_calls.clear();
+                    }
                     active.step = Some(ActiveStep {
                         step: step.clone(),
                         parts: Vec::new(),
@@ -145,9 +169,10 @@ impl State {
                     });
                 }
             }
-            Event::StepStatusChanged { .. } => {
+            Event::StepStatusChanged { outcome, .. } => {
                 if let Some(active) = &mut self.active {
                     active.step = None;
+                    active.open_calls = open_calls(outcome);
                 }
             }
             Event::PartCreated {
@@ -183,12 +208,35 @@ impl State {
             .and_then(|place| self.waiting.remove(place))
             .map(|waiting| waiting.item)
             .or_else(|| self.last_item.take().filter(|item| item.id == *id));
+        let answers = trigger
+            .as_ref()
+            .is_some_and(|item| item.item_type == ItemType::ActionResult);
+        // Anything else said in place of an answer supersedes the calls.
+        let open = self.open.take().filter(|_| answers);
         self.active = Some(Active {
             execution: execution.clone(),
             trigger,
             reaction: None,
             step: None,
             n_steps: 0,
+            open_calls: open.map(|open| open.calls).unwrap_or_default(),
+            is_overtaken: false,
+        });
+    }
+
+    fn apply_end(&mut self, to: ExecutionStatus) {
+        if to == ExecutionStatus::Executing {
+            return;
+        }
+        let ended = self.active.take().filter(|active| {
+            to == ExecutionStatus::Completed && active.step.is_none() && !active.is_overtaken
+        });
+        self.open = ended.and_then(|active| {
+            let execution = Execution {
+                status: to,
+                ..active.execution
+            };
+            open_of(execution, active.open_calls)
         });
     }
 
@@ -203,6 +251,12 @@ impl State {
                 run: run.clone(),
             });
         } else {
+            if item.item_type == ItemType::Message {
+                self.open = None;
+                if let Some(active) = &mut self.active {
+                    active.is_overtaken = true;
+                }
+            }
             self.last_item = Some(item.clone());
         }
     }
@@ -245,4 +299,15 @@ impl State {
             .as_mut()
             .filter(|step| step.step.id == *step_id)
     }
+}
+
+fn open_calls(outcome: &StepOutcome) -> Vec<OpenCall> {
+    let calls = outcome.open_calls.as_ref();
+    calls
+        .and_then(|calls| calls.read().ok())
+        .unwrap_or_default()
+}
+
+fn open_of(execution: Execution, calls: Vec<OpenCall>) -> Option<Open> {
+    (!calls.is_empty()).then_some(Open { execution, calls })
 }

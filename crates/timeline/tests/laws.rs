@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use loomline_timeline::{
-    Chunk, Command, Ending, ExecutionStatus, Interruption, ItemStatus, NewItem, NewThread, Record,
-    Seq, State, StepOutcome, StepStatus, ThreadStatus, Transcript, Trigger, verify,
+    Chunk, Command, Ending, Event, ExecutionStatus, Interruption, ItemStatus, ItemType, NewItem,
+    NewThread, Record, Seq, State, StepOutcome, StepStatus, ThreadStatus, Transcript, Trigger,
+    verify,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -20,6 +21,9 @@ enum Ask {
     PutPart(u8),
     Reset,
     CompleteStep(bool),
+    LeaveOpen,
+    StartAnswer,
+    EnqueueAnswer,
     Complete,
     Fail,
     Stop,
@@ -39,6 +43,9 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
         3 => (0u8..5).prop_map(Ask::PutPart),
         1 => Just(Ask::Reset),
         4 => any::<bool>().prop_map(Ask::CompleteStep),
+        2 => Just(Ask::LeaveOpen),
+        2 => Just(Ask::StartAnswer),
+        2 => Just(Ask::EnqueueAnswer),
         3 => Just(Ask::Complete),
         1 => Just(Ask::Fail),
         1 => Just(Ask::Stop),
@@ -54,6 +61,14 @@ fn command(ask: &Ask, n: usize) -> Command {
             format!("item_{n}"),
             json!([{"type": "input_text", "text": "hi"}]).into(),
         )
+    };
+    let answer = || NewItem {
+        item_type: ItemType::ActionResult,
+        role: None,
+        content: Some(
+            json!([{"type": "loomline-answer", "toolCallId": "c", "approved": true}]).into(),
+        ),
+        ..item()
     };
     let start = |trigger| Command::Start {
         trigger,
@@ -98,6 +113,21 @@ fn command(ask: &Ask, n: usize) -> Command {
         Ask::CompleteStep(more) => Command::CompleteStep {
             outcome: StepOutcome::default(),
             next: more.then(|| format!("next_{n}").into()),
+        },
+        Ask::LeaveOpen => Command::CompleteStep {
+            outcome: StepOutcome {
+                open_calls: Some(
+                    json!([{"toolCallId": "c", "kind": "approval", "part": {"type": "tool-t"}}])
+                        .into(),
+                ),
+                ..StepOutcome::default()
+            },
+            next: None,
+        },
+        Ask::StartAnswer => start(Trigger::New(answer())),
+        Ask::EnqueueAnswer => Command::Enqueue {
+            item: answer(),
+            run: json!({}).into(),
         },
         Ask::Complete => Command::End {
             ending: Ending::Completed,
@@ -169,7 +199,7 @@ proptest! {
         let (state, log) = run(&asks);
         let mut again = State::default();
         for record in &log {
-            again.apply(&loomline_timeline::Event::decode(&record.event.encode().unwrap()).unwrap());
+            again.apply(&Event::decode(&record.event.encode().unwrap()).unwrap());
         }
         prop_assert_eq!(again, state);
     }
@@ -198,6 +228,22 @@ proptest! {
                 state.apply(&event);
             }
             prop_assert!(state.active().is_none());
+        }
+    }
+
+    #[test]
+    fn a_call_is_never_answered_twice(asks in asks()) {
+        let (_, log) = run(&asks);
+        let mut n_open = 0;
+        let mut n_answers = 0;
+        for record in &log {
+            if let Event::StepStatusChanged { outcome, .. } = &record.event {
+                n_open += usize::from(outcome.open_calls.is_some());
+            }
+            if let Event::ItemCreated { item } = &record.event {
+                n_answers += usize::from(item.item_type == ItemType::ActionResult);
+            }
+            prop_assert!(n_answers <= n_open);
         }
     }
 

@@ -4,12 +4,14 @@ use super::chunk::Major;
 use super::reduce::Reducer;
 use super::stream::{OUTPUT_FILE, StreamView};
 use crate::document::{data_url, read_object};
+use crate::parts::PROMPT;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use thread::Json;
 use timeline::{
-    Entry, ExecutionStatus, Item, ItemType, PartKind, Payload, Reaction, Role, StepStatus,
-    Transcript, part_kind,
+    Answer, Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, PartKind, Payload,
+    Reaction, Role, StepStatus, Transcript, part_kind,
 };
 
 /// The newest major version of the client, whose messages are built.
@@ -22,6 +24,7 @@ const NEWEST: u8 = 7;
 pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
+    let chains = Chains::of(transcript);
     for (place, entry) in transcript.entries.iter().enumerate() {
         let at = format!("/entries/{place}");
         match entry {
@@ -35,21 +38,26 @@ pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
                 (ItemType::Message, Some(Role::System | Role::Developer)) => {
                     losses.push(at, "a system message");
                 }
+                (ItemType::ActionResult, _) if Answer::read(item.content.as_ref()).is_ok() => {}
                 (ItemType::ActionExecute | ItemType::ActionResult, _) => {
                     losses.push(at, "an action");
                 }
                 (ItemType::ItemReference, _) => {}
             },
             Entry::Reaction(reaction) => {
-                if reaction.execution.status != ExecutionStatus::Executing {
-                    let parts = reaction.steps.iter().flat_map(|step| &step.parts);
-                    for _ in parts.filter(|part| is_foreign(&part.part)) {
-                        losses.push(at.as_str(), "a part that no client can show");
-                    }
-                    match answered(reaction) {
-                        Some(message) => messages.push(message),
-                        None => losses.push(at, "chunks that make no message"),
-                    }
+                if reaction.execution.status == ExecutionStatus::Executing {
+                    continue;
+                }
+                let parts = reaction.steps.iter().flat_map(|step| &step.parts);
+                for _ in parts.filter(|part| is_foreign(&part.part)) {
+                    losses.push(at.as_str(), "a part that no client can show");
+                }
+                if chains.goes_on(place) {
+                    continue;
+                }
+                match answered(&chains.up_to(place)) {
+                    Some(message) => messages.push(message),
+                    None => losses.push(at, "chunks that make no message"),
                 }
             }
         }
@@ -127,14 +135,96 @@ fn shown(part: &Value) -> Option<Value> {
 fn is_foreign(part: &Payload) -> bool {
     let name = part.str_field("type");
     let kind = name.as_deref().and_then(part_kind);
-    matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE)
+    matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE && name != PROMPT)
 }
 
-/// What a client that saw the whole stream of an execution has.
-fn answered(reaction: &Reaction) -> Option<Value> {
+/// The id of the message in which a client sees what this execution says: its own, or the one of
+/// the execution whose calls it answers.
+pub fn message_of(transcript: &Transcript, execution: &ExecutionId) -> Option<String> {
+    let place = transcript.entries.iter().position(
+        |entry| matches!(entry, Entry::Reaction(reaction) if reaction.execution.id == *execution),
+    )?;
+    let chain = Chains::of(transcript).up_to(place);
+    let first = chain.first()?;
+    Some(first.execution.reaction_item_id.to_string())
+}
+
+/// Executions that answer calls, each with those it goes on with.
+struct Chains<'a> {
+    transcript: &'a Transcript,
+    /// The place of each execution, and of the one that it goes on with.
+    before: BTreeMap<usize, usize>,
+    /// The places of those that another one that is over goes on with.
+    followed: BTreeSet<usize>,
+}
+
+impl<'a> Chains<'a> {
+    fn of(transcript: &'a Transcript) -> Self {
+        let mut before = BTreeMap::new();
+        let mut followed = BTreeSet::new();
+        let mut answers: BTreeSet<&ItemId> = BTreeSet::new();
+        let mut last = None;
+        for (place, entry) in transcript.entries.iter().enumerate() {
+            match entry {
+                Entry::Item(item) if item.item_type == ItemType::ActionResult => {
+                    answers.insert(&item.id);
+                }
+                Entry::Item(_) => {}
+                Entry::Reaction(reaction) => {
+                    if answers.contains(&reaction.execution.trigger_item_id)
+                        && let Some(last) = last
+                    {
+                        before.insert(place, last);
+                        if reaction.execution.status != ExecutionStatus::Executing {
+                            followed.insert(last);
+                        }
+                    }
+                    last = Some(place);
+                }
+            }
+        }
+        Self {
+            transcript,
+            before,
+            followed,
+        }
+    }
+
+    /// Whether the message of this execution goes on in another one that is over.
+    fn goes_on(&self, place: usize) -> bool {
+        self.followed.contains(&place)
+    }
+
+    /// The executions of one message, up to the one at this place.
+    fn up_to(&self, place: usize) -> Vec<&'a Reaction> {
+        let mut places = vec![place];
+        while let Some(before) = places.last().and_then(|place| self.before.get(place)) {
+            places.push(*before);
+        }
+        let entries = places.iter().rev().filter_map(|place| {
+            let entry = self.transcript.entries.get(*place)?;
+            match entry {
+                Entry::Reaction(reaction) => Some(reaction),
+                Entry::Item(_) => None,
+            }
+        });
+        entries.collect()
+    }
+}
+
+/// What a client that saw the whole streams of these executions, which make one message, has.
+fn answered(chain: &[&Reaction]) -> Option<Value> {
+    let first = chain.first()?;
     let mut view = StreamView::new(NEWEST);
-    view.started(reaction.execution.reaction_item_id.as_str());
-    for step in &reaction.steps {
+    view.started(first.execution.reaction_item_id.as_str());
+    let steps = (0..).zip(chain).flat_map(|(at, reaction): (usize, _)| {
+        let steps = reaction.steps.iter();
+        steps.map(move |step| (at > 0, step))
+    });
+    for (goes_on, step) in steps {
+        if goes_on && step.step.iteration == 0 {
+            view.goes_on();
+        }
         view.step_started(&step.step.id, step.step.iteration);
         if step.response.is_none() {
             for (kind, data) in &step.chunks {

@@ -1,7 +1,7 @@
 //! What `useChat` posts (`DefaultChatTransport`).
 
 use serde_json::{Map, Value, json};
-use timeline::Payload;
+use timeline::{ANSWER, Payload};
 
 /// The most messages a request may have; they are counted and not read.
 const MAX_MESSAGES: usize = 10_000;
@@ -43,8 +43,21 @@ pub struct ChatRequest {
     pub message_id: Option<String>,
     /// The last message, if a user said it. The history before it is the server's own.
     pub last_user: Option<UserMessage>,
+    /// What the last message answers, if it is an agent's that the client has added answers to.
+    pub answers: Vec<ChatAnswer>,
     /// How many messages the client sent.
     pub n_messages: usize,
+}
+
+/// An answer that a client has put into the part of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatAnswer {
+    /// The call.
+    pub tool_call_id: String,
+    /// Whether it answers a question; what is no answer to one is a result.
+    pub is_approval: bool,
+    /// The answer, as a part of the log's ([`timeline::Answer`]).
+    pub part: Value,
 }
 
 /// Why a body is no request.
@@ -122,12 +135,59 @@ pub fn from_chat_request(body: &Value) -> Result<ChatRequest, ChatRequestError> 
         }
         Some(_) | None => None,
     };
+    let answers = match messages.last() {
+        Some(last) if last.get("role").and_then(Value::as_str) == Some("assistant") => {
+            answers(last, &format!("/messages/{}", messages.len() - 1))?
+        }
+        Some(_) | None => Vec::new(),
+    };
     Ok(ChatRequest {
+        answers,
         chat_id,
         trigger,
         message_id,
         last_user,
         n_messages: messages.len(),
+    })
+}
+
+/// The answers in the tool parts of an agent's message: to questions, and results of tools that
+/// the client has run. Whether anybody asked is not known here.
+fn answers(message: &Value, pointer: &str) -> Result<Vec<ChatAnswer>, ChatRequestError> {
+    let pointer = format!("{pointer}/parts");
+    let parts = message.get("parts").and_then(Value::as_array);
+    let parts = parts.ok_or_else(|| expected(pointer.as_str(), "an array"))?;
+    at_most(&pointer, parts.len(), MAX_MESSAGES)?;
+    Ok(parts.iter().filter_map(answer).collect())
+}
+
+fn answer(part: &Value) -> Option<ChatAnswer> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    let kind = text("type")?;
+    if kind != "dynamic-tool" && !kind.starts_with("tool-") {
+        return None;
+    }
+    let id = text("toolCallId")?;
+    let mut answer = json!({"type": ANSWER, "toolCallId": id});
+    let state = text("state")?;
+    match state {
+        "approval-responded" => {
+            let approval = part.get("approval")?;
+            let approved = approval.get("approved")?.as_bool()?;
+            answer["approved"] = approved.into();
+            let reason = approval.get("reason").and_then(Value::as_str);
+            if let Some(reason) = reason.filter(|_| !approved) {
+                answer["message"] = reason.into();
+            }
+        }
+        "output-available" => answer["output"] = part.get("output").cloned().unwrap_or_default(),
+        "output-error" => answer["errorText"] = text("errorText").unwrap_or_default().into(),
+        _ => return None,
+    }
+    Some(ChatAnswer {
+        tool_call_id: id.to_owned(),
+        is_approval: state == "approval-responded",
+        part: answer,
     })
 }
 

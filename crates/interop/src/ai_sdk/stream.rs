@@ -44,6 +44,9 @@ pub struct StreamView {
     major: u8,
     ek: bool,
     trigger: Option<ItemId>,
+    message_id: Option<String>,
+    /// Whether the step has parts of calls that the client knows.
+    answers: bool,
     execution: Option<ExecutionId>,
     step: Option<StepId>,
     iteration: u32,
@@ -60,6 +63,8 @@ impl StreamView {
             major,
             ek: false,
             trigger: None,
+            message_id: None,
+            answers: false,
             execution: None,
             step: None,
             iteration: 0,
@@ -74,6 +79,13 @@ impl StreamView {
     #[must_use]
     pub fn answering(mut self, item: ItemId) -> Self {
         self.trigger = Some(item);
+        self
+    }
+
+    /// A view of an execution that goes on with a message: its calls were answered.
+    #[must_use]
+    pub fn continuing(mut self, message_id: Option<String>) -> Self {
+        self.message_id = message_id;
         self
     }
 
@@ -96,9 +108,15 @@ impl StreamView {
         self.push(json!({"type": "start", "messageId": message_id}));
     }
 
+    /// The execution goes on with the message: what its first step is about is there already.
+    pub(super) fn goes_on(&mut self) {
+        self.answers = true;
+    }
+
     pub(super) fn step_started(&mut self, step: &StepId, iteration: u32) {
         self.step = Some(step.clone());
         self.iteration = iteration;
+        self.answers &= iteration == 0;
         self.step_open = true;
         self.blocks = Blocks::default();
         self.push(json!({"type": "start-step"}));
@@ -254,7 +272,10 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
                 .is_none_or(|id| *id == execution.trigger_item_id);
             if view.execution.is_none() && wanted {
                 view.execution = Some(execution.id.clone());
-                view.started(execution.reaction_item_id.as_str());
+                let own = execution.reaction_item_id.to_string();
+                let id = view.message_id.clone().unwrap_or(own);
+                view.answers = view.message_id.is_some();
+                view.started(&id);
             }
         }
         Event::StepCreated { step } if view.is_execution(&step.execution_id) => {

@@ -3,6 +3,7 @@
 use super::agents::Registry;
 use super::clock::{Clock, told};
 use super::delta::{patched, read, read_object};
+use super::left::Left;
 use super::settle::settle;
 use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
 use crate::{Converted, Loss, Losses};
@@ -78,6 +79,7 @@ fn turns(
     let mut clock = Clock::new();
     let mut turns = Vec::with_capacity(transcript.entries.len());
     let mut is_open = false;
+    let left = Left::of(transcript);
     for (place, entry) in transcript.entries.iter().enumerate() {
         let at = || format!("/entries/{place}");
         match entry {
@@ -92,7 +94,7 @@ fn turns(
                     continue;
                 }
                 registry.note(reaction);
-                let agent = agent_turn(reaction, &mut clock);
+                let agent = agent_turn(reaction, &left, &mut clock);
                 if agent.n_dropped > 0 {
                     losses.push(
                         at(),

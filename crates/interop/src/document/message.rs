@@ -127,12 +127,11 @@ fn said_of(
         provider: text("provider_name"),
         model: text("model_name"),
         response_id: text("provider_response_id"),
-        message_id: None,
         stop_reason: stop_reason.map(str::to_owned),
         usage: usage.map(usage::imported).transpose()?,
         metadata: metadata.map(stored).transpose()?,
         timestamp: text("timestamp"),
-        extra: None,
+        ..StepResponse::default()
     };
     let timestamp = said.timestamp.clone().unwrap_or_default();
     let derived = response_object(&said, agent_id, timestamp, Vec::new());

@@ -159,7 +159,9 @@ fn imported_call(part: &Json) -> Result<Payload, serde_json::Error> {
 pub(super) fn exported_return(tool: &ToolPart) -> Option<Object> {
     let output = || tool.output.as_ref().map(read);
     let (status, content) = match tool.state {
-        ToolState::InputAvailable => return None,
+        ToolState::InputAvailable | ToolState::ApprovalRequested | ToolState::ApprovalResponded => {
+            return None;
+        }
         ToolState::OutputAvailable => ("success", output().unwrap_or_default()),
         ToolState::OutputError => {
             let told = || tool.error_text.as_deref().unwrap_or_default().into();

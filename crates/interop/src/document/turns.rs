@@ -4,14 +4,16 @@ use super::agents::{Registry, agent_id, agent_of};
 use super::clock::{Clock, told};
 use super::content;
 use super::delta::{RETURNS, patched, read, read_object, unwrapped};
+use super::left::Left;
 use super::parts::{self, MESSAGE};
 use super::usage;
-use crate::parts::{StepResponse, ToolPart};
+use crate::parts::{StepResponse, ToolPart, is_prompt};
 use std::collections::BTreeSet;
 use thread::document::CompletionStatus;
 use thread::{Json, Object, complete_cycles};
 use timeline::{
-    Execution, ExecutionStatus, Interruption, Item, ItemType, Payload, Reaction, Role, StepRecord,
+    Answer, Execution, ExecutionStatus, Interruption, Item, ItemType, Payload, Reaction, Role,
+    StepRecord,
 };
 
 /// The key under which an import keeps what it needs to give back.
@@ -39,6 +41,10 @@ pub(super) enum ItemTurn {
 pub(super) fn item_turn(item: &Item, clock: &mut Clock, registry: &mut Registry) -> ItemTurn {
     match (item.item_type, item.role) {
         (ItemType::ItemReference, _) => ItemTurn::Nothing,
+        // What was answered is in the turn that begins with it.
+        (ItemType::ActionResult, _) if Answer::read(item.content.as_ref()).is_ok() => {
+            ItemTurn::Nothing
+        }
         (ItemType::ActionExecute | ItemType::ActionResult, _) => {
             ItemTurn::Lost("an action that belongs to no execution")
         }
@@ -149,7 +155,8 @@ pub(super) struct AgentTurn {
     pub(super) is_open: bool,
 }
 
-pub(super) fn agent_turn(reaction: &Reaction, clock: &mut Clock) -> AgentTurn {
+/// `left` are the calls of the turn that nobody will answer any more.
+pub(super) fn agent_turn(reaction: &Reaction, left: &Left, clock: &mut Clock) -> AgentTurn {
     let execution = &reaction.execution;
     let (_, agent_id) = agent_of(execution);
     let run = read_object(execution.run.as_ref());
@@ -157,7 +164,7 @@ pub(super) fn agent_turn(reaction: &Reaction, clock: &mut Clock) -> AgentTurn {
     let started_at = clock.at(execution.created_at);
     let mut all = Vec::new();
     for step in &reaction.steps {
-        push_step(&mut all, step, &agent_id, clock);
+        push_step(&mut all, step, &agent_id, left, clock);
     }
     let total = usage::total(&all);
     let ending = ending(execution);
@@ -183,7 +190,7 @@ pub(super) fn agent_turn(reaction: &Reaction, clock: &mut Clock) -> AgentTurn {
     AgentTurn {
         turn,
         n_dropped,
-        is_open: is_open(reaction),
+        is_open: is_open(reaction, left),
     }
 }
 
@@ -196,11 +203,11 @@ pub(super) fn ending(execution: &Execution) -> CompletionStatus {
     }
 }
 
-fn is_open(reaction: &Reaction) -> bool {
+fn is_open(reaction: &Reaction, left: &Left) -> bool {
     let parts = reaction.steps.iter().flat_map(|step| &step.parts);
     parts
         .filter_map(|part| ToolPart::read(&part.part))
-        .any(|tool| !tool.is_answered())
+        .any(|tool| !tool.is_answered() && !left.contains(&tool.tool_call_id))
 }
 
 /// What an agent's turn is written from.
@@ -244,11 +251,18 @@ impl Turn<'_> {
 
 /// The messages of one step: what was carried before the response, the response, the returns of
 /// its calls, and what was carried after.
-fn push_step(messages: &mut Vec<Json>, step: &StepRecord, agent_id: &str, clock: &mut Clock) {
+fn push_step(
+    messages: &mut Vec<Json>,
+    step: &StepRecord,
+    agent_id: &str,
+    left: &Left,
+    clock: &mut Clock,
+) {
     let tools: Vec<ToolPart> = step
         .parts
         .iter()
         .filter_map(|part| ToolPart::read(&part.part))
+        .map(|tool| left.settled(tool, step))
         .collect();
     let mut said_parts = Vec::with_capacity(step.parts.len());
     let mut after = Vec::new();
@@ -256,6 +270,9 @@ fn push_step(messages: &mut Vec<Json>, step: &StepRecord, agent_id: &str, clock:
     for part in &step.parts {
         if let Some(tool) = ToolPart::read(&part.part) {
             said_parts.push(parts::exported_call(&tool).into());
+            continue;
+        }
+        if is_prompt(&part.part) {
             continue;
         }
         if !part.part.text().contains(MESSAGE) {
@@ -278,8 +295,10 @@ fn push_step(messages: &mut Vec<Json>, step: &StepRecord, agent_id: &str, clock:
         let extra = said.extra.as_ref().map(|extra| read_object(Some(extra)));
         let timestamp = said.timestamp.clone().unwrap_or_else(|| clock.at(*at));
         clock.pass(Some(&timestamp));
-        let response = response_object(&said, agent_id, timestamp, said_parts);
-        messages.push(patched(response, extra.as_ref()).into());
+        if !said.answers {
+            let response = response_object(&said, agent_id, timestamp, said_parts);
+            messages.push(patched(response, extra.as_ref()).into());
+        }
         let unclaimed = tools
             .iter()
             .filter(|tool| !claimed.contains(&tool.tool_call_id));

@@ -2,11 +2,12 @@
 
 use super::Subject;
 use super::script::{
-    Author, complete_step, emit, end, enqueue, item, keep, respond, script, start, tenant,
-    tool_result, tool_started,
+    Author, answer, complete_step, emit, end, enqueue, item, keep, leave_open, respond, script,
+    script_of_answers, start, tenant, tool_result, tool_started,
 };
 use crate::store::{Filter, StoreError, Token};
 use jiff::Timestamp;
+use serde_json::json;
 use timeline::{Command, Ending, Interruption, NewThread, Seq, State, ThreadId, Trigger};
 
 /// Each claim is higher than the one before and voids it.
@@ -30,7 +31,8 @@ pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
 /// A claim knows what a fold of the whole log would: parts, response, started calls, who waits.
 pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
-    for (n, command) in script().into_iter().enumerate() {
+    let commands = script_of_answers().into_iter().chain(script());
+    for (n, command) in commands.enumerate() {
         author.tell(command).await;
         if n % 8 == 0 {
             subject.reopen().await;
@@ -54,6 +56,29 @@ pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subj
     assert_eq!(folded, author.state);
 }
 
+/// What a thread left open is known again, until something else is said.
+pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
+    let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
+    author
+        .tell_all([
+            start("one", Trigger::New(item("ask"))),
+            respond(),
+            leave_open(),
+            end(),
+        ])
+        .await;
+    subject.reopen().await;
+    author.store = subject.store();
+    let claim = author.store.claim(&author.thread).await.unwrap();
+    author.epoch = claim.epoch;
+    let open = claim.head.state.open().unwrap();
+    assert_eq!(open.calls[0].tool_call_id, "c1");
+    assert_eq!(open.execution.id.as_str(), "one-execution");
+    author.tell(keep("aside")).await;
+    let claim = author.store.claim(&author.thread).await.unwrap();
+    assert!(claim.head.state.open().is_none());
+}
+
 /// So it does after any commands that a thread accepts, in any order.
 pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) {
     let store = subject.store();
@@ -61,13 +86,13 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
         let id = format!("t{seed}");
         let mut author = Author::new(&store, "acme", NewThread::new(id.as_str(), Some(&id))).await;
         let mut dice = seed;
-        for n in 0..150 {
+        for n in 0..250 {
             // Xorshift: the same commands at every run.
             for (left, right) in [(13, 7), (17, 43)] {
                 dice ^= dice << left;
                 dice ^= dice >> right;
             }
-            let command = any_command(dice % 16, n);
+            let command = any_command(dice % 20, n);
             if author
                 .state
                 .decide(command.clone(), Timestamp::UNIX_EPOCH)
@@ -105,6 +130,15 @@ fn any_command(face: u64, n: u32) -> Command {
         11 => Command::ResetStep,
         12 | 13 => complete_step(Some(&format!("step-{n}"))),
         14 => complete_step(None),
+        15 | 16 => leave_open(),
+        17 => start(
+            &format!("run-{n}"),
+            Trigger::New(answer(&format!("yes-{n}"))),
+        ),
+        18 => Command::Enqueue {
+            item: answer(&format!("yes-{n}")),
+            run: json!({"agent": "demo"}).into(),
+        },
         _ if n.is_multiple_of(3) => Command::End {
             ending: Ending::Stopped(why()),
         },

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;
 use timeline::{
-    Chunk, Command, Ending, Event, Fork, Interruption, NewItem, NewThread, Seq, State, StepOutcome,
-    ThreadId, Trigger,
+    ANSWER, Chunk, Command, Ending, Event, Fork, Interruption, ItemType, NewItem, NewThread,
+    OpenCall, OpenKind, Payload, Seq, State, StepOutcome, ThreadId, Trigger,
 };
 
 /// The writer of one thread, as the runtime would be it.
@@ -201,6 +201,36 @@ pub(super) fn complete_step(next: Option<&str>) -> Command {
     }
 }
 
+/// The end of a step that leaves its call for somebody to allow.
+pub(super) fn leave_open() -> Command {
+    let part = json!({"type": "tool-weather", "toolCallId": "c1", "state": "approval-requested"});
+    let call = OpenCall {
+        tool_call_id: "c1".into(),
+        kind: OpenKind::Approval,
+        part: part.into(),
+    };
+    let outcome = StepOutcome {
+        agent_state: Payload::from_text(r#"{"step": 1.0, "x": null}"#.into()).ok(),
+        open_calls: Payload::write(&[call]).ok(),
+        ..StepOutcome::default()
+    };
+    Command::CompleteStep {
+        outcome,
+        next: None,
+    }
+}
+
+/// An item that allows the call.
+pub(super) fn answer(id: &str) -> NewItem {
+    let part = json!({"type": ANSWER, "toolCallId": "c1", "approved": true});
+    NewItem {
+        item_type: ItemType::ActionResult,
+        role: None,
+        content: Some(json!([part]).into()),
+        ..item(id)
+    }
+}
+
 pub(super) fn end() -> Command {
     Command::End {
         ending: Ending::Completed,
@@ -251,5 +281,33 @@ pub fn script() -> Vec<Command> {
         complete_step(None),
         end(),
         Command::Close,
+    ]
+}
+
+/// Calls that wait: answered, left open again, left behind.
+pub(super) fn script_of_answers() -> Vec<Command> {
+    vec![
+        start("zero", Trigger::New(item("ask-0"))),
+        respond(),
+        leave_open(),
+        end(),
+        start("five", Trigger::New(answer("yes-1"))),
+        respond(),
+        complete_step(Some("five-step-1")),
+        leave_open(),
+        enqueue("ask-9"),
+        end(),
+        start("six", Trigger::Waiting),
+        respond(),
+        leave_open(),
+        end(),
+        Command::Enqueue {
+            item: answer("yes-2"),
+            run: json!({"agent": "demo"}).into(),
+        },
+        start("seven", Trigger::Waiting),
+        leave_open(),
+        end(),
+        keep("kept-9"),
     ]
 }

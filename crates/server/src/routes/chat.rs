@@ -1,5 +1,7 @@
 //! What `useChat` of the AI SDK talks to: a chat is a thread, its id the thread's key.
 
+mod answers;
+
 use super::check_key;
 use super::threads::CancelledView;
 use crate::body::{JsonBody, PathOf, Query};
@@ -22,7 +24,7 @@ use runtime::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use timeline::{Event, ExecutionId, ItemId, NewItem, Seq};
+use timeline::{Event, ExecutionId, ItemId, ItemType, NewItem, Seq};
 use utoipa::{IntoParams, ToSchema};
 
 /// Why a client's stop ended a run.
@@ -62,6 +64,14 @@ impl UiStream {
         Self {
             run: RunEvents::of(trigger.clone()),
             view: StreamView::new(major).answering(trigger),
+        }
+    }
+
+    /// What follows goes on with this message.
+    fn continuing(self, message_id: Option<String>) -> Self {
+        Self {
+            view: self.view.continuing(message_id),
+            ..self
         }
     }
 
@@ -117,7 +127,8 @@ impl From<ChatRequestError> for ApiError {
 /// Says something in a chat, and streams the answer.
 ///
 /// Takes what `DefaultChatTransport` sends. Only the last message is read, for the server keeps the
-/// history; its id makes a repetition harmless. The answer is written whether or not anyone waits.
+/// history; its id makes a repetition harmless. Where the last message is the agent's, answers in it
+/// are taken to what the agent has asked. The answer is written whether or not anyone waits.
 #[utoipa::path(post, path = "/api/chat", operation_id = "chatPost", tag = "ai-sdk", security(("key" = [])), params(ChatQuery), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
@@ -129,6 +140,12 @@ pub(crate) async fn post(
     let major = major(&query)?;
     let request = from_chat_request(&body)?;
     check_key(&request.chat_id, "/id")?;
+    if request.last_user.is_none() && request.trigger == ChatTrigger::SubmitMessage {
+        let given = answers::recorded(&api, &tenant, &request).await?;
+        if !given.is_empty() {
+            return answers::answered(&api, tenant, request.chat_id, given, major).await;
+        }
+    }
     let said = said(&request)?;
     let open = api.open_stream()?;
     let mut item = NewItem::user(said.id.as_str(), said.content.clone());
@@ -217,7 +234,17 @@ pub(crate) async fn resume(
         .runtime()
         .follow(&tenant, &id, after, Until::Execution(execution.id.clone()))
         .await?;
-    Ok(UiStream::new(execution.trigger_item_id.clone(), major).response(follow, open))
+    let answers = active
+        .trigger
+        .as_ref()
+        .is_some_and(|item| item.item_type == ItemType::ActionResult);
+    let message = if answers {
+        answers::message_id(&api, &tenant, &id, &execution.id).await?
+    } else {
+        None
+    };
+    let stream = UiStream::new(execution.trigger_item_id.clone(), major).continuing(message);
+    Ok(stream.response(follow, open))
 }
 
 /// The event before an execution's first. It is searched from the end, so that it costs what the

@@ -7,12 +7,13 @@ use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
 use crate::run_events::RunEvents;
 use crate::sse::{self, View};
-use crate::state::Api;
+use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use runtime::{Accepted, Filter, Logged, Policy, React, Run, Until};
+use interop::model::unreadable_part;
+use runtime::{Accepted, Filter, Logged, Policy, React, Run, TenantId, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -164,13 +165,7 @@ pub(crate) async fn post(
     let accepted = api.runtime().react(request).await?;
     let repeated = accepted.repeated;
     let mut response = match open {
-        Some(open) => {
-            let follow = api
-                .runtime()
-                .follow(&tenant, &key, accepted.after, Until::Forever)
-                .await?;
-            sse::response(follow, OneRun(RunEvents::of(accepted.item_id)), open)
-        }
+        Some(open) => streamed(&api, &tenant, &key, accepted, open).await?,
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
     };
     if repeated {
@@ -181,7 +176,23 @@ pub(crate) async fn post(
     Ok(response)
 }
 
-fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
+/// Streams the events of what was begun.
+pub(super) async fn streamed(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+    accepted: Accepted,
+    open: OpenStream,
+) -> Result<Response, ApiError> {
+    let follow = api
+        .runtime()
+        .follow(tenant, key, accepted.after, Until::Forever)
+        .await?;
+    let run = OneRun(RunEvents::of(accepted.item_id));
+    Ok(sse::response(follow, run, open))
+}
+
+pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
     let Accepted {
         thread_id,
         item_id,
@@ -200,7 +211,7 @@ fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
     }
 }
 
-fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -225,6 +236,12 @@ fn content(content: &Payload) -> Result<Payload, ApiError> {
         )),
         Value::Array(_) => {
             check_content(content).map_err(|error| ApiError::content("/content", &error))?;
+            if let Some(place) = unreadable_part(content) {
+                return Err(ApiError::field(
+                    format!("/content/{place}"),
+                    "a file is a data: URL with base64, an http: or https: URL, or base64",
+                ));
+            }
             Ok(content.clone())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(ApiError::field(

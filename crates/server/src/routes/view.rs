@@ -1,5 +1,6 @@
 //! What clients see of a thread and its conversation.
 
+use interop::parts::is_prompt;
 use jiff::Timestamp;
 use runtime::{Run, ThreadRow};
 use serde::Serialize;
@@ -159,7 +160,8 @@ impl MessageView {
             .steps
             .into_iter()
             .flat_map(|step| step.parts)
-            .map(|part| part.part);
+            .map(|part| part.part)
+            .filter(|part| !is_prompt(part));
         Self {
             interruption: execution.interruption,
             ..Self::of(item, parts.collect())

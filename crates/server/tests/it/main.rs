@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod answers;
 mod bad_input;
 mod chat;
 mod documents;

@@ -25,6 +25,9 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
             "id": "secret", "trigger": "submit-message",
             "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "mine" }] }]
         })),
+        ("POST", Some("answers")) => Some(json!({
+            "answers": [{ "toolCallId": "c", "approved": true }]
+        })),
         ("POST", Some("import")) => Some(json!([])),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
         _ => None,

@@ -272,7 +272,7 @@ impl<'a> Tables<'a> {
     ) -> Result<(), StoreError> {
         let sql = "UPDATE thread_steps
                    SET status = ?3, updated_at = ?4, tool_calls = ?5, tool_execution_results = ?6,
-                       continue_loop = ?7, error_text = ?8
+                       continue_loop = ?7, error_text = ?8, agent_state = ?9, open_calls = ?10
                    WHERE thread_no = ?1 AND id = ?2";
         let values = params![
             self.thread,
@@ -286,6 +286,8 @@ impl<'a> Tables<'a> {
                 .map(ToString::to_string),
             outcome.continue_loop,
             outcome.error_text,
+            text(outcome.agent_state.as_ref()),
+            text(outcome.open_calls.as_ref()),
         ];
         self.run(sql, values)
     }

@@ -8,7 +8,8 @@ use super::value::{count, instant};
 use runtime::{Head, StoreError};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use timeline::{
-    Context, ContextStatus, Event, EventType, Item, Seq, State, Thread, ThreadId, ThreadStatus,
+    Context, ContextStatus, Event, EventType, Execution, ExecutionStatus, Item, Payload, Seq,
+    State, StepOutcome, Thread, ThreadId, ThreadStatus,
 };
 
 /// Where the thread's log stands.
@@ -61,7 +62,11 @@ impl Log<'_> {
         let before = running.as_ref().map_or(i64::MAX, |running| running.seq);
         let waiting = self.waiting(before, running.as_ref())?;
         let kept = self.kept(before)?;
-        let mut state = State::restored(thread, context, waiting, kept);
+        let open = self.open(before)?;
+        let open = open
+            .as_ref()
+            .map(|(execution, outcome)| (execution.clone(), outcome));
+        let mut state = State::restored(thread, context, waiting, kept, open);
         if let Some(running) = running {
             self.apply_running(&mut state, &running)?;
         }
@@ -124,6 +129,47 @@ impl Log<'_> {
             .events(sql, [self.no, before])?
             .into_iter()
             .find_map(item))
+    }
+
+    // The last execution that was over then, with the calls its last step left open, unless it ended
+    // otherwise or a message was kept since it began.
+    fn open(&self, before: i64) -> Result<Option<(Execution, StepOutcome)>, StoreError> {
+        let sql = "SELECT x.status, e.payload, (
+                       SELECT s.open_calls FROM thread_steps s
+                       WHERE s.thread_no = x.thread_no AND s.execution_id = x.id
+                       ORDER BY s.iteration DESC LIMIT 1)
+                   FROM thread_executions x JOIN thread_events e
+                   ON e.thread_no = x.thread_no AND e.seq = x.seq
+                   WHERE x.thread_no = ?1 AND x.seq = (
+                       SELECT max(seq) FROM thread_executions WHERE thread_no = ?1 AND seq < ?2)
+                   AND NOT EXISTS (
+                       SELECT 1 FROM thread_items i
+                       WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL
+                       AND i.type = 'message' AND i.seq > x.seq AND i.seq < ?2)";
+        let found = one(self.conn, sql, [self.no, before], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                decoded(row.get_ref(1)?.as_str()?),
+                row.get::<_, Option<String>>(2)?,
+            ))
+        })?;
+        let Some((stands, event, Some(open_calls))) = found else {
+            return Ok(None);
+        };
+        let Event::ExecutionCreated { mut execution } = event? else {
+            return Ok(None);
+        };
+        execution.status = status(ExecutionStatus::ALL, &stands)?;
+        if execution.status != ExecutionStatus::Completed {
+            return Ok(None);
+        }
+        let open_calls = Payload::from_text(open_calls)
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let outcome = StepOutcome {
+            open_calls: Some(open_calls),
+            ..StepOutcome::default()
+        };
+        Ok(Some((execution, outcome)))
     }
 
     // The execution's beginning, what was kept since, and its last step; not the steps between.

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::path::Path;
 
 /// How each version is made from the one before. Never changed, only added to.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("schema/v1.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
 
 // "LOOM": tells our files from others.
 const APPLICATION_ID: i64 = 0x4c4f_4f4d;
@@ -134,6 +135,19 @@ mod tests {
         let copy = opened(&beside(&path, "backup-v1"));
         assert_eq!(pragma(&copy, "SELECT n FROM a").unwrap(), 7);
         assert_eq!(pragma(&copy, "PRAGMA user_version").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_store_of_version_1_gets_what_steps_keep_by_now() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut conn = opened(&path);
+        migrate(&mut conn, &path, &MIGRATIONS[..1]).unwrap();
+        migrate(&mut conn, &path, MIGRATIONS).unwrap();
+        let sql = "SELECT count(*) FROM pragma_table_info('thread_steps')
+                   WHERE name IN ('agent_state', 'open_calls')";
+        assert_eq!(pragma(&conn, sql).unwrap(), 2);
+        assert!(beside(&path, "backup-v1").exists());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Why a command is refused.
 
 use crate::content::ContentError;
+use crate::entity::OpenKind;
 use crate::ids::{ExecutionId, StepId};
 use crate::status::IllegalTransition;
 
@@ -53,4 +54,29 @@ pub enum Rejected {
     /// A message without a role, or a role on what is no message.
     #[error("an item of type message has a role, and only such an item")]
     Role,
+    /// The answer is for a call that does not wait; perhaps it did once.
+    #[error("no tool call {0:?} of this thread waits for an answer")]
+    NotOpen(String),
+    /// The call waits for an answer of the other kind, or for other calls.
+    #[error("the tool call {call:?} waits for {}", waited(*.kind))]
+    WrongAnswer {
+        /// The call.
+        call: String,
+        /// What it waits for.
+        kind: OpenKind,
+    },
+    /// An answer to the call is there already.
+    #[error("the tool call {0:?} is answered already")]
+    AnsweredAlready(String),
+    /// Something else was said since the call was made.
+    #[error("the tool call {0:?} waits no longer: something else was said instead of an answer")]
+    Superseded(String),
+}
+
+fn waited(kind: OpenKind) -> &'static str {
+    match kind {
+        OpenKind::Approval => "an approval or a denial",
+        OpenKind::External => "a result",
+        OpenKind::Others => "other calls that wait",
+    }
 }

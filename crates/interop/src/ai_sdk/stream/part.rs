@@ -8,13 +8,20 @@ use timeline::{PartKind, Payload, part_kind};
 /// A file a model made.
 pub(in crate::ai_sdk) const OUTPUT_FILE: &str = "loomline-output-file";
 
+/// The first major version whose clients are asked for approvals.
+const ASKS: u8 = 6;
+/// The first major version whose clients are told how others have answered.
+const TELLS_ANSWERS: u8 = 7;
+
 /// What a client is told of arguments that are no JSON object.
 const MALFORMED: &str = "the arguments are no JSON object";
 
 impl StreamView {
     pub(in crate::ai_sdk) fn part_created(&mut self, idx: u32, part: &Payload) {
         if let Some(tool) = ToolPart::read(part) {
-            self.called(&tool);
+            if !self.answers {
+                self.called(&tool);
+            }
             self.returned(&tool);
             return;
         }
@@ -98,11 +105,18 @@ impl StreamView {
         let id = tool.tool_call_id.as_str();
         match tool.state {
             ToolState::InputAvailable => {}
+            ToolState::ApprovalRequested => self.asked(tool),
+            ToolState::ApprovalResponded => self.allowed(tool),
             ToolState::OutputAvailable => {
                 let output = tool.output.as_ref().map(Payload::value);
                 self.push(json!({
                     "type": "tool-output-available", "toolCallId": id, "output": output,
                 }));
+            }
+            ToolState::OutputError
+                if tool.outcome.as_deref() == Some("denied") && self.major >= ASKS =>
+            {
+                self.push(json!({"type": "tool-output-denied", "toolCallId": id}));
             }
             ToolState::OutputError => {
                 let told = || tool.output.as_ref().map(|output| output.text().to_owned());
@@ -111,6 +125,33 @@ impl StreamView {
                     "type": "tool-output-error", "toolCallId": id, "errorText": text,
                 }));
             }
+        }
+    }
+
+    fn asked(&mut self, tool: &ToolPart) {
+        if let Some(approval) = tool.approval.as_ref().filter(|_| self.major >= ASKS) {
+            self.push(json!({
+                "type": "tool-approval-request",
+                "approvalId": approval.id, "toolCallId": tool.tool_call_id,
+            }));
+        }
+    }
+
+    fn allowed(&mut self, tool: &ToolPart) {
+        self.asked(tool);
+        let told = tool
+            .approval
+            .as_ref()
+            .filter(|_| self.major >= TELLS_ANSWERS);
+        if let Some(approval) = told {
+            let mut chunk = json!({
+                "type": "tool-approval-response",
+                "approvalId": approval.id, "approved": approval.approved,
+            });
+            if let (Value::Object(chunk), Some(reason)) = (&mut chunk, &approval.reason) {
+                chunk.insert("reason".to_owned(), reason.as_str().into());
+            }
+            self.push(chunk);
         }
     }
 }

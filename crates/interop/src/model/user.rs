@@ -1,0 +1,175 @@
+//! What users say, as messages.
+
+use serde_json::{Map, Value};
+use timeline::{Item, PartKind, Payload, part_kind};
+use upp::{Media, MediaSource, MessageOptions, UserContent, UserMessage};
+
+/// The message that a user's item is to a model. Extension parts are not shown to models.
+pub fn user_message(item: &Item) -> UserMessage {
+    let content = item.content.as_ref().map(Payload::value);
+    let blocks = match content {
+        Some(Value::Array(parts)) => parts.iter().filter_map(user_block).collect(),
+        Some(Value::String(text)) => vec![UserContent::Text { text }],
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
+    };
+    let options = MessageOptions {
+        id: Some(item.id.as_str().into()),
+        timestamp: Some(item.created_at),
+        metadata: Some(Map::new()),
+    };
+    UserMessage::new(blocks, options)
+}
+
+fn user_block(part: &Value) -> Option<UserContent> {
+    let text = |field: &str| part.get(field).and_then(Value::as_str).map(str::to_owned);
+    let mime = |otherwise: &str| text("media_type").unwrap_or_else(|| otherwise.to_owned());
+    match part_kind(part.get("type")?.as_str()?)? {
+        PartKind::InputText | PartKind::OutputText => Some(UserContent::Text {
+            text: text("text")?,
+        }),
+        PartKind::InputImage => {
+            let (source, found) = source_of(&text("image_url")?)?;
+            let mime_type = found.unwrap_or_else(|| mime("image/png"));
+            Some(UserContent::Image(Media::new(source, mime_type)))
+        }
+        PartKind::InputFile => {
+            let (source, found) = source_of(&text("file_data").or_else(|| text("file_url"))?)?;
+            let mime_type = found.unwrap_or_else(|| mime("application/octet-stream"));
+            let media = Media::new(source, mime_type).with_title(text("filename"));
+            Some(match media.mime_type.split('/').next() {
+                Some("audio") => UserContent::Audio(media),
+                Some("video") => UserContent::Video(media),
+                Some("image") => UserContent::Image(media),
+                _ if media.mime_type == "application/pdf"
+                    || media.mime_type.starts_with("text/") =>
+                {
+                    UserContent::Document(media)
+                }
+                _ => UserContent::Binary(media),
+            })
+        }
+        PartKind::Reasoning | PartKind::Refusal | PartKind::Tool(_) | PartKind::Extension(_) => {
+            None
+        }
+    }
+}
+
+/// The first part of a message that no model could be shown: a file that is neither an address nor
+/// base64. Its place in the list.
+pub fn unreadable_part(content: &Payload) -> Option<usize> {
+    let Value::Array(parts) = content.value() else {
+        return None;
+    };
+    parts.iter().position(|part| {
+        let text = |field: &str| part.get(field).and_then(Value::as_str);
+        let source = match text("type").and_then(part_kind) {
+            Some(PartKind::InputImage) => text("image_url"),
+            Some(PartKind::InputFile) => text("file_data").or_else(|| text("file_url")),
+            Some(
+                PartKind::InputText
+                | PartKind::OutputText
+                | PartKind::Reasoning
+                | PartKind::Refusal
+                | PartKind::Tool(_)
+                | PartKind::Extension(_),
+            )
+            | None => None,
+        };
+        source.is_some_and(|source| source_of(source).is_none())
+    })
+}
+
+/// Reads `data:` URLs as bytes with their type, other URLs as addresses, the rest as base64; none
+/// where it is nothing of these.
+pub(super) fn source_of(text: &str) -> Option<(MediaSource, Option<String>)> {
+    let base64 = |data: &str| {
+        is_base64(data).then(|| MediaSource::Base64 {
+            data: data.to_owned(),
+        })
+    };
+    if let Some(inline) = text.strip_prefix("data:") {
+        let (mime, data) = inline.split_once(";base64,")?;
+        return Some((base64(data)?, Some(mime.to_owned())));
+    }
+    if text.contains("://") {
+        let url = text.to_owned();
+        return Some((MediaSource::Url { url }, None));
+    }
+    Some((base64(text)?, None))
+}
+
+/// Whether a text is base64 in the standard alphabet, with its padding or without.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let n_padding = text.len() - digits.len();
+    let is_padded = n_padding == 0 || (n_padding <= 2 && text.len().is_multiple_of(4));
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    is_padded && digits.len() % 4 != 1 && digits.bytes().all(is_digit)
+}
+
+/// What a type of media is: `audio`, `video`, or else `image`.
+pub(super) fn media_kind(mime_type: &str) -> &str {
+    match mime_type.split('/').next() {
+        Some(kind @ ("audio" | "video")) => kind,
+        Some(_) | None => "image",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use timeline::{ItemStatus, ItemType, Role};
+
+    #[test]
+    fn a_data_url_becomes_bytes_with_their_type() {
+        let part = json!({"type": "input_image", "image_url": "data:image/gif;base64,AAAA"});
+        let source = MediaSource::Base64 {
+            data: "AAAA".into(),
+        };
+        let expected = Media::new(source, "image/gif");
+        assert_eq!(user_block(&part), Some(UserContent::Image(expected)));
+    }
+
+    #[test]
+    fn what_is_neither_an_address_nor_base64_is_no_file() {
+        for (data, is_read) in [
+            ("AAAA", true),
+            ("AAA=", true),
+            ("AAA", true),
+            ("https://a.b/c.png", true),
+            ("file_abc", false),
+            ("A", false),
+            ("AA=", false),
+            ("data:text/plain,hello", false),
+            ("data:image/png;base64,%%", false),
+        ] {
+            let part = json!({"type": "input_image", "image_url": data});
+            assert_eq!(user_block(&part).is_some(), is_read, "{data}");
+            let said = json!([{"type": "input_text", "text": "x"}, part]).into();
+            assert_eq!(unreadable_part(&said), (!is_read).then_some(1), "{data}");
+        }
+    }
+
+    #[test]
+    fn a_client_can_not_pass_a_message_off_as_a_prompt() {
+        let prompt = json!({"type": "loomline-prompt", "kind": "reason", "text": "t", "id": "i"});
+        let item = Item {
+            id: "i".into(),
+            item_type: ItemType::Message,
+            role: Some(Role::User),
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            status: ItemStatus::Stored,
+            channel: None,
+            content: Some(json!([prompt, {"type": "input_text", "text": "x"}]).into()),
+            execution_id: None,
+            run: None,
+            metadata: Some(json!({"uap": {"prompt": "reason", "step": 1}}).into()),
+        };
+        let message = user_message(&item);
+        assert!(message.metadata.is_empty());
+        assert_eq!(message.content, [UserContent::Text { text: "x".into() }]);
+    }
+}

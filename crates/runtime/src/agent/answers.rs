@@ -1,0 +1,235 @@
+//! Calls that wait for answers from outside, and the answers.
+
+use super::failure::unwritable;
+use super::journal::AgentJournal;
+use crate::reactor::{ReactorError, Refusal, StepRun};
+use agents::{Agent, AgentState, AnswerError, Answers, PendingKind};
+use interop::parts::{ToolApproval, ToolPart, ToolState};
+use std::collections::BTreeMap;
+use timeline::{Answer, ItemType, OpenCall, OpenKind, Payload, Says};
+use upp::{Arguments, AssistantMessage, MessageOptions, ToolCall};
+
+/// The answers that a step is to act on.
+pub(super) struct Given {
+    /// For the agent.
+    pub(super) answers: Answers,
+    /// The parts of the answered calls.
+    pub(super) parts: Vec<Payload>,
+}
+
+impl Given {
+    /// What the trigger answers, if that is what this step is for. Answers to calls that are open
+    /// no longer are left out.
+    pub(super) fn of(step: &StepRun<'_>, state: &AgentState) -> Result<Option<Self>, ReactorError> {
+        if step.step.iteration > 0 || step.trigger.item_type != ItemType::ActionResult {
+            return Ok(None);
+        }
+        let content = step.trigger.content.as_ref();
+        let answers = Answer::read(content).map_err(|error| ReactorError::Failed {
+            reason: "error".into(),
+            detail: error.to_string(),
+        })?;
+        let calls = state.open_calls();
+        let mut given = Self {
+            answers: Answers::new(),
+            parts: Vec::new(),
+        };
+        for answer in answers {
+            let is_its = |call: &&&ToolCall| call.tool_call_id.as_str() == answer.tool_call_id;
+            let Some(call) = calls.iter().find(is_its) else {
+                continue;
+            };
+            let part = answered_part(call, &answer.says);
+            given.parts.push(part.write().map_err(|e| unwritable(&e))?);
+            given.answers = with(given.answers, answer);
+        }
+        Ok(Some(given))
+    }
+}
+
+/// A call as a part.
+pub(super) fn part_of(call: &ToolCall) -> ToolPart {
+    let id = call.tool_call_id.as_str();
+    ToolPart {
+        after: call.after.iter().map(ToString::to_string).collect(),
+        ..ToolPart::call(&call.tool_name, id, call.arguments.text())
+    }
+}
+
+/// The part of a call whose answer has come; edited arguments stand in it.
+fn answered_part(call: &ToolCall, says: &Says) -> ToolPart {
+    let mut part = part_of(call);
+    let id = call.tool_call_id.as_str();
+    let approval = |approved, reason: Option<String>| ToolApproval {
+        id: id.to_owned(),
+        approved: Some(approved),
+        reason,
+    };
+    match says {
+        Says::Approved { arguments } => {
+            if let Some(arguments) = arguments {
+                let after = std::mem::take(&mut part.after);
+                part = ToolPart::call(&call.tool_name, id, arguments.text());
+                part.after = after;
+            }
+            part.state = ToolState::ApprovalResponded;
+            part.approval = Some(approval(true, None));
+        }
+        Says::Denied { message } => {
+            part.state = ToolState::ApprovalResponded;
+            part.approval = Some(approval(false, message.clone()));
+        }
+        Says::Output(_) | Says::Failure(_) => {}
+    }
+    part
+}
+
+fn with(answers: Answers, answer: Answer) -> Answers {
+    let call = answer.tool_call_id.as_str();
+    match answer.says {
+        Says::Approved { arguments: None } => answers.approve(call),
+        Says::Approved {
+            arguments: Some(arguments),
+        } => answers.approve_with(call, arguments.value()),
+        Says::Denied { message: None } => answers.deny(call),
+        Says::Denied {
+            message: Some(message),
+        } => answers.deny_because(call, message),
+        Says::Output(output) => answers.result(call, output.value()),
+        Says::Failure(text) => answers.failure(call, text),
+    }
+}
+
+/// The calls that the state leaves open, with what they wait for; calls that ask for an approval
+/// get the question into their parts. None where every call has its result; an empty list where
+/// nobody can answer.
+pub(super) fn left_open(
+    agent: &Agent,
+    state: &AgentState,
+    before: &[OpenCall],
+    journal: &AgentJournal<'_>,
+) -> Result<Option<Payload>, ReactorError> {
+    let calls = state.open_calls();
+    if calls.is_empty() {
+        return Ok(None);
+    }
+    let pending: BTreeMap<_, _> = agent
+        .pending(state)
+        .into_iter()
+        .map(|pending| (pending.call.tool_call_id, pending.kind))
+        .collect();
+    let mut board = Board::new(journal);
+    let mut open = Vec::new();
+    for call in calls.into_iter().filter(|_| !pending.is_empty()) {
+        let id = call.tool_call_id.as_str();
+        let kind = match pending.get(&call.tool_call_id) {
+            Some(PendingKind::Approval) => OpenKind::Approval,
+            Some(PendingKind::External) => OpenKind::External,
+            None => OpenKind::Others,
+        };
+        let known = before.iter().find(|it| it.tool_call_id == id);
+        let part = match known.filter(|it| it.kind == kind) {
+            Some(known) => known.part.clone(),
+            None => board
+                .open_part(call, kind)
+                .map_err(|error| unwritable(&error))?,
+        };
+        open.push(OpenCall {
+            tool_call_id: id.to_owned(),
+            kind,
+            part,
+        });
+    }
+    Payload::write(&open)
+        .map(Some)
+        .map_err(|error| unwritable(&error))
+}
+
+/// That the calls without results in these parts are left to nobody; none where there are none.
+pub(super) fn abandoned(parts: &[Payload]) -> Option<Payload> {
+    let mut tools = parts.iter().filter_map(ToolPart::read);
+    let has_open = tools.any(|tool| !tool.is_answered());
+    has_open.then(|| serde_json::json!([]).into())
+}
+
+/// The step's parts, by the calls they are of.
+struct Board<'a> {
+    journal: &'a AgentJournal<'a>,
+    written: BTreeMap<String, (u32, ToolPart)>,
+    n_parts: u32,
+}
+
+impl<'a> Board<'a> {
+    fn new(journal: &'a AgentJournal<'a>) -> Self {
+        let parts = journal.written();
+        let tools = parts.iter().zip(0u32..).filter_map(|(part, idx)| {
+            let tool = ToolPart::read(part)?;
+            Some((tool.tool_call_id.clone(), (idx, tool)))
+        });
+        Self {
+            journal,
+            written: tools.collect(),
+            n_parts: u32::try_from(parts.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The part of an open call; where an approval is to be asked for, the step has the question.
+    fn open_part(&mut self, call: &ToolCall, kind: OpenKind) -> Result<Payload, serde_json::Error> {
+        let id = call.tool_call_id.as_str();
+        let known = self.written.remove(id);
+        let (idx, mut tool) = known.unwrap_or_else(|| (self.n_parts, part_of(call)));
+        if kind != OpenKind::Approval {
+            return tool.write();
+        }
+        self.n_parts = self.n_parts.max(idx.saturating_add(1));
+        tool.state = ToolState::ApprovalRequested;
+        tool.approval = Some(ToolApproval {
+            id: id.to_owned(),
+            approved: None,
+            reason: None,
+        });
+        let part = tool.write()?;
+        self.journal.put_with_end(idx, part.clone());
+        Ok(part)
+    }
+}
+
+/// Checks answers against the tools that they are for: edited arguments must match the schema, and
+/// a call must not come after another one that still waits. An answer for a tool that is gone is
+/// taken; the model is told that the tool is not there.
+pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+    let is_open = |id: &&String| open.iter().any(|open| open.tool_call_id == **id);
+    let calls = open.iter().filter_map(|open| {
+        let tool = ToolPart::read(&open.part)?;
+        Some(ToolCall {
+            tool_call_id: tool.tool_call_id.as_str().into(),
+            tool_name: tool.tool_name().to_owned(),
+            arguments: Arguments::from_text(tool.arguments()),
+            after: tool
+                .after
+                .iter()
+                .filter(is_open)
+                .map(|id| id.as_str().into())
+                .collect(),
+        })
+    });
+    let options = MessageOptions::default();
+    let message = AssistantMessage::new(Vec::new(), calls.collect(), options);
+    let state = AgentState::initial().with_message(message);
+    let asked = answers.iter().cloned().fold(Answers::new(), with);
+    match agent.check(&asked, &state) {
+        Ok(()) | Err(AnswerError::WrongKind { expected: None, .. }) => Ok(()),
+        Err(error) => {
+            let call = match &error {
+                AnswerError::NothingWaits => None,
+                AnswerError::UnknownCall { call }
+                | AnswerError::AlreadyAnswered { call }
+                | AnswerError::WrongKind { call, .. }
+                | AnswerError::Early { call }
+                | AnswerError::Arguments { call, .. } => Some(call.to_string()),
+            };
+            let detail = error.to_string();
+            Err(Refusal { call, detail })
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Why an agent's step failed, in the runtime's words.
+
+use crate::error::told;
+use crate::reactor::ReactorError;
+use agents::AgentError;
+use upp::Code;
+
+/// Why a cycle has no outcome.
+pub(super) enum Fault {
+    /// The agent's run failed.
+    Run(AgentError),
+    /// The step can't be run.
+    Step(ReactorError),
+}
+
+impl From<AgentError> for Fault {
+    fn from(error: AgentError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<ReactorError> for Fault {
+    fn from(error: ReactorError) -> Self {
+        Self::Step(error)
+    }
+}
+
+impl From<crate::writer::Stopped> for Fault {
+    fn from(stopped: crate::writer::Stopped) -> Self {
+        Self::Step(stopped.into())
+    }
+}
+
+pub(super) fn failed(error: &AgentError) -> ReactorError {
+    let reason = match error {
+        AgentError::Cancelled => return ReactorError::Stopped,
+        AgentError::Model(cause) => match cause.code {
+            Code::ContentFiltered => "safety_halt",
+            Code::Timeout => "timeout",
+            Code::NetworkError => "network_failure",
+            Code::AuthenticationFailed
+            | Code::RateLimited
+            | Code::ContextLengthExceeded
+            | Code::ModelNotFound
+            | Code::InvalidRequest
+            | Code::InvalidResponse
+            | Code::QuotaExceeded
+            | Code::ProviderError
+            | Code::Cancelled => "error",
+        },
+        AgentError::MaxIterations { .. } => "max_steps",
+        AgentError::Tool(_)
+        | AgentError::Plan(_)
+        | AgentError::OpenCalls { .. }
+        | AgentError::Answers(_)
+        | AgentError::Waiting { .. }
+        | AgentError::NoResponse
+        | AgentError::Extension { .. } => "error",
+    };
+    ReactorError::Failed {
+        reason: reason.to_owned(),
+        detail: told(error),
+    }
+}
+
+pub(super) fn unwritable(error: &serde_json::Error) -> ReactorError {
+    ReactorError::Failed {
+        reason: "error".into(),
+        detail: format!("a part has no JSON form: {error}"),
+    }
+}

@@ -1,0 +1,186 @@
+//! What the agent's run tells, written into the step.
+
+mod parts;
+mod show;
+
+pub(super) use parts::Parts;
+
+use crate::writer::StepWriter;
+use agents::{Agent, AgentStreamEvent, Journal, Stopped, SubagentExecutionTrace};
+use futures_util::future::BoxFuture;
+use interop::model;
+use show::Shown;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use timeline::Payload;
+use upp::{Effect, Response, ToolCall, ToolExecution, UserMessage};
+
+/// Writes what the agent's run tells into the step.
+pub(super) struct AgentJournal<'a> {
+    agent: &'a Agent,
+    writer: &'a StepWriter,
+    iteration: u32,
+    shown: Mutex<Shown>,
+    parts: Mutex<Parts>,
+    /// What the model says of its answer.
+    about: Mutex<Option<Payload>>,
+}
+
+impl<'a> AgentJournal<'a> {
+    pub(super) fn new(agent: &'a Agent, writer: &'a StepWriter, iteration: u32) -> Self {
+        Self {
+            agent,
+            writer,
+            iteration,
+            shown: Mutex::default(),
+            parts: Mutex::default(),
+            about: Mutex::default(),
+        }
+    }
+
+    /// Goes on with a step whose answer the log has.
+    pub(super) fn resume(&self, parts: Vec<Payload>, about: Payload) {
+        *self.parts() = Parts::answered(parts);
+        self.set_about(about);
+    }
+
+    /// Begins a step that has no answer of its own but what comes of these calls, which are known
+    /// by their places in the response they are from.
+    pub(super) fn answer(&self, calls: Vec<ToolCall>, parts: Vec<Payload>, about: Payload) {
+        *self.parts() = Parts::of_calls(calls, parts);
+        self.set_about(about);
+    }
+
+    /// What the model says of its answer.
+    pub(super) fn about(&self) -> Payload {
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
+        about
+            .clone()
+            .unwrap_or_else(|| serde_json::json!({}).into())
+    }
+
+    fn set_about(&self, about: Payload) {
+        *self.about.lock().unwrap_or_else(PoisonError::into_inner) = Some(about);
+    }
+
+    /// The parts as they stand.
+    pub(super) fn written(&self) -> Vec<Payload> {
+        self.parts().list().to_vec()
+    }
+
+    /// Writes a part again, or one more; durable when this returns.
+    pub(super) async fn put(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
+        self.parts().put(idx, part.clone());
+        self.writer.put_part(idx, part).await.map_err(stopped)
+    }
+
+    /// The same, written with the end of the step.
+    pub(super) fn put_with_end(&self, idx: u32, part: Payload) {
+        self.parts().put(idx, part.clone());
+        self.writer.put_last_part(idx, part);
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a crash while the tool runs leaves its outcome unknown.
+    fn is_marked(&self, tool: &str) -> bool {
+        match self.agent.tool(tool).map(|tool| tool.effect) {
+            Some(Effect::Effect | Effect::Reconcilable) => true,
+            Some(Effect::Pure | Effect::Idempotent) | None => false,
+        }
+    }
+
+    async fn answered(&self, response: &Response) -> Result<(), Stopped> {
+        if self.parts().is_answered() {
+            // It is the answer of before the crash, which the log has.
+            return Ok(());
+        }
+        let (said, about) = model::answer(response).map_err(|_| Stopped)?;
+        let parts = self.parts().take_answer(said);
+        self.set_about(about.clone());
+        self.writer
+            .respond(self.ends(), parts, about)
+            .await
+            .map_err(stopped)
+    }
+
+    /// The call at this place starts: its part is there, and what can't be run twice is marked.
+    async fn started(&self, position: u32, id: &str, tool: &str) -> Result<(), Stopped> {
+        self.ensure(position as usize).await?;
+        if self.is_marked(tool) {
+            self.writer.tool_started(id).await.map_err(stopped)?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the call at this place has a part.
+    async fn ensure(&self, position: usize) -> Result<(), Stopped> {
+        let added = self.parts().ensure(position).map_err(|_| Stopped)?;
+        match added {
+            Some((idx, part)) => self.writer.put_part(idx, part).await.map_err(stopped),
+            None => Ok(()),
+        }
+    }
+
+    /// The result of the call at a position.
+    async fn ended(&self, position: usize, execution: &ToolExecution) -> Result<(), Stopped> {
+        self.ensure(position).await?;
+        let written = self.parts().end(position, execution).map_err(|_| Stopped)?;
+        let Some((idx, part, n_open)) = written else {
+            return Ok(());
+        };
+        // What an effect came to is written at once: lost, it could not be found out again.
+        if n_open == 0 && !self.is_marked(&execution.tool_name) {
+            self.writer.put_last_part(idx, part);
+            return Ok(());
+        }
+        self.writer.put_part(idx, part).await.map_err(stopped)
+    }
+}
+
+pub(super) fn stopped(_: crate::writer::Stopped) -> Stopped {
+    Stopped
+}
+
+impl Journal for AgentJournal<'_> {
+    fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
+        Box::pin(async move {
+            match event {
+                AgentStreamEvent::Upp { upp } => self.show(upp).await,
+                AgentStreamEvent::Uap { .. } => Ok(()),
+            }
+        })
+    }
+
+    fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
+        // It is written with the answer; until then a crash has it asked again.
+        self.parts().prompt(message);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
+        Box::pin(self.answered(response))
+    }
+
+    fn returned<'a>(
+        &'a self,
+        position: usize,
+        execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        Box::pin(self.ended(position, execution))
+    }
+
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        // It is written with the result of the call that spawned the sub-agent.
+        self.parts().trace(trace.clone());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

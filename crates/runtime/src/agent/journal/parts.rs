@@ -1,0 +1,149 @@
+//! The parts of the running step, and where its calls are among them.
+
+use agents::SubagentExecutionTrace;
+use interop::model;
+use interop::parts::ToolPart;
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::Payload;
+use upp::{ToolCall, ToolCallId, ToolExecution, UserMessage};
+
+/// The parts of the running step.
+#[derive(Default)]
+pub(in crate::agent) struct Parts {
+    list: Vec<Payload>,
+    /// Whether the log has the step's answer.
+    is_answered: bool,
+    /// What the strategy has said to the model in this step.
+    prompts: Vec<Payload>,
+    /// Where the part of each call is, by the call's place in its response.
+    slots: BTreeMap<usize, u32>,
+    /// The parts of calls without a result.
+    open: BTreeSet<u32>,
+    /// The calls of an earlier response that this step has to do with.
+    calls: Vec<ToolCall>,
+    /// What the sub-agents of calls did that have no result yet.
+    traces: BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>,
+}
+
+impl Parts {
+    /// The parts of a step whose model has answered: its calls are in their places.
+    pub(super) fn answered(list: Vec<Payload>) -> Self {
+        let mut parts = Self {
+            is_answered: true,
+            ..Self::default()
+        };
+        let tools = list.iter().zip(0u32..).filter_map(|(part, idx)| {
+            let tool = ToolPart::read(part)?;
+            Some((idx, tool.is_answered()))
+        });
+        for (position, (idx, is_answered)) in tools.enumerate() {
+            parts.slots.insert(position, idx);
+            if !is_answered {
+                parts.open.insert(idx);
+            }
+        }
+        parts.list = list;
+        parts
+    }
+
+    /// The parts of a step that answers calls of an earlier response.
+    pub(super) fn of_calls(calls: Vec<ToolCall>, list: Vec<Payload>) -> Self {
+        let mut parts = Self::answered(Vec::new());
+        for (part, idx) in list.iter().zip(0u32..) {
+            let Some(tool) = ToolPart::read(part) else {
+                continue;
+            };
+            let is_its = |call: &ToolCall| call.tool_call_id.as_str() == tool.tool_call_id;
+            if let Some(position) = calls.iter().position(is_its) {
+                parts.slots.insert(position, idx);
+            }
+            if !tool.is_answered() {
+                parts.open.insert(idx);
+            }
+        }
+        parts.list = list;
+        parts.calls = calls;
+        parts
+    }
+
+    pub(super) fn list(&self) -> &[Payload] {
+        &self.list
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
+    pub(super) fn prompt(&mut self, message: &UserMessage) {
+        // What has its answer has its prompts, too.
+        if !self.is_answered {
+            self.prompts.extend(model::prompt_part(message));
+        }
+    }
+
+    /// The step's parts, now that the model has said these.
+    pub(super) fn take_answer(&mut self, said: Vec<Payload>) -> Vec<Payload> {
+        let mut list = std::mem::take(&mut self.prompts);
+        list.extend(said);
+        *self = Self::answered(list.clone());
+        list
+    }
+
+    pub(super) fn put(&mut self, idx: u32, part: Payload) {
+        if ToolPart::read(&part).is_some_and(|tool| tool.is_answered()) {
+            self.open.remove(&idx);
+        }
+        match self.list.get_mut(idx as usize) {
+            Some(slot) => *slot = part,
+            None => self.list.push(part),
+        }
+    }
+
+    /// The part of the call at this place, where it had none and has one now.
+    pub(super) fn ensure(
+        &mut self,
+        position: usize,
+    ) -> Result<Option<(u32, Payload)>, serde_json::Error> {
+        if self.slots.contains_key(&position) {
+            return Ok(None);
+        }
+        let Some(call) = self.calls.get(position) else {
+            return Ok(None);
+        };
+        let part = super::super::answers::part_of(call).write()?;
+        let idx = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(part.clone());
+        self.slots.insert(position, idx);
+        self.open.insert(idx);
+        Ok(Some((idx, part)))
+    }
+
+    pub(super) fn trace(&mut self, trace: SubagentExecutionTrace) {
+        let call = trace.parent_tool_call_id.clone();
+        self.traces.entry(call).or_default().push(trace);
+    }
+
+    /// The call at this place has its result: the part as it stands, and how many have none.
+    pub(super) fn end(
+        &mut self,
+        position: usize,
+        execution: &ToolExecution,
+    ) -> Result<Option<(u32, Payload, usize)>, serde_json::Error> {
+        let Some(idx) = self.slots.get(&position).copied() else {
+            return Ok(None);
+        };
+        let Some(slot) = self.list.get_mut(idx as usize) else {
+            return Ok(None);
+        };
+        let mut part = model::with_result(slot, execution)?;
+        if let Some(traces) = self.traces.remove(&execution.tool_call_id)
+            && let Some(mut tool) = ToolPart::read(&part)
+        {
+            tool.subagents = Some(Payload::write(&traces)?);
+            part = tool.write()?;
+        }
+        *slot = part.clone();
+        self.open.remove(&idx);
+        Ok(Some((idx, part, self.open.len())))
+    }
+}

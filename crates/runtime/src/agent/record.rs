@@ -1,0 +1,219 @@
+//! What a step adds to the agent's state beside messages, and the state that the log comes to.
+
+mod view;
+
+use crate::request::Run;
+use agents::{AgentState, PlanStatus, PlanStep, SubagentExecutionTrace};
+use interop::model;
+use interop::parts::ToolPart;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use timeline::{Entry, Payload, Step, StepRecord, Transcript};
+
+pub(super) use view::View;
+
+/// What one step added; kept with its end. Written anew is only what changed, so that a run is
+/// linear in the log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct StateRecord {
+    /// How many steps were taken.
+    step: u64,
+    /// Where in a step the run stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<Arc<str>>,
+    /// A plan that is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<Vec<PlanStep>>,
+    /// The statuses that changed in the plan that is known, by the steps' ids.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    plan_status: BTreeMap<String, PlanStatus>,
+    /// The reasoning of this cycle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasoning: Vec<String>,
+    /// The application's metadata, where it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Map<String, Value>>,
+    /// What middleware changed in the conversation before the run's first step.
+    #[serde(skip_serializing_if = "View::is_empty")]
+    pub(super) view: View,
+    /// What middleware keeps for the run, while it is not over.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(super) kept: Map<String, Value>,
+}
+
+impl StateRecord {
+    /// What came to a state in one cycle.
+    pub(super) fn between(before: &AgentState, after: &AgentState) -> Self {
+        let (plan, plan_status) = plan_change(before.plan(), after.plan());
+        let n_known = before.reasoning().len();
+        let is_same = before.metadata() == after.metadata();
+        Self {
+            step: after.step(),
+            phase: after.phase().map(Into::into),
+            plan,
+            plan_status,
+            reasoning: after.reasoning().skip(n_known).map(str::to_owned).collect(),
+            metadata: (!is_same).then(|| after.metadata().clone()),
+            view: View::default(),
+            kept: Map::new(),
+        }
+    }
+
+    fn applied(self, state: &AgentState) -> AgentState {
+        let mut state = state.with_step(self.step).with_phase(self.phase);
+        if let Some(plan) = self.plan {
+            state = state.with_plan(plan);
+        }
+        if !self.plan_status.is_empty() {
+            let mut plan = state.plan().unwrap_or_default().to_vec();
+            for step in &mut plan {
+                if let Some(status) = self.plan_status.get(&step.id) {
+                    step.status = *status;
+                }
+            }
+            state = state.with_plan(plan);
+        }
+        for reasoning in self.reasoning {
+            state = state.with_reasoning(reasoning);
+        }
+        for (key, value) in self.metadata.into_iter().flatten() {
+            state = state.with_metadata(key, value);
+        }
+        state
+    }
+}
+
+/// The plan, where it is another one; else the statuses that changed.
+fn plan_change(
+    before: Option<&[PlanStep]>,
+    after: Option<&[PlanStep]>,
+) -> (Option<Vec<PlanStep>>, BTreeMap<String, PlanStatus>) {
+    let Some(after) = after else {
+        return (None, BTreeMap::new());
+    };
+    let known = before.unwrap_or_default();
+    let is_same = |(a, b): (&PlanStep, &PlanStep)| {
+        a.id == b.id
+            && a.description == b.description
+            && a.tool == b.tool
+            && a.depends_on == b.depends_on
+    };
+    if before.is_none() || known.len() != after.len() || !known.iter().zip(after).all(is_same) {
+        return (Some(after.to_vec()), BTreeMap::new());
+    }
+    let changed = known
+        .iter()
+        .zip(after)
+        .filter(|(a, b)| a.status != b.status);
+    let statuses = changed.map(|(_, step)| (step.id.clone(), step.status));
+    (None, statuses.collect())
+}
+
+/// The traces of sub-agents that the step's calls have, in the order of the calls.
+pub(super) fn traces<'a>(
+    parts: impl IntoIterator<Item = &'a Payload>,
+) -> Vec<SubagentExecutionTrace> {
+    let tools = parts.into_iter().filter_map(ToolPart::read);
+    let traces = tools.filter_map(|tool| tool.subagents?.read::<Vec<_>>().ok());
+    traces.flatten().collect()
+}
+
+/// What the log comes to for an agent before a running step.
+pub(super) struct Folded {
+    pub(super) state: AgentState,
+    /// What middleware keeps for the running execution.
+    pub(super) kept: Map<String, Value>,
+    /// The parts and responses of its steps so far.
+    pub(super) steps: Vec<(Vec<Payload>, Payload)>,
+}
+
+/// The state of an agent before the running step, from the log alone: the conversation of the
+/// whole thread as its middleware left it, and what this agent's own steps added beside it. Linear
+/// in the transcript.
+pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Step) -> Folded {
+    let (messages, marks) = model::marked_history(transcript, Some(&running.id));
+    let mut messages = messages.into_iter();
+    let mut n_taken = 0;
+    let mut viewed = Vec::new();
+    let mut folded = Folded {
+        state: AgentState::initial(),
+        kept: Map::new(),
+        steps: Vec::new(),
+    };
+    let reactions = transcript.entries.iter().filter_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(reaction),
+        Entry::Item(_) => None,
+    });
+    for (reaction, mark) in reactions.zip(marks) {
+        viewed.extend(messages.by_ref().take(mark - n_taken));
+        n_taken = mark;
+        if Run::of(reaction.execution.run.as_ref()).agent.as_deref() != agent {
+            continue;
+        }
+        let is_running = reaction.execution.id == running.execution_id;
+        for step in reaction.steps.iter().filter(|it| it.step.id != running.id) {
+            let record = step.step.outcome.agent_state.as_ref();
+            // A record of another program's making says nothing that could be used.
+            let record = record.and_then(|record| record.read::<StateRecord>().ok());
+            if let Some(record) = &record {
+                record.view.apply(&mut viewed);
+            }
+            if is_running {
+                let parts = step.parts.iter().map(|part| part.part.clone());
+                let about = step.response.as_ref().map(|(about, _)| about.clone());
+                folded
+                    .steps
+                    .extend(about.map(|about| (parts.collect(), about)));
+                if let Some(record) = record.as_ref().filter(|it| !it.kept.is_empty()) {
+                    folded.kept.clone_from(&record.kept);
+                }
+            }
+            folded.state = with_step(&folded.state, step, record);
+        }
+    }
+    viewed.extend(messages);
+    folded.state = folded.state.with_context(viewed);
+    folded
+}
+
+fn with_step(state: &AgentState, step: &StepRecord, record: Option<StateRecord>) -> AgentState {
+    let mut state = state.clone();
+    for trace in traces(step.parts.iter().map(|part| &part.part)) {
+        state = state.with_subagent_trace(trace);
+    }
+    match record {
+        Some(record) => record.applied(&state),
+        // A step that did not end, or one from before steps had records.
+        None if step.response.is_some() => state.with_step(state.step().saturating_add(1)),
+        None => state,
+    }
+}
+
+/// The state with these traces after the first `n_known` ones, in place of what follows those.
+pub(super) fn with_traces(
+    state: &AgentState,
+    n_known: usize,
+    traces: Vec<SubagentExecutionTrace>,
+) -> AgentState {
+    let mut built = AgentState::initial()
+        .with_messages(state.messages().iter().cloned())
+        .with_step(state.step())
+        .with_phase(state.phase().map(Into::into));
+    for (key, value) in state.metadata() {
+        built = built.with_metadata(key.as_str(), value.clone());
+    }
+    for reasoning in state.reasoning() {
+        built = built.with_reasoning(reasoning);
+    }
+    if let Some(plan) = state.plan() {
+        built = built.with_plan(plan);
+    }
+    let known = state.subagent_traces().take(n_known).cloned();
+    for trace in known.chain(traces) {
+        built = built.with_subagent_trace(trace);
+    }
+    built
+}

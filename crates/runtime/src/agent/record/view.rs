@@ -1,0 +1,115 @@
+//! What middleware changed in a conversation before a run (UAP §6.2): a view, for the log keeps the
+//! messages as they were.
+
+use agents::AgentState;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use timeline::Payload;
+use upp::{Message, Messages};
+
+/// The changes, by the places of the messages before them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(in crate::agent) struct View(Vec<Splice>);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Splice {
+    /// The place of the first message that goes.
+    at: usize,
+    /// How many go.
+    n: usize,
+    /// What comes in their place: a state with these messages alone, as agents write it.
+    with: Payload,
+}
+
+impl View {
+    pub(in crate::agent) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What makes the messages `after` of those `before`.
+    pub(in crate::agent) fn between(before: &Messages, after: &Messages) -> Self {
+        let is_same = |a: usize, b: usize| match (before.get(a), after.get(b)) {
+            (Some(a), Some(b)) => same(a, b),
+            _ => false,
+        };
+        let (n_old, n_new) = (before.len(), after.len());
+        let mut splices = Vec::new();
+        if n_old == n_new {
+            let mut at = 0;
+            while at < n_old {
+                let n = (at..n_old)
+                    .take_while(|place| !is_same(*place, *place))
+                    .count();
+                if n > 0 {
+                    splices.extend(splice(at, n, after, at..at + n));
+                }
+                at += n + 1;
+            }
+            return Self(splices);
+        }
+        let shorter = n_old.min(n_new);
+        let head = (0..shorter).take_while(|at| is_same(*at, *at)).count();
+        let tail = (0..shorter - head)
+            .take_while(|back| is_same(n_old - 1 - back, n_new - 1 - back))
+            .count();
+        let kept = head..n_new - tail;
+        splices.extend(splice(head, n_old - head - tail, after, kept));
+        Self(splices)
+    }
+
+    /// Makes the changes.
+    pub(in crate::agent) fn apply(&self, messages: &mut Vec<Message>) {
+        // From the back, so that places before stay what they were.
+        for splice in self.0.iter().rev() {
+            let Ok(with) = AgentState::from_json(splice.with.text()) else {
+                continue;
+            };
+            let start = splice.at.min(messages.len());
+            let end = start.saturating_add(splice.n).min(messages.len());
+            messages.splice(start..end, with.messages().iter().cloned());
+        }
+    }
+}
+
+fn splice(at: usize, n: usize, after: &Messages, places: std::ops::Range<usize>) -> Option<Splice> {
+    let messages = places.filter_map(|place| after.get(place).cloned());
+    let with = AgentState::initial().with_messages(messages);
+    let with = Payload::from_text(with.to_json().ok()?).ok()?;
+    Some(Splice { at, n, with })
+}
+
+fn same(a: &Message, b: &Message) -> bool {
+    match (a, b) {
+        (Message::User(a), Message::User(b)) => Arc::ptr_eq(a, b) || a == b,
+        (Message::Assistant(a), Message::Assistant(b)) => Arc::ptr_eq(a, b) || a == b,
+        (Message::ToolResult(a), Message::ToolResult(b)) => Arc::ptr_eq(a, b) || a == b,
+        (Message::User(_) | Message::Assistant(_) | Message::ToolResult(_), _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_view_makes_the_one_conversation_of_the_other(
+            before in proptest::collection::vec(0u8..4, 0..12),
+            after in proptest::collection::vec(0u8..4, 0..12),
+        ) {
+            let known: Vec<Message> = (0..4).map(|n| Message::from(format!("{n}"))).collect();
+            let of = |list: &[u8]| -> Messages {
+                list.iter().map(|n| known[usize::from(*n)].clone()).collect()
+            };
+            let (before, after) = (of(&before), of(&after));
+            let view = View::between(&before, &after);
+            prop_assert_eq!(view.is_empty(), before == after);
+            let written = Payload::write(&view).unwrap();
+            let mut made: Vec<Message> = before.iter().cloned().collect();
+            written.read::<View>().unwrap().apply(&mut made);
+            prop_assert_eq!(made.into_iter().collect::<Messages>(), after);
+        }
+    }
+}

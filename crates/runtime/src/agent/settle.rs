@@ -1,0 +1,118 @@
+//! What becomes of the calls that a crash left open (architecture rule 4).
+
+use super::failure::{failed, unwritable};
+use super::journal::AgentJournal;
+use super::{AgentReactor, scope};
+use crate::reactor::{ReactorError, Resumed, StepRun};
+use agents::AgentError;
+use futures_util::FutureExt;
+use interop::model;
+use interop::parts::ToolPart;
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use timeline::Payload;
+use upp::{Arguments, Reconciled, Tool, ToolContext, ToolExecution, ToolResult};
+
+impl AgentReactor {
+    /// Settles the calls a crash left open, and gives the results there are.
+    ///
+    /// Results that came are taken. A call that was marked when it started may have taken effect:
+    /// its tool is asked, where it can be, and else it has an interrupted result. What had not
+    /// started is left to run, as is what may run twice, for that is never marked.
+    pub(super) async fn settle(
+        &self,
+        step: &StepRun<'_>,
+        resumed: &Resumed,
+        journal: &AgentJournal<'_>,
+    ) -> Result<Vec<ToolResult>, ReactorError> {
+        let started: BTreeSet<&str> = resumed.started.iter().map(String::as_str).collect();
+        let mut answered = Vec::new();
+        for (idx, part) in (0u32..).zip(&resumed.parts) {
+            let Some(tool) = ToolPart::read(part) else {
+                continue;
+            };
+            if let Some(result) = model::result_of(&tool) {
+                answered.push(result);
+                continue;
+            }
+            // Where an id repeats only its first call runs.
+            if !started.contains(tool.tool_call_id.as_str()) {
+                continue;
+            }
+            let Some(part) = self.found_out(step, part, &tool).await? else {
+                continue;
+            };
+            answered.extend(ToolPart::read(&part).as_ref().and_then(model::result_of));
+            let put = journal.put(idx, part).await;
+            put.map_err(|stopped| failed(&AgentError::from(stopped)))?;
+        }
+        Ok(answered)
+    }
+
+    /// The part of a call that had started, with what came of it; none where it did not happen.
+    async fn found_out(
+        &self,
+        step: &StepRun<'_>,
+        part: &Payload,
+        tool: &ToolPart,
+    ) -> Result<Option<Payload>, ReactorError> {
+        let known = match self.agent.tool(tool.tool_name()) {
+            Some(code) => self.reconciled(step, tool, code).await,
+            None => Reconciled::Unknown,
+        };
+        let part = match known {
+            Reconciled::DidNotHappen => return Ok(None),
+            Reconciled::Unknown => model::with_unknown_outcome(part),
+            Reconciled::Happened(result) => {
+                let execution = ToolExecution {
+                    tool_name: tool.tool_name().to_owned(),
+                    tool_call_id: tool.tool_call_id.as_str().into(),
+                    arguments: serde_json::Value::Null,
+                    result,
+                    is_error: false,
+                    duration: 0,
+                    approved: None,
+                };
+                model::with_result(part, &execution)
+            }
+        };
+        part.map(Some).map_err(|error| unwritable(&error))
+    }
+
+    /// Asks the tool, if it can be asked. What goes wrong with that leaves the outcome unknown.
+    async fn reconciled(&self, step: &StepRun<'_>, tool: &ToolPart, code: &Tool) -> Reconciled {
+        let Some(reconcile) = &code.reconcile else {
+            return Reconciled::Unknown;
+        };
+        let Ok(arguments) = Arguments::from_text(tool.arguments()).parse() else {
+            return Reconciled::Unknown;
+        };
+        let id = tool.tool_call_id.as_str();
+        let options = self.agent.options();
+        let context = ToolContext {
+            idempotency_key: format!("{}:{id}", scope(step)).into(),
+            agent_id: self.agent.id().into(),
+            parent_model: Some(Arc::clone(&options.model)),
+            parent_params: Arc::clone(&options.params),
+            approved: tool.approval.as_ref().and_then(|it| it.approved) == Some(true),
+            ..ToolContext::new(id.into(), step.signal.child_token())
+        };
+        let asked = AssertUnwindSafe(async { reconcile.reconcile(arguments, context).await });
+        match asked.catch_unwind().await {
+            Ok(Ok(known)) => known,
+            Ok(Err(failure)) => {
+                tracing::warn!(error = %failure, tool = code.name, call = id, "a tool could not say what became of a call");
+                Reconciled::Unknown
+            }
+            Err(_) => {
+                tracing::warn!(
+                    tool = code.name,
+                    call = id,
+                    "a tool panicked when it was asked what became of a call"
+                );
+                Reconciled::Unknown
+            }
+        }
+    }
+}

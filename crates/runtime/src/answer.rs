@@ -1,0 +1,143 @@
+//! Answers from outside: to calls that a thread has left open.
+
+use crate::error::RuntimeError;
+use crate::react::{Runtime, begun, repeated};
+use crate::request::{Accepted, AnswerRequest, Run};
+use crate::store::{Filter, StoreError, TenantId, Token};
+use interop::parts::{StepResponse, ToolPart};
+use timeline::{
+    Answer, Command, Entry, Open, OpenCall, Payload, Rejected, Seq, State, Transcript, Trigger,
+};
+
+impl Runtime {
+    /// The calls of a thread that wait for an answer from outside, with the execution that left
+    /// them, and the last event of the log. None while an execution runs.
+    pub async fn open_calls(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<(Option<Open>, Seq), RuntimeError> {
+        let (state, tail) = self.state(tenant, key).await?;
+        Ok((state.open().cloned(), tail))
+    }
+
+    /// Takes answers to open calls: durable, and their execution begun or its place in the queue
+    /// kept, when this returns. Answers may come in any order, one by one, in any process. One that
+    /// does not fit is refused, and nothing is written.
+    pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move { runtime.take_answer(request).await })
+            .await
+    }
+
+    async fn take_answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
+        if self.inner.shutdown.is_cancelled() {
+            return Err(RuntimeError::ShuttingDown);
+        }
+        let live = self.existing(&request.tenant, &request.key).await?;
+        let mut held = live.hold().await?;
+        if let Some(token) = &request.token
+            && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
+        {
+            self.ensure_worker(&live, &mut held)?;
+            return repeated(&answer);
+        }
+        let core = held.core()?;
+        if let Err(refused) = core.state.check_answers(&request.item) {
+            drop(held);
+            let Rejected::NotOpen(call) = refused else {
+                return Err(refused.into());
+            };
+            let transcript = live.transcript(Filter::Facts).await?;
+            return Err(became_of(call, &transcript).into());
+        }
+        let (run, calls) = standing(&core.state);
+        let agent = Run::of(run.as_ref()).agent;
+        let reactor = self.inner.reactors.find(agent.as_deref());
+        let reactor =
+            reactor.ok_or_else(|| RuntimeError::UnknownAgent(agent.unwrap_or_default()))?;
+        let answers = Answer::read(request.item.content.as_ref()).map_err(Rejected::from)?;
+        reactor.check(calls, &answers)?;
+        let waits = core.state.active().is_some() || core.state.waiting().len() > 0;
+        let limit = self.inner.options.queue_limit;
+        if waits && core.state.waiting().len() >= limit {
+            return Err(RuntimeError::QueueFull { limit });
+        }
+        let after = core.tail;
+        let item_id = request.item.id.clone();
+        let command = if waits {
+            let none = || Payload::from(serde_json::json!({}));
+            Command::Enqueue {
+                item: request.item,
+                run: run.unwrap_or_else(none),
+            }
+        } else {
+            self.start(Trigger::New(request.item), run)
+        };
+        let accepted = Accepted {
+            thread_id: live.thread.clone(),
+            item_id,
+            execution_id: begun(&command),
+            after,
+            queued: waits,
+            repeated: false,
+        };
+        let token = match request.token {
+            Some(token) => Some(Token {
+                token,
+                answer: serde_json::to_string(&accepted)?,
+            }),
+            None => None,
+        };
+        match held.commit([(None, command)], token).await {
+            Ok(_) => {
+                self.ensure_worker(&live, &mut held)?;
+                Ok(accepted)
+            }
+            Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How the execution that left the open calls was run, and the calls.
+fn standing(state: &State) -> (Option<Payload>, &[OpenCall]) {
+    match (state.active(), state.open()) {
+        (Some(active), _) => (active.execution.run.clone(), &active.open_calls),
+        (None, Some(open)) => (open.execution.run.clone(), &open.calls),
+        (None, None) => (None, &[]),
+    }
+}
+
+/// Why a call is not open: it was answered, or left behind, or never made. Reads the whole thread,
+/// which only a wrong answer costs.
+fn became_of(call: String, transcript: &Transcript) -> Rejected {
+    let mut was_open = false;
+    let steps = transcript.entries.iter().flat_map(|entry| match entry {
+        Entry::Reaction(reaction) => reaction.steps.as_slice(),
+        Entry::Item(_) => &[],
+    });
+    for step in steps {
+        let response = step.response.as_ref();
+        let said: StepResponse = response
+            .and_then(|(said, _)| said.read().ok())
+            .unwrap_or_default();
+        let tools = step
+            .parts
+            .iter()
+            .filter_map(|part| ToolPart::read(&part.part));
+        for tool in tools.filter(|tool| tool.tool_call_id == call) {
+            if said.answers || tool.is_answered() {
+                return Rejected::AnsweredAlready(call);
+            }
+        }
+        let open = step.step.outcome.open_calls.as_ref();
+        let open: Vec<OpenCall> = open.and_then(|it| it.read().ok()).unwrap_or_default();
+        was_open |= open.iter().any(|open| open.tool_call_id == call);
+    }
+    if was_open {
+        Rejected::Superseded(call)
+    } else {
+        Rejected::NotOpen(call)
+    }
+}

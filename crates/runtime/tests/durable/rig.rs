@@ -1,0 +1,282 @@
+//! Runtimes over one store, one after another, and what is left in it.
+
+use crate::store::Lease;
+use agents::{Agent, AgentOptions};
+use interop::document::to_document;
+use interop::model::history;
+use loomline_runtime as runtime;
+use runtime::{
+    AgentReactor, AnswerRequest, Filter, MemoryStore, Policy, React, Run, Runtime, RuntimeError,
+    RuntimeOptions, Store, TenantId,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use timeline::{Entry, ItemType, NewItem, OpenCall, State, Transcript};
+
+pub(crate) const KEY: &str = "k";
+
+pub(crate) fn tenant() -> TenantId {
+    "acme".into()
+}
+
+pub(crate) fn runtime_over(store: Arc<dyn Store>, agent: &Agent) -> Runtime {
+    let reactor = Arc::new(AgentReactor::new(agent.clone()));
+    Runtime::new(store, Arc::new(reactor), RuntimeOptions::default())
+}
+
+/// What one client does, whatever happens to the processes it talks to.
+pub(crate) struct Client {
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) agent: Agent,
+    lease: Arc<Lease>,
+    pub(crate) runtime: Runtime,
+    /// After how many appends each next process dies, and whether it does its last one.
+    deaths: Vec<(usize, bool)>,
+    pub(crate) n_appends: usize,
+}
+
+impl Client {
+    pub(crate) fn new(options: AgentOptions, mut deaths: Vec<(usize, bool)>) -> Self {
+        deaths.reverse();
+        let store = Arc::new(MemoryStore::new());
+        let agent = Agent::new(options).unwrap();
+        let (lease, runtime) = process(&store, &agent, deaths.pop());
+        Self {
+            store,
+            agent,
+            lease,
+            runtime,
+            deaths,
+            n_appends: 0,
+        }
+    }
+
+    pub(crate) fn calm(options: AgentOptions) -> Self {
+        Self::new(options, Vec::new())
+    }
+
+    /// The client of a thread, whose processes die from now on.
+    pub(crate) fn over(client: Self, mut deaths: Vec<(usize, bool)>) -> Self {
+        deaths.reverse();
+        let (lease, runtime) = process(&client.store, &client.agent, deaths.pop());
+        Self {
+            lease,
+            runtime,
+            deaths,
+            ..client
+        }
+    }
+
+    /// The process is gone; the next one takes over.
+    pub(crate) async fn restart(&mut self) {
+        self.n_appends += self
+            .lease
+            .n_appends
+            .load(std::sync::atomic::Ordering::SeqCst);
+        self.lease
+            .died
+            .store(true, std::sync::atomic::Ordering::SeqCst);
+        let _ = self.runtime.shutdown().await;
+        let (lease, runtime) = process(&self.store, &self.agent, self.deaths.pop());
+        (self.lease, self.runtime) = (lease, runtime);
+        self.runtime.recover().await.unwrap();
+    }
+
+    /// The next process has only these of the tools.
+    pub(crate) fn keep_tools(&mut self, keep: impl Fn(&str) -> bool) {
+        let mut options = self.agent.options().clone();
+        options.tools.retain(|tool| keep(&tool.name));
+        self.agent = Agent::new(options).unwrap();
+    }
+
+    pub(crate) async fn say(&mut self, text: &str) {
+        let content = json!([{"type": "input_text", "text": text}]);
+        loop {
+            let request = React {
+                tenant: tenant(),
+                key: KEY.into(),
+                item: NewItem::user(format!("item-{text}"), content.clone().into()),
+                run: Run::default(),
+                policy: Policy::Queue,
+                token: Some(text.into()),
+            };
+            match self.runtime.react(request).await {
+                Ok(_) => return,
+                Err(error) if self.lease.is_dead() => drop(error),
+                Err(error) => panic!("{error}"),
+            }
+            self.restart().await;
+        }
+    }
+
+    /// Answers, as often as it takes for the answer to be kept.
+    pub(crate) async fn answer(&mut self, parts: Value) {
+        loop {
+            match self.try_answer(&parts).await {
+                Ok(()) => return,
+                Err(error) if self.lease.is_dead() => drop(error),
+                Err(error) => panic!("{error}: {parts}"),
+            }
+            self.restart().await;
+        }
+    }
+
+    pub(crate) async fn try_answer(&self, parts: &Value) -> Result<(), RuntimeError> {
+        let request = AnswerRequest {
+            tenant: tenant(),
+            key: KEY.into(),
+            item: answer_item(self.runtime.mint(), parts),
+            token: Some(parts.to_string()),
+        };
+        self.runtime.answer(request).await.map(|_| ())
+    }
+
+    /// Waits until the thread is at rest, over as many processes as die.
+    pub(crate) async fn rest(&mut self) -> State {
+        for _ in 0..200_000 {
+            let state = self.state().await;
+            if state.active().is_none() && state.waiting().len() == 0 {
+                return state;
+            }
+            if self.lease.is_dead() {
+                self.restart().await;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("the thread does not come to rest")
+    }
+
+    pub(crate) async fn state(&self) -> State {
+        let row = self.store.find(&tenant(), KEY).await.unwrap();
+        self.store.head(&row.thread.id).await.unwrap().state
+    }
+
+    pub(crate) async fn open(&mut self) -> Vec<OpenCall> {
+        let state = self.rest().await;
+        state
+            .open()
+            .map(|open| open.calls.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) async fn transcript(&self) -> Transcript {
+        let runtime = runtime_over(self.store.clone(), &self.agent);
+        let transcript = runtime.transcript(&tenant(), KEY, Filter::Facts).await;
+        transcript.unwrap()
+    }
+
+    /// All appends so far.
+    pub(crate) fn appends(&self) -> usize {
+        self.n_appends
+            + self
+                .lease
+                .n_appends
+                .load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+fn process(
+    store: &Arc<MemoryStore>,
+    agent: &Agent,
+    death: Option<(usize, bool)>,
+) -> (Arc<Lease>, Runtime) {
+    let (left, keeps_last) = death.unwrap_or((usize::MAX, false));
+    let lease = Lease::new(store, left, keeps_last);
+    let runtime = runtime_over(lease.clone(), agent);
+    (lease, runtime)
+}
+
+pub(crate) fn answer_item(id: String, parts: &Value) -> NewItem {
+    NewItem {
+        id: id.into(),
+        item_type: ItemType::ActionResult,
+        role: None,
+        channel: None,
+        content: Some(parts.clone().into()),
+        metadata: Some(json!({"actor": "tester"}).into()),
+    }
+}
+
+pub(crate) fn approve(call: &str) -> Value {
+    json!([{"type": "loomline-answer", "toolCallId": call, "approved": true}])
+}
+
+pub(crate) fn deny(call: &str) -> Value {
+    json!([{"type": "loomline-answer", "toolCallId": call, "approved": false}])
+}
+
+pub(crate) fn bring(call: &str, output: &Value) -> Value {
+    json!([{"type": "loomline-answer", "toolCallId": call, "output": output}])
+}
+
+/// What the model sees next, apart from ids, instants and what became of effects.
+pub(crate) fn messages(transcript: &Transcript) -> Vec<Value> {
+    let mut tools: BTreeMap<String, String> = BTreeMap::new();
+    let messages = history(transcript, None);
+    let plain = messages.iter().map(|message| {
+        let mut value = serde_json::to_value(message).unwrap();
+        for call in value["toolCalls"].as_array().into_iter().flatten() {
+            let text = |key: &str| call[key].as_str().unwrap().to_owned();
+            tools.insert(text("toolCallId"), text("toolName"));
+        }
+        for result in value["results"].as_array_mut().into_iter().flatten() {
+            let tool = &tools[result["toolCallId"].as_str().unwrap()];
+            if matches!(tool.as_str(), "effect" | "approved") {
+                *result = json!({ "toolCallId": result["toolCallId"] });
+            }
+        }
+        let fields = value.as_object_mut().unwrap();
+        fields.remove("id");
+        fields.remove("timestamp");
+        value
+    });
+    plain.collect()
+}
+
+/// What each step added to the agent's state.
+pub(crate) fn records(transcript: &Transcript) -> Vec<Value> {
+    let steps = transcript.entries.iter().flat_map(|entry| match entry {
+        Entry::Reaction(reaction) => reaction.steps.as_slice(),
+        Entry::Item(_) => &[],
+    });
+    let records = steps.map(|step| step.step.outcome.agent_state.as_ref());
+    records
+        .map(|record| record.map(timeline::Payload::value).unwrap_or_default())
+        .collect()
+}
+
+/// The document, apart from ids, instants, durations and what became of effects.
+pub(crate) fn document(transcript: &Transcript) -> Value {
+    let text = to_document(transcript).value.encode();
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    plain(&mut value["turns"]);
+    value["turns"].take()
+}
+
+fn plain(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Object(fields) => {
+            let tool = fields.get("tool_name").and_then(Value::as_str);
+            if matches!(tool, Some("effect" | "approved")) {
+                for key in ["status", "content", "outcome"] {
+                    fields.remove(key);
+                }
+            }
+            for key in [
+                "timestamp",
+                "started_at",
+                "completed_at",
+                "submitted_at",
+                "duration_ms",
+                "received_at",
+                "interrupted_at",
+            ] {
+                fields.remove(key);
+            }
+            fields.values_mut().for_each(plain);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,180 @@
+//! Answers to calls that wait: what an item of type `action_result` says.
+
+use crate::content::ContentError;
+use crate::entity::OpenKind;
+use crate::payload::Payload;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The type of an answer's part.
+pub const ANSWER: &str = "loomline-answer";
+
+/// An answer to one call that waits:
+/// `{"type": "loomline-answer", "toolCallId": …, "approved": true, "arguments"?: {…}}`, or with
+/// `"approved": false, "message"?: …`, or with `"output": …`, or with `"errorText": …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The call.
+    pub tool_call_id: String,
+    /// What is said of it.
+    pub says: Says,
+}
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// The tool may run, with these arguments in place of the model's if there are any.
+    Approved {
+        /// A JSON object.
+        arguments: Option<Payload>,
+    },
+    /// The tool may not run.
+    Denied {
+        /// What the model is told.
+        message: Option<String>,
+    },
+    /// Somebody else ran it, and this is the result.
+    Output(Payload),
+    /// Somebody else ran it, and it failed.
+    Failure(String),
+}
+
+impl Answer {
+    /// Reads the content of an answer's item: a list of parts, each for another call.
+    pub fn read(content: Option<&Payload>) -> Result<Vec<Self>, ContentError> {
+        let parts: Vec<Payload> = content
+            .and_then(|content| content.read().ok())
+            .ok_or(ContentError::NotAList)?;
+        if parts.is_empty() {
+            return Err(wrong("", "content", "at least one answer"));
+        }
+        let mut known = BTreeSet::new();
+        let answers = (0..).zip(&parts).map(|(index, part): (usize, _)| {
+            let answer = read(part, &format!("/{index}"))?;
+            if !known.insert(answer.tool_call_id.clone()) {
+                let pointer = format!("/{index}");
+                return Err(wrong(&pointer, "toolCallId", "one answer a call"));
+            }
+            Ok(answer)
+        });
+        answers.collect()
+    }
+
+    /// The kind of calls it can answer.
+    pub fn kind(&self) -> OpenKind {
+        match self.says {
+            Says::Approved { .. } | Says::Denied { .. } => OpenKind::Approval,
+            Says::Output(_) | Says::Failure(_) => OpenKind::External,
+        }
+    }
+}
+
+fn wrong(pointer: &str, field: &'static str, expected: &'static str) -> ContentError {
+    ContentError::Reinterpreted {
+        pointer: pointer.to_owned(),
+        kind: ANSWER.to_owned(),
+        field,
+        expected,
+    }
+}
+
+fn read(part: &Payload, pointer: &str) -> Result<Answer, ContentError> {
+    let fields: BTreeMap<String, Payload> = part.read().map_err(|_| ContentError::NotAPart {
+        pointer: pointer.to_owned(),
+    })?;
+    let text = |field: &'static str| match fields.get(field).map(Payload::read::<String>) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text)),
+        Some(Err(_)) => Err(wrong(pointer, field, "a string")),
+    };
+    if text("type")?.as_deref() != Some(ANSWER) {
+        return Err(wrong(pointer, "type", "\"loomline-answer\""));
+    }
+    let tool_call_id = text("toolCallId")?;
+    let tool_call_id = tool_call_id.ok_or_else(|| wrong(pointer, "toolCallId", "a string"))?;
+    let approved = match fields.get("approved").map(Payload::read::<bool>) {
+        None => None,
+        Some(Ok(approved)) => Some(approved),
+        Some(Err(_)) => return Err(wrong(pointer, "approved", "true or false")),
+    };
+    let arguments = fields.get("arguments").cloned();
+    if arguments.as_ref().is_some_and(|it| !it.value().is_object()) {
+        return Err(wrong(pointer, "arguments", "an object"));
+    }
+    let message = text("message")?;
+    let error = text("errorText")?;
+    let says = match (approved, fields.get("output"), error) {
+        (Some(true), None, None) if message.is_none() => Says::Approved { arguments },
+        (Some(false), None, None) if arguments.is_none() => Says::Denied { message },
+        (None, Some(output), None) => Says::Output(output.clone()),
+        (None, None, Some(error)) => Says::Failure(error),
+        (Some(true), None, None) => {
+            return Err(wrong(pointer, "message", "\"approved\": false beside it"));
+        }
+        (Some(false), None, None) => {
+            return Err(wrong(pointer, "arguments", "\"approved\": true beside it"));
+        }
+        _ => {
+            let expected = "one of \"approved\", \"output\" and \"errorText\"";
+            return Err(wrong(pointer, "approved", expected));
+        }
+    };
+    Ok(Answer { tool_call_id, says })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_says_one_thing_of_one_call() {
+        let says = |fields: serde_json::Value| {
+            let mut part = json!({"type": ANSWER, "toolCallId": "c"});
+            for (key, value) in fields.as_object().unwrap() {
+                part[key] = value.clone();
+            }
+            Answer::read(Some(&json!([part]).into())).map(|mut answers| answers.remove(0).says)
+        };
+        assert_eq!(
+            says(json!({"approved": true})),
+            Ok(Says::Approved { arguments: None })
+        );
+        assert_eq!(
+            says(json!({"approved": false, "message": "no"})),
+            Ok(Says::Denied {
+                message: Some("no".into())
+            })
+        );
+        // A result may be null.
+        assert_eq!(
+            says(json!({"output": null})),
+            Ok(Says::Output(json!(null).into()))
+        );
+        assert_eq!(
+            says(json!({"errorText": "off"})),
+            Ok(Says::Failure("off".into()))
+        );
+        for wrong in [
+            json!({}),
+            json!({"approved": "yes"}),
+            json!({"approved": true, "output": 1}),
+            json!({"output": 1, "errorText": "x"}),
+            json!({"approved": true, "arguments": [1]}),
+            json!({"approved": false, "arguments": {}}),
+            json!({"approved": true, "message": "x"}),
+            json!({"toolCallId": 7, "approved": true}),
+            json!({"type": "app-x", "approved": true}),
+        ] {
+            assert!(says(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_answered_once_in_an_item() {
+        let part = json!({"type": ANSWER, "toolCallId": "c", "approved": true});
+        assert!(Answer::read(Some(&json!([part, part]).into())).is_err());
+        assert!(Answer::read(Some(&json!([]).into())).is_err());
+        assert!(Answer::read(Some(&json!("yes").into())).is_err());
+        assert!(Answer::read(None).is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether an answer is for a call that waits for it.
+
+use super::Rejected;
+use crate::answer::Answer;
+use crate::command::NewItem;
+use crate::entity::{ItemType, OpenCall};
+use crate::state::State;
+use std::collections::BTreeSet;
+
+impl State {
+    /// Refuses an item of type `action_result` unless each of its answers is for a call that waits
+    /// for it and has none. Costs what waits.
+    pub fn check_answers(&self, item: &NewItem) -> Result<(), Rejected> {
+        if item.item_type != ItemType::ActionResult {
+            return Ok(());
+        }
+        let answers = Answer::read(item.content.as_ref())?;
+        let answered = self.answered();
+        let is_left = self.is_left_behind();
+        for answer in answers {
+            let call = answer.tool_call_id.clone();
+            let open = self.open_calls().iter().find(|it| it.tool_call_id == call);
+            let Some(open) = open else {
+                return Err(Rejected::NotOpen(call));
+            };
+            if answered.contains(&call) {
+                return Err(Rejected::AnsweredAlready(call));
+            }
+            if is_left {
+                return Err(Rejected::Superseded(call));
+            }
+            if open.kind != answer.kind() {
+                let kind = open.kind;
+                return Err(Rejected::WrongAnswer { call, kind });
+            }
+        }
+        Ok(())
+    }
+
+    /// The calls that wait, or that an execution which answers some of them leaves waiting.
+    fn open_calls(&self) -> &[OpenCall] {
+        match (&self.active, &self.open) {
+            (Some(active), _) => &active.open_calls,
+            (None, Some(open)) => &open.calls,
+            (None, None) => &[],
+        }
+    }
+
+    /// The calls whose answers are being acted on, or wait to be.
+    fn answered(&self) -> BTreeSet<String> {
+        let running = self.active.as_ref().and_then(|it| it.trigger.as_ref());
+        let waiting = self.waiting.iter().map(|waiting| &waiting.item);
+        let items = running.into_iter().chain(waiting);
+        let items = items.filter(|item| item.item_type == ItemType::ActionResult);
+        items
+            .filter_map(|item| Answer::read(item.content.as_ref()).ok())
+            .flatten()
+            .map(|answer| answer.tool_call_id)
+            .collect()
+    }
+
+    /// Whether something was said that will be answered before this answer's turn comes.
+    fn is_left_behind(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        self.active.as_ref().is_some_and(|it| it.is_overtaken)
+            || waiting.any(|waiting| waiting.item.item_type != ItemType::ActionResult)
+    }
+}
