@@ -1,6 +1,7 @@
 //! An agent as a reactor: each step of the log is one step of the agent's strategy.
 
 use crate::error::told;
+use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Resumed, StepRun};
 use crate::writer::{Delta, StepWriter};
 use agents::{Agent, AgentError, AgentState, AgentStreamEvent, Journal, Next, StepContext};
@@ -49,14 +50,19 @@ impl AgentReactor {
         }
         // The same for every attempt at the step, and no other step's: providers may repeat call ids.
         let scope = format!("{}:{}", step.thread, step.step.id);
+        let parts = journal.parts();
+        let handoffs = HandoffJournal::new(&journal, &self.agent, &step.children, &parts);
+        let host = step
+            .children
+            .host(&self.agent, state.step().saturating_add(1));
         let context = StepContext {
             agent: &self.agent,
-            journal: &journal,
+            journal: &handoffs,
             signal: step.signal.clone(),
             answered: &answered,
             scope: &scope,
             answers: None,
-            host: None,
+            host: Some(host),
         };
         let outcome = self
             .agent
@@ -69,7 +75,10 @@ impl AgentReactor {
             // Nothing here takes answers from outside, so the run can't go on.
             Next::Wait => return Err(unanswerable()),
         };
-        Ok(self.reacted(&journal.parts(), outcome.state, wants_more, sent))
+        let parts = journal.parts();
+        let mut reacted = self.reacted(&parts, outcome.state, wants_more, sent);
+        reacted.handoff = handoff::decided(&self.agent, &parts, &step.children);
+        Ok(reacted)
     }
 
     /// The conversation up to this step.
@@ -161,6 +170,7 @@ impl AgentReactor {
             wants_more,
             messages_for_model: Some(MessagesForModel(Arc::new(read))),
             memory: Some(Box::new(state)),
+            handoff: None,
         }
     }
 }

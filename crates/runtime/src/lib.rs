@@ -9,14 +9,17 @@
 //! it and what a reactor asks it to remember between two steps.
 
 mod agent;
+mod children;
 mod clock;
 mod directory;
 mod error;
 mod follow;
+pub mod handoff;
 mod live;
 mod memory;
 mod react;
 mod reactor;
+mod registry;
 mod request;
 mod run;
 mod store;
@@ -25,13 +28,15 @@ mod threads;
 mod writer;
 
 pub use agent::AgentReactor;
+pub use children::{Children, Watch, Watched};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};
 pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
-pub use request::{Accepted, Cancelled, Import, NewThreadRequest, Policy, React, Run};
+pub use registry::{AgentReactors, RegistryError};
+pub use request::{Accepted, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Run};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
     TenantId, ThreadRow, Token,

@@ -133,6 +133,10 @@ impl Reactors for ConfiguredAgents {
         Some(Arc::new(AgentReactor::new(agent.clone())))
     }
 
+    fn has(&self, agent: &str) -> bool {
+        self.agents.contains_key(agent)
+    }
+
     fn name(&self, agent: Option<&str>) -> Option<String> {
         Some(agent.unwrap_or(&self.default).to_owned())
     }

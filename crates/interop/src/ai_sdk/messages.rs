@@ -4,6 +4,7 @@ use super::chunk::Major;
 use super::reduce::Reducer;
 use super::stream::{OUTPUT_FILE, StreamView};
 use crate::document::{data_url, read_object};
+use crate::parts::EventPart;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use thread::Json;
@@ -125,6 +126,9 @@ fn shown(part: &Value) -> Option<Value> {
 
 /// Whether a part of an answer has no chunks.
 fn is_foreign(part: &Payload) -> bool {
+    if EventPart::read(part).is_some() {
+        return false;
+    }
     let name = part.str_field("type");
     let kind = name.as_deref().and_then(part_kind);
     matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE)

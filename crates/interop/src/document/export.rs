@@ -3,6 +3,7 @@
 use super::agents::Registry;
 use super::clock::{Clock, told};
 use super::delta::{patched, read, read_object};
+use super::events::note_targets;
 use super::settle::settle;
 use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
 use crate::{Converted, Loss, Losses};
@@ -92,6 +93,7 @@ fn turns(
                     continue;
                 }
                 registry.note(reaction);
+                note_targets(reaction, registry);
                 let agent = agent_turn(reaction, &mut clock);
                 if agent.n_dropped > 0 {
                     losses.push(

@@ -4,6 +4,7 @@ use super::agents::{Registry, agent_id, agent_of};
 use super::clock::{Clock, told};
 use super::content;
 use super::delta::{RETURNS, patched, read, read_object, unwrapped};
+use super::events::Events;
 use super::parts::{self, MESSAGE};
 use super::usage;
 use crate::parts::{StepResponse, ToolPart};
@@ -253,7 +254,11 @@ fn push_step(messages: &mut Vec<Json>, step: &StepRecord, agent_id: &str, clock:
     let mut said_parts = Vec::with_capacity(step.parts.len());
     let mut after = Vec::new();
     let mut claimed = BTreeSet::new();
+    let mut events = Events::default();
     for part in &step.parts {
+        if events.take(part) {
+            continue;
+        }
         if let Some(tool) = ToolPart::read(&part.part) {
             said_parts.push(parts::exported_call(&tool).into());
             continue;
@@ -280,6 +285,7 @@ fn push_step(messages: &mut Vec<Json>, step: &StepRecord, agent_id: &str, clock:
         clock.pass(Some(&timestamp));
         let response = response_object(&said, agent_id, timestamp, said_parts);
         messages.push(patched(response, extra.as_ref()).into());
+        messages.extend(events.before(agent_id, clock));
         let unclaimed = tools
             .iter()
             .filter(|tool| !claimed.contains(&tool.tool_call_id));
@@ -296,6 +302,7 @@ fn push_step(messages: &mut Vec<Json>, step: &StepRecord, agent_id: &str, clock:
                 .and_then(|extra| extra.get(RETURNS)?.as_object());
             messages.push(patched(request, extra).into());
         }
+        messages.extend(events.after(agent_id, clock));
     }
     messages.extend(after);
 }
