@@ -70,7 +70,7 @@ pub use strategy::{
 pub use stream::AgentStream;
 pub use subagent::{
     Prompt, Spawn, SubAgent, SubAgentHost, SubAgentRun, SubAgentTool, SubagentEnd, SubagentEvent,
-    SubagentForwarded, SubagentStart, subagent_tool,
+    SubagentForwarded, SubagentStart, run_in_memory, subagent_tool,
 };
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};
 pub use tree::{ThreadNode, ThreadTree, TreeError, TreeLimits};

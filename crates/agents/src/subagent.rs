@@ -8,6 +8,7 @@ mod host;
 mod tool;
 
 pub use event::{SubagentEnd, SubagentEvent, SubagentForwarded, SubagentStart};
+pub use host::run_in_memory;
 pub(crate) use host::{Hosted, InMemoryHost, relay};
 pub use tool::{Prompt, SubAgent, SubAgentTool, subagent_tool};
 

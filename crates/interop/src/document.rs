@@ -15,6 +15,7 @@ mod check;
 mod clock;
 mod content;
 mod delta;
+mod events;
 mod export;
 mod import;
 mod left;

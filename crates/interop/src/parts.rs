@@ -227,3 +227,47 @@ pub struct StepResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<Payload>,
 }
+
+/// Something that happened in a step beside what its model said: an event of `ThreadProtocol`
+/// (0.0.4 "Tier 1"), in the shape of a client's data part:
+/// `{"type": "data-tp-thread_spawn", "id": …, "data": {…}}`.
+///
+/// In the document it is a system message of the turn; `data` is what that message carries, and
+/// agents are named in it where the document has their ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventPart {
+    /// One of the names below.
+    #[serde(rename = "type")]
+    pub part_type: String,
+    /// Tells it from other events of its type.
+    pub id: String,
+    /// What the event carries.
+    pub data: Payload,
+}
+
+impl EventPart {
+    /// A thread was started from this one: `spawned_thread_id`, `tool_call_id`, `subagent_id`,
+    /// `subagent_type`.
+    pub const THREAD_SPAWN: &str = "data-tp-thread_spawn";
+    /// A thread that was started from this one has come to its end: `thread_id`, `tool_call_id`,
+    /// `reason`.
+    pub const THREAD_END: &str = "data-tp-thread_end";
+    /// Control passed to another agent: `from`, `to`, `reason`.
+    pub const AGENT_HANDOFF: &str = "data-tp-agent_handoff";
+
+    /// Reads a part, if it is such an event.
+    pub fn read(part: &Payload) -> Option<Self> {
+        // Most parts are none, and are not parsed to know it.
+        if !part.text().contains("\"data-tp-") {
+            return None;
+        }
+        let event: Self = part.read().ok()?;
+        let known = [Self::THREAD_SPAWN, Self::THREAD_END, Self::AGENT_HANDOFF];
+        known.contains(&event.part_type.as_str()).then_some(event)
+    }
+
+    /// The part as it is stored.
+    pub fn write(&self) -> Result<Payload, serde_json::Error> {
+        Payload::write(self)
+    }
+}

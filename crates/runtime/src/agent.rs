@@ -8,6 +8,7 @@ mod record;
 mod replay;
 mod settle;
 
+use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
@@ -82,10 +83,13 @@ impl AgentReactor {
         };
         let mut after = None;
         let mut wants_more = false;
+        let mut handoff = None;
         match ran {
             Ok(cycle) => {
                 around.push(&journal);
-                wants_more = cycle.next == Next::Continue;
+                handoff = handoff::decided(&self.agent, &journal.written(), &step.children);
+                // Another agent goes on: for this one the run is over.
+                wants_more = cycle.next == Next::Continue && handoff.is_none();
                 after = Some(if wants_more {
                     cycle.state
                 } else {
@@ -122,6 +126,7 @@ impl AgentReactor {
             wants_more,
             messages_for_model: Some(self.messages_for_model(sent)),
             memory: remembered.map(|it| Box::new(it) as _),
+            handoff,
         })
     }
 
@@ -300,14 +305,17 @@ fn without_trigger(state: AgentState, trigger: &Item) -> AgentState {
 async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<Cycle, AgentError> {
     // The same for every attempt at the step, and no other step's: providers may repeat call ids.
     let scope = scope(step);
+    let parts = cast.journal.written();
+    let handoffs = HandoffJournal::new(cast.journal, cast.agent, &step.children, &parts);
+    let number = state.step().saturating_add(1);
     let context = StepContext {
         agent: cast.agent,
-        journal: cast.journal,
+        journal: &handoffs,
         signal: step.signal.clone(),
         answered: cast.answered,
         scope: &scope,
         answers: cast.answers,
-        host: None,
+        host: Some(step.children.host(cast.agent, number)),
     };
     // One span a step: no span outlives the process, and a run may.
     let operation = telemetry::invoke_agent(cast.agent, Some(step.key));

@@ -10,14 +10,17 @@
 
 mod agent;
 mod answer;
+mod children;
 mod clock;
 mod directory;
 mod error;
 mod follow;
+pub mod handoff;
 mod live;
 mod memory;
 mod react;
 mod reactor;
+mod registry;
 mod request;
 mod run;
 mod store;
@@ -26,6 +29,7 @@ mod threads;
 mod writer;
 
 pub use agent::AgentReactor;
+pub use children::{Children, Watch, Watched};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
@@ -34,8 +38,9 @@ pub use react::{Runtime, RuntimeOptions};
 pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
 };
+pub use registry::{AgentReactors, RegistryError};
 pub use request::{
-    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, Policy, React, Run,
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Run,
 };
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,

@@ -1,5 +1,6 @@
 //! The runtime: threads by key, triggers, and what happens to those that find a thread busy.
 
+use crate::children::{StoppedChildren, reason_of};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
@@ -25,6 +26,8 @@ pub struct RuntimeOptions {
     pub threads_in_memory: usize,
     /// How long an execution may take, if its trigger does not say.
     pub run_timeout: Option<Duration>,
+    /// How often agents may hand over to each other before a user speaks again.
+    pub max_handoffs: u32,
 }
 
 impl Default for RuntimeOptions {
@@ -33,6 +36,7 @@ impl Default for RuntimeOptions {
             queue_limit: 100,
             threads_in_memory: 1_000,
             run_timeout: None,
+            max_handoffs: 10,
         }
     }
 }
@@ -131,6 +135,7 @@ impl Runtime {
     async fn recover_one(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
         let live = self.live_by_id(thread).await?;
         let mut held = live.hold().await?;
+        self.stop_orphan(&live, &mut held).await?;
         self.ensure_worker(&live, &mut held)
     }
 
@@ -218,8 +223,10 @@ impl Runtime {
         let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
         let dealt = self.dealt(&core.state, request.item, run, request.policy)?;
+        let mut children = None;
         if dealt.stops.is_some() {
             core.generation += 1;
+            children = StoppedChildren::of(&core.state, "user_cancelled");
         }
         let Dealt {
             commands,
@@ -249,6 +256,7 @@ impl Runtime {
                 if let Some(execution) = &stops {
                     live.stop(execution);
                 }
+                self.stop_children(children);
                 self.ensure_worker(&live, &mut held)?;
                 Ok(accepted)
             }
@@ -360,6 +368,7 @@ impl Runtime {
         execution: &ExecutionId,
         ending: Ending,
     ) -> Result<(), RuntimeError> {
+        let children = StoppedChildren::of(&held.core()?.state, reason_of(&ending));
         let mut commands = vec![(None, Command::End { ending })];
         if held.core()?.state.waiting().len() > 0 && !self.inner.shutdown.is_cancelled() {
             commands.push((None, self.start(Trigger::Waiting, None)));
@@ -367,6 +376,7 @@ impl Runtime {
         held.core()?.generation += 1;
         held.commit(commands, None).await?;
         live.stop(execution);
+        self.stop_children(children);
         self.ensure_worker(live, held)
     }
 }

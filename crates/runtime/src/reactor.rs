@@ -1,5 +1,7 @@
 //! The reactor contract (EK §6): who runs one step.
 
+use crate::children::Children;
+use crate::handoff::Handoff;
 use crate::request::Run;
 use crate::store::TenantId;
 use crate::writer::{StepWriter, Stopped};
@@ -46,6 +48,8 @@ pub struct StepRun<'a> {
     pub memory: Option<Box<dyn Any + Send + Sync>>,
     /// The only way to write.
     pub writer: &'a StepWriter,
+    /// What runs the step's sub-agents, and knows whom it may hand over to.
+    pub children: Children,
     /// Cancelled when the step is no longer wanted.
     pub signal: CancellationToken,
 }
@@ -78,6 +82,8 @@ pub struct Reacted {
     pub messages_for_model: Option<MessagesForModel>,
     /// What it wants to be given at the next step of this thread.
     pub memory: Option<Box<dyn Any + Send + Sync>>,
+    /// Who goes on in its place; the execution ends then, whatever it wants.
+    pub handoff: Option<Handoff>,
 }
 
 /// Why a step failed.
@@ -133,6 +139,13 @@ pub struct Refusal {
 pub trait Reactors: Send + Sync {
     /// The reactor of this agent, or of the default one.
     fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>>;
+
+    /// Whether there is an agent of this very name: one that can run as a sub-agent on a thread of
+    /// its own, or be handed over to. A registry that gives one reactor whatever the name has none.
+    fn has(&self, agent: &str) -> bool {
+        let _ = agent;
+        false
+    }
 
     /// The name to be kept with an execution: the agent's, or the default one's if there is one.
     fn name(&self, agent: Option<&str>) -> Option<String> {

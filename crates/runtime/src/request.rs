@@ -35,6 +35,30 @@ pub struct Run {
     /// For the reactor: what it alone understands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Value>,
+    /// How often agents have handed over since the trigger came.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub handoffs: u32,
+    /// The execution that waits for this one: a sub-agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentRun>,
+}
+
+/// The execution that started another one on a thread of its own (UAP §8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentRun {
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// The execution.
+    pub execution_id: ExecutionId,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Run {

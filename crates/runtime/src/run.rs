@@ -1,5 +1,6 @@
 //! The work on a thread: execution after execution, step after step, until it is at rest (EK §7).
 
+use crate::children::{Children, Scoped};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live, Memory};
 use crate::react::Runtime;
@@ -178,9 +179,10 @@ impl Runtime {
             return self.time_is_up(live, &execution).await;
         };
         let writer = StepWriter::new(Arc::clone(live), execution.clone(), turn.step.id.clone());
+        let writer = Arc::new(writer);
         let signal = turn.signal.clone();
         let reacted = {
-            let react = self.reacted(live, &mut turn, &writer);
+            let react = Scoped::new(&writer, self.reacted(live, &mut turn, &writer));
             let driven = driven(AssertUnwindSafe(react).catch_unwind(), &writer, &signal);
             match tokio::time::timeout(left, driven).await {
                 Ok(reacted) => reacted,
@@ -221,9 +223,9 @@ impl Runtime {
 
     async fn reacted(
         &self,
-        live: &Live,
+        live: &Arc<Live>,
         turn: &mut Turn,
-        writer: &StepWriter,
+        writer: &Arc<StepWriter>,
     ) -> Result<Reacted, ReactorError> {
         let name = turn.run.agent.as_deref();
         let reactor = self
@@ -234,7 +236,9 @@ impl Runtime {
                 reason: "error".into(),
                 detail: format!("there is no agent named {:?}", name.unwrap_or_default()),
             })?;
+        let children = Children::new(self, live, writer, &turn.run, &turn.step, &turn.signal);
         let step = StepRun {
+            children,
             tenant: &live.tenant,
             thread: &live.thread,
             key: &live.key,
@@ -351,7 +355,7 @@ impl Runtime {
         live: &Arc<Live>,
         writer: &StepWriter,
         turn: &Turn,
-        reacted: Reacted,
+        mut reacted: Reacted,
     ) -> Result<(), RuntimeError> {
         let mut held = live.hold().await?;
         let core = held.core()?;
@@ -361,18 +365,26 @@ impl Runtime {
         }
         let n_steps = turn.step.iteration.saturating_add(1);
         let exhausted = turn.run.max_steps.is_some_and(|max| n_steps >= max);
-        let next = (reacted.wants_more && !exhausted).then(|| self.inner.ids.mint().into());
+        let transfer = self.transfer(reacted.handoff.take(), &turn.run, &turn.trigger)?;
+        let next = (reacted.wants_more && !exhausted && transfer.is_none())
+            .then(|| self.inner.ids.mint().into());
         let more = next.is_some();
         let mut commands = writer.take();
         if reacted.outcome.tool_calls.is_some() {
             commands.push(substate(false));
+        }
+        if let Some(transfer) = &transfer {
+            reacted.memory = None;
+            commands.extend(transfer.event.clone());
         }
         commands.push(Command::CompleteStep {
             outcome: reacted.outcome,
             next,
         });
         if !more {
-            let ending = if reacted.wants_more {
+            let ending = if let Some(transfer) = &transfer {
+                transfer.ending.clone()
+            } else if reacted.wants_more {
                 let detail = format!(
                     "the limit of {} steps is reached",
                     turn.run.max_steps.unwrap_or_default()
@@ -385,7 +397,9 @@ impl Runtime {
                 Ending::Completed
             };
             commands.push(Command::End { ending });
-            if core.state.waiting().len() > 0 {
+            if let Some(start) = transfer.and_then(|transfer| transfer.start) {
+                commands.push(start);
+            } else if core.state.waiting().len() > 0 {
                 commands.push(self.start(Trigger::Waiting, None));
             }
         }

@@ -3,6 +3,7 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::store::Filter;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use timeline::{Chunk, Command, ExecutionId, Payload, StepId, Transcript, chunk_type};
@@ -121,6 +122,7 @@ pub struct StepWriter {
     // Held while something is written, so that what is taken first is written first.
     order: tokio::sync::Mutex<()>,
     fault: Mutex<Option<RuntimeError>>,
+    given_up: AtomicBool,
 }
 
 impl StepWriter {
@@ -133,6 +135,7 @@ impl StepWriter {
             due: tokio::sync::Notify::new(),
             order: tokio::sync::Mutex::default(),
             fault: Mutex::default(),
+            given_up: AtomicBool::new(false),
         }
     }
 
@@ -253,6 +256,26 @@ impl StepWriter {
             .pieces
             .push(Piece::Command(Command::PutPart { idx, part }));
         self.set_due(&mut buffer, Instant::now());
+    }
+
+    /// Writes one more part after those there are: an event beside the model's answer. Durable when
+    /// this returns.
+    pub async fn add_part(&self, part: Payload) -> Result<(), Stopped> {
+        self.buffer()
+            .pieces
+            .push(Piece::Command(Command::AddPart { part }));
+        self.flush().await
+    }
+
+    /// The work on the step is over, or is dropped where it stands.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether the work on the step is over, or will be because writing has failed.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.is_some() || self.given_up.load(Ordering::Acquire)
     }
 
     /// The parts of the step as they stand.

@@ -229,6 +229,10 @@ impl Reactors for ConfiguredAgents {
         Some(Arc::new(AgentReactor::new(agent.clone())))
     }
 
+    fn has(&self, agent: &str) -> bool {
+        self.agents().contains_key(agent)
+    }
+
     fn name(&self, agent: Option<&str>) -> Option<String> {
         let default = self.inner.config.default_agent.as_str();
         Some(agent.unwrap_or(default).to_owned())

@@ -154,6 +154,12 @@ pub enum Command {
         /// Its content.
         part: Payload,
     },
+    /// Write one more part of the running step, after those there are: what happened beside the
+    /// model's answer, such as a sub-agent that was started.
+    AddPart {
+        /// Its content.
+        part: Payload,
+    },
     /// Void what a dead attempt wrote into the running step (ruling 10).
     ResetStep,
     /// The running step is complete (EK §7, 8–9).

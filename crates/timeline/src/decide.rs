@@ -82,6 +82,7 @@ impl State {
             }
             Command::Respond { parts, response } => self.respond(parts, response),
             Command::PutPart { idx, part } => self.put_part(idx, part),
+            Command::AddPart { part } => self.add_part(part),
             Command::ResetStep => {
                 let (active, step) = self.step()?;
                 Ok(vec![marker(active, step, chunk_type::STEP_RESET, None)])
@@ -257,6 +258,12 @@ impl State {
         }
         check_part(&part)?;
         Ok(vec![part_written(step, idx, part)])
+    }
+
+    fn add_part(&self, part: Payload) -> Result<Vec<Event>, Rejected> {
+        let (_, step) = self.step()?;
+        let idx = u32::try_from(step.parts.len()).unwrap_or(u32::MAX);
+        self.put_part(idx, part)
     }
 
     fn complete_step(

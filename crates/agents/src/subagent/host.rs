@@ -84,6 +84,22 @@ impl SubAgentHost for InMemoryHost {
     }
 }
 
+/// Runs a sub-agent in memory, inside the call that spawns it, and shows the journal what it tells
+/// as the events of the parent's step (UAP §8.7). For hosts that run some sub-agents elsewhere.
+pub async fn run_in_memory(
+    spawn: Spawn,
+    agent_id: Arc<str>,
+    step: u64,
+    journal: &dyn Journal,
+) -> SubAgentRun {
+    let (host, told) = InMemoryHost::new(agent_id, step);
+    let ended = CancellationToken::new();
+    let run = host.run(spawn).inspect(|_| ended.cancel());
+    // A journal that refuses closes the way, so that the sub-agent is cancelled.
+    let (run, _shown) = futures_util::future::join(run, relay(told, journal, &ended)).await;
+    run
+}
+
 /// Shows the journal what sub-agents tell, until the tools have ended and nothing is left.
 pub(crate) async fn relay(
     mut told: mpsc::Receiver<Box<Told>>,

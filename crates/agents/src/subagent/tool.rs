@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use upp::{Message, Model, Tool, ToolContext, ToolFailure, ToolOutput};
+use upp::{Effect, Message, Model, Tool, ToolContext, ToolFailure, ToolOutput};
 
 type Make =
     dyn Fn(Arc<dyn Model>, Arc<Map<String, Value>>) -> Result<Agent, OptionsError> + Send + Sync;
@@ -120,7 +120,8 @@ impl std::fmt::Debug for SubAgentTool {
 }
 
 /// Makes a tool that runs a sub-agent on each call and gives its text; a failure of the sub-agent
-/// is an error result for the caller's model (UAP §8.7 SHOULD 1).
+/// is an error result for the caller's model (UAP §8.7 SHOULD 1). It is idempotent: a host that
+/// keeps the run on a thread of its own finds it again after a crash.
 ///
 /// ```
 /// use loomline_agents::{Agent, AgentOptions, AgentState, SubAgent, SubAgentTool, subagent_tool};
@@ -173,5 +174,6 @@ pub fn subagent_tool(definition: SubAgentTool) -> Tool {
         }
         .boxed()
     };
-    Tool::new(name, description, parameters, run)
+    // What runs it on a thread of its own finds that run again; what runs it in memory says so.
+    Tool::new(name, description, parameters, run).with_effect(Effect::Idempotent)
 }

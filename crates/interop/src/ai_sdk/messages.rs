@@ -4,7 +4,7 @@ use super::chunk::Major;
 use super::reduce::Reducer;
 use super::stream::{OUTPUT_FILE, StreamView};
 use crate::document::{data_url, read_object};
-use crate::parts::PROMPT;
+use crate::parts::{EventPart, PROMPT};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,6 +133,9 @@ fn shown(part: &Value) -> Option<Value> {
 
 /// Whether a part of an answer has no chunks.
 fn is_foreign(part: &Payload) -> bool {
+    if EventPart::read(part).is_some() {
+        return false;
+    }
     let name = part.str_field("type");
     let kind = name.as_deref().and_then(part_kind);
     matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE && name != PROMPT)

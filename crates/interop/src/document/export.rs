@@ -3,6 +3,7 @@
 use super::agents::Registry;
 use super::clock::{Clock, told};
 use super::delta::{patched, read, read_object};
+use super::events::note_targets;
 use super::left::Left;
 use super::settle::settle;
 use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
@@ -94,6 +95,7 @@ fn turns(
                     continue;
                 }
                 registry.note(reaction);
+                note_targets(reaction, registry);
                 let agent = agent_turn(reaction, &left, &mut clock);
                 if agent.n_dropped > 0 {
                     losses.push(

@@ -4,6 +4,7 @@ use super::agents::{Registry, agent_id, agent_of};
 use super::clock::{Clock, told};
 use super::content;
 use super::delta::{RETURNS, patched, read, read_object, unwrapped};
+use super::events::Events;
 use super::left::Left;
 use super::parts::{self, MESSAGE};
 use super::usage;
@@ -267,7 +268,11 @@ fn push_step(
     let mut said_parts = Vec::with_capacity(step.parts.len());
     let mut after = Vec::new();
     let mut claimed = BTreeSet::new();
+    let mut events = Events::default();
     for part in &step.parts {
+        if events.take(part) {
+            continue;
+        }
         if let Some(tool) = ToolPart::read(&part.part) {
             said_parts.push(parts::exported_call(&tool).into());
             continue;
@@ -299,6 +304,7 @@ fn push_step(
             let response = response_object(&said, agent_id, timestamp, said_parts);
             messages.push(patched(response, extra.as_ref()).into());
         }
+        messages.extend(events.before(agent_id, clock));
         let unclaimed = tools
             .iter()
             .filter(|tool| !claimed.contains(&tool.tool_call_id));
@@ -315,6 +321,7 @@ fn push_step(
                 .and_then(|extra| extra.get(RETURNS)?.as_object());
             messages.push(patched(request, extra).into());
         }
+        messages.extend(events.after(agent_id, clock));
     }
     messages.extend(after);
 }

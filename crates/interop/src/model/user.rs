@@ -22,6 +22,52 @@ pub fn user_message(item: &Item) -> UserMessage {
     UserMessage::new(blocks, options)
 }
 
+/// What a user's message is as the content of an item, so that [`user_message`] gives it back. Text
+/// in media is kept as a `data:` URL.
+pub fn item_content(message: &UserMessage) -> Payload {
+    let parts: Vec<Value> = message.content.iter().map(user_part).collect();
+    Value::Array(parts).into()
+}
+
+fn user_part(block: &UserContent) -> Value {
+    let file = |media: &Media| {
+        let (field, text) = match &media.source {
+            MediaSource::Url { url } => ("file_url", url.clone()),
+            MediaSource::Base64 { .. } | MediaSource::Bytes { .. } | MediaSource::Text { .. } => {
+                ("file_data", inline(media))
+            }
+        };
+        let mut part = serde_json::json!({"type": "input_file", "media_type": media.mime_type});
+        if let Value::Object(part) = &mut part {
+            part.insert(field.to_owned(), text.into());
+            part.extend(
+                media
+                    .title
+                    .clone()
+                    .map(|title| ("filename".to_owned(), title.into())),
+            );
+        }
+        part
+    };
+    match block {
+        UserContent::Text { text } => serde_json::json!({"type": "input_text", "text": text}),
+        UserContent::Image(media)
+        | UserContent::Document(media)
+        | UserContent::Audio(media)
+        | UserContent::Video(media)
+        | UserContent::Binary(media) => file(media),
+    }
+}
+
+/// The bytes of media as a `data:` URL.
+fn inline(media: &Media) -> String {
+    let of_text = || {
+        let data = media.to_bytes().ok()?;
+        Media::new(MediaSource::Bytes { data }, media.mime_type.as_str()).data_url()
+    };
+    media.data_url().or_else(of_text).unwrap_or_default()
+}
+
 fn user_block(part: &Value) -> Option<UserContent> {
     let text = |field: &str| part.get(field).and_then(Value::as_str).map(str::to_owned);
     let mime = |otherwise: &str| text("media_type").unwrap_or_else(|| otherwise.to_owned());
@@ -171,5 +217,28 @@ mod tests {
         let message = user_message(&item);
         assert!(message.metadata.is_empty());
         assert_eq!(message.content, [UserContent::Text { text: "x".into() }]);
+    }
+
+    #[test]
+    fn a_users_message_comes_back_from_the_content_of_an_item() {
+        let base64 = |data: &str| MediaSource::Base64 { data: data.into() };
+        let url = MediaSource::Url {
+            url: "https://example.org/a.pdf".into(),
+        };
+        let blocks = vec![
+            UserContent::Text { text: "hi".into() },
+            UserContent::Image(Media::new(base64("AAAA"), "image/gif")),
+            UserContent::Audio(Media::new(base64("AAAA"), "audio/wav")),
+            UserContent::Document(
+                Media::new(url, "application/pdf").with_title(Some("a".to_owned())),
+            ),
+            UserContent::Binary(Media::new(base64("AAAA"), "application/zip")),
+        ];
+        let message = UserMessage::new(blocks.clone(), MessageOptions::default());
+        let Value::Array(parts) = item_content(&message).value() else {
+            unreachable!()
+        };
+        let back: Vec<UserContent> = parts.iter().filter_map(user_block).collect();
+        assert_eq!(back, blocks);
     }
 }

@@ -292,3 +292,30 @@ fn files_of_a_user_are_shown_as_files() {
     assert_eq!(shown.value[1], expected);
     assert_eq!(shown.losses.len(), 1);
 }
+
+#[test]
+fn an_event_beside_an_answer_is_a_data_part_in_the_stream_and_in_the_messages() {
+    let mut log = begun();
+    log.run(Command::Respond {
+        parts: vec![json!({"type": "output_text", "text": "a"}).into()],
+        response: json!({}).into(),
+    });
+    let part = json!({
+        "type": "data-tp-thread_spawn", "id": "child", "data": {"spawned_thread_id": "child"},
+    });
+    log.run(Command::AddPart {
+        part: part.clone().into(),
+    });
+    log.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    });
+    log.run(Command::End {
+        ending: Ending::Completed,
+    });
+    assert!(types(&log, 7).contains(&"data-tp-thread_spawn".to_owned()));
+    let messages = to_ui_messages(&log.transcript());
+    assert_eq!(messages.losses, Vec::new());
+    let parts = messages.value.last().unwrap()["parts"].as_array().unwrap();
+    assert!(parts.contains(&part));
+}

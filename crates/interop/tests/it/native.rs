@@ -4,8 +4,10 @@ use crate::dice::Dice;
 use crate::document::errors;
 use crate::log::{Log, ids, of_import};
 use jiff::Timestamp;
-use loomline_interop::document::{from_document, to_document};
-use loomline_interop::parts::{ReasoningPart, StepResponse, TextPart, ToolPart, ToolState};
+use loomline_interop::document::{agent_id, from_document, to_document};
+use loomline_interop::parts::{
+    EventPart, ReasoningPart, StepResponse, TextPart, ToolPart, ToolState,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use thread::validate::Rule;
@@ -129,6 +131,12 @@ impl Runtime<'_> {
     /// Runs the tools; says whether all of them came back.
     fn act(&mut self, parts: &[Payload]) -> bool {
         let mut whole = true;
+        if self.dice.one_in(4) {
+            let kinds = [EventPart::THREAD_SPAWN, EventPart::THREAD_END];
+            let kind = self.dice.pick(&kinds);
+            self.log
+                .run(event(kind, json!({"spawned_thread_id": "child"})));
+        }
         for (idx, part) in (0..).zip(parts) {
             let Some(mut tool) = ToolPart::read(part) else {
                 continue;
@@ -332,6 +340,68 @@ fn an_answer_is_written_as_the_protocol_spells_it() {
     let expected = expected.replace("IDENT", identifier).replace("ID", &agent);
     assert_eq!(document.value.encode(), expected);
     assert_eq!(document.losses, []);
+}
+
+/// That something happens beside a model's answer.
+fn event(kind: &str, data: serde_json::Value) -> Command {
+    let event = EventPart {
+        part_type: kind.to_owned(),
+        id: kind.to_owned(),
+        data: data.into(),
+    };
+    Command::AddPart {
+        part: event.write().unwrap(),
+    }
+}
+
+#[test]
+fn what_happens_beside_an_answer_is_told_by_system_messages_around_the_results() {
+    let mut log = Log::new(thread(), start());
+    let call = ToolPart::call("helper", "c1", "{}");
+    answered(&mut log, "ada", vec![call.write().unwrap()]);
+    log.run(event(
+        EventPart::THREAD_SPAWN,
+        json!({"spawned_thread_id": "child"}),
+    ));
+    log.run(event(
+        EventPart::THREAD_END,
+        json!({"thread_id": "child", "reason": "completed"}),
+    ));
+    let done = ToolPart {
+        state: ToolState::OutputAvailable,
+        output: Some(json!("done").into()),
+        ..call
+    };
+    let part = done.write().unwrap();
+    log.run(Command::PutPart { idx: 0, part });
+    log.run(event(
+        EventPart::AGENT_HANDOFF,
+        json!({"from": "ada", "to": "bo"}),
+    ));
+    complete(&mut log);
+    let document = to_document(&log.transcript());
+    assert_eq!(document.losses, Vec::new());
+    assert_eq!(validate(&document.value, Profile::Strict), Vec::new());
+    let document: serde_json::Value = serde_json::from_str(&document.value.encode()).unwrap();
+    let messages = document["turns"][1]["messages"].as_array().unwrap();
+    let kind = |message: &serde_json::Value| {
+        let event = message["event_type"].as_str();
+        event
+            .or(message["message_type"].as_str())
+            .unwrap()
+            .to_owned()
+    };
+    let kinds: Vec<String> = messages.iter().map(kind).collect();
+    let [spawn, end] = ["data-tp-thread_spawn", "data-tp-thread_end"];
+    assert_eq!(
+        kinds,
+        ["response", spawn, end, "request", "data-tp-agent_handoff"]
+    );
+    let (ada, bo) = (agent_id("ada"), agent_id("bo"));
+    assert_eq!(messages[4]["event_data"], json!({"from": ada, "to": bo}));
+    assert_eq!(messages[4]["target_agents"], json!([bo]));
+    // The one who is named before speaking is in the registry all the same.
+    assert_eq!(document["agents"][&bo]["agent_name"], "bo");
 }
 
 #[test]

@@ -204,15 +204,20 @@ async fn what_sub_agents_did_is_kept_with_the_result_of_their_call() {
         let tools = parts
             .flat_map(|step| &step.parts)
             .filter_map(|part| interop::parts::ToolPart::read(&part.part));
-        let results: Vec<Option<String>> = tools
-            .flat_map(|tool| {
-                let traces = tool.subagents.unwrap();
-                traces
-                    .read::<Vec<agents::SubagentExecutionTrace>>()
-                    .unwrap()
-            })
-            .map(|trace| trace.result)
-            .collect();
-        assert_eq!(results, expected, "death at {at}");
+        let tools: Vec<_> = tools.collect();
+        assert_eq!(tools.len(), expected.len(), "death at {at}");
+        for (tool, expected) in tools.iter().zip(&expected) {
+            // A sub-agent in memory that a crash cut off is not run again, and left no trace.
+            if tool.outcome.as_deref() == Some("interrupted") {
+                assert!(tool.subagents.is_none(), "death at {at}");
+                continue;
+            }
+            let traces = tool.subagents.as_ref().unwrap();
+            let traces = traces
+                .read::<Vec<agents::SubagentExecutionTrace>>()
+                .unwrap();
+            let results: Vec<_> = traces.into_iter().map(|trace| trace.result).collect();
+            assert_eq!(results, [expected.clone()], "death at {at}");
+        }
     }
 }

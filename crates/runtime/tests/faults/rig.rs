@@ -74,6 +74,7 @@ pub(crate) fn over() -> Reacted {
         wants_more: false,
         messages_for_model: None,
         memory: Some(Box::new(())),
+        handoff: None,
     }
 }
 

@@ -138,6 +138,13 @@ impl Builder<'_> {
             let agent = self.agent(&subagent.agent)?;
             all.push(subagent_of(subagent, agent));
         }
+        for target in &agent.handoffs {
+            let about = self.config.agents.get(target);
+            let about = about.and_then(|agent| agent.description.clone());
+            let about =
+                about.unwrap_or_else(|| format!("Hands the conversation over to {target}."));
+            all.push(runtime::handoff::tool(target, &about));
+        }
         for tool in &mut all {
             let asks = |reference| is_meant(reference, tool);
             tool.requires_approval |= agent.requires_approval.iter().any(asks);

@@ -152,7 +152,7 @@ pub(crate) async fn post(
         agent: message.agent,
         max_steps: message.max_steps.map(NonZeroU32::get),
         timeout_ms: message.timeout_ms.map(NonZeroU64::get),
-        params: None,
+        ..Run::default()
     };
     let request = React {
         tenant: tenant.clone(),

@@ -169,3 +169,22 @@ fn a_queued_trigger_waits_until_an_execution_takes_it() {
         "u2".into()
     );
 }
+
+#[test]
+fn a_part_that_is_added_comes_after_those_there_are() {
+    let text = |text: &str| Payload::from(json!({"type": "output_text", "text": text}));
+    let event = |n: u32| Payload::from(json!({"type": "data-tp-thread_spawn", "n": n}));
+    let respond = Command::Respond {
+        parts: vec![text("a"), text("b")],
+        response: json!({}).into(),
+    };
+    let add = |n| Command::AddPart { part: event(n) };
+    let state = after([create(), start(), respond, add(1), add(2)]);
+    let step = state.active().and_then(|active| active.step.as_ref());
+    assert_eq!(
+        step.unwrap().parts,
+        [text("a"), text("b"), event(1), event(2)]
+    );
+    let refused = after([create()]).decide(add(1), Timestamp::UNIX_EPOCH);
+    assert_eq!(refused, Err(Rejected::NotRunning));
+}

@@ -1,7 +1,7 @@
 //! The chunks of a stored part.
 
 use super::{Kind, StreamView};
-use crate::parts::{ToolPart, ToolState};
+use crate::parts::{EventPart, ToolPart, ToolState};
 use serde_json::{Value, json};
 use timeline::{PartKind, Payload, part_kind};
 
@@ -23,6 +23,11 @@ impl StreamView {
                 self.called(&tool);
             }
             self.returned(&tool);
+            return;
+        }
+        if let Some(event) = EventPart::read(part) {
+            let (kind, data) = (event.part_type, event.data.value());
+            self.push(json!({"type": kind, "id": event.id, "data": data}));
             return;
         }
         let part = part.value();

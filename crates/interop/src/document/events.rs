@@ -1,0 +1,76 @@
+//! Events beside a model's answer as the system messages of its turn (0.0.4 "Tier 1").
+
+use super::agents::{Registry, agent_id};
+use super::clock::{Clock, told};
+use super::delta::read_object;
+use crate::parts::EventPart;
+use thread::{Json, Object};
+use timeline::{PartRecord, Reaction};
+
+/// The events of one step, as messages around the returns of its calls.
+#[derive(Default)]
+pub(super) struct Events<'a> {
+    before: Vec<(EventPart, &'a PartRecord)>,
+    after: Vec<(EventPart, &'a PartRecord)>,
+}
+
+impl<'a> Events<'a> {
+    /// Takes a part, if it is an event. Control passes on when the step is over; everything else
+    /// happens while its tools run.
+    pub(super) fn take(&mut self, part: &'a PartRecord) -> bool {
+        let Some(event) = EventPart::read(&part.part) else {
+            return false;
+        };
+        if event.part_type == EventPart::AGENT_HANDOFF {
+            self.after.push((event, part));
+        } else {
+            self.before.push((event, part));
+        }
+        true
+    }
+
+    /// The messages that come before the returns.
+    pub(super) fn before(&self, agent_id: &str, clock: &mut Clock) -> Vec<Json> {
+        messages(&self.before, agent_id, clock)
+    }
+
+    /// The messages that come after them.
+    pub(super) fn after(&self, agent_id: &str, clock: &mut Clock) -> Vec<Json> {
+        messages(&self.after, agent_id, clock)
+    }
+}
+
+fn messages(events: &[(EventPart, &PartRecord)], source: &str, clock: &mut Clock) -> Vec<Json> {
+    let message = |(event, part): &(EventPart, &PartRecord)| {
+        let mut data = read_object(Some(&event.data));
+        let mut target = None;
+        if event.part_type == EventPart::AGENT_HANDOFF {
+            data.insert("from", source);
+            target = data.get_str("to").map(agent_id);
+            if let Some(to) = &target {
+                data.insert("to", to.as_str());
+            }
+        }
+        let targets: Option<Json> = target.map(|to| Json::Array(vec![to.into()]));
+        Object::new()
+            .with("message_type", "system")
+            .with("timestamp", clock.at(part.created_at))
+            .with("event_type", event.part_type.as_str())
+            .with("event_data", data)
+            .with("source_agent", source)
+            .with_some("target_agents", targets)
+            .into()
+    };
+    events.iter().map(message).collect()
+}
+
+/// Notes the agents that control passed to: they are named before they take a turn.
+pub(super) fn note_targets(reaction: &Reaction, registry: &mut Registry) {
+    for part in reaction.steps.iter().flat_map(|step| &step.parts) {
+        let event = EventPart::read(&part.part);
+        let handoff = event.filter(|event| event.part_type == EventPart::AGENT_HANDOFF);
+        if let Some(to) = handoff.and_then(|event| event.data.str_field("to")) {
+            registry.note_speaker(&to, told(part.created_at));
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What a child did, folded from its log.
+
+use super::outcome::ChildError;
+use super::records::Spawned;
+use crate::error::told;
+use crate::live::PAGE;
+use crate::store::{Filter, Store, StoreError};
+use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use interop::model;
+use interop::parts::{EventPart, StepResponse, ToolPart};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use timeline::{
+    Entry, Event, ExecutionId, ExecutionStatus, Item, ItemId, Reaction, Record, Seq, StepRecord,
+    ThreadId, Transcript,
+};
+use upp::{CycleUsage, Message, StopReason, TokenUsage, ToolExecution, Turn};
+
+/// What one run did: the execution that answers an item, and those it handed over to.
+#[derive(Default)]
+pub(super) struct Report {
+    transcript: Transcript,
+    /// What it answers; the first thing that is answered on the thread, if it is not known.
+    item: Option<ItemId>,
+    running: Option<ExecutionId>,
+    executions: BTreeSet<ExecutionId>,
+    is_handed_over: bool,
+    is_over: bool,
+}
+
+impl Report {
+    pub(super) fn answering(item: Option<ItemId>) -> Self {
+        Self {
+            item,
+            ..Self::default()
+        }
+    }
+
+    /// Reads the first run of a thread.
+    pub(super) async fn read(store: &dyn Store, thread: &ThreadId) -> Result<Self, StoreError> {
+        let mut report = Self::default();
+        let mut seen = Seq::ZERO;
+        while !report.is_over {
+            let page = store.read(thread, seen, PAGE, Filter::Facts).await?;
+            let Some(last) = page.last() else { break };
+            seen = last.record.seq;
+            for logged in &page {
+                report.push(&logged.record);
+            }
+        }
+        Ok(report)
+    }
+
+    /// Folds one record in; what comes after the end of the run is left out.
+    pub(super) fn push(&mut self, record: &Record) {
+        if self.is_over || !Filter::Facts.keeps(&record.event) {
+            return;
+        }
+        self.transcript.apply(record);
+        if let Event::ExecutionCreated { execution } = &record.event {
+            let wanted = self.item.as_ref();
+            let first = wanted.is_none_or(|item| *item == execution.trigger_item_id);
+            if self.is_handed_over || (self.executions.is_empty() && first) {
+                self.is_handed_over = false;
+                self.executions.insert(execution.id.clone());
+                self.running = Some(execution.id.clone());
+            }
+        }
+        if let Event::ThreadFinished { execution_id, .. } = &record.event
+            && self.running.as_ref() == Some(execution_id)
+        {
+            self.running = None;
+            self.is_handed_over = self.last().is_some_and(hands_over);
+            self.is_over = !self.is_handed_over;
+        }
+    }
+
+    /// Whether it has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.executions.is_empty()
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn reactions(&self) -> impl DoubleEndedIterator<Item = &Reaction> {
+        self.transcript
+            .entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Reaction(reaction) if self.executions.contains(&reaction.execution.id) => {
+                    Some(reaction)
+                }
+                Entry::Reaction(_) | Entry::Item(_) => None,
+            })
+    }
+
+    fn last(&self) -> Option<&Reaction> {
+        self.reactions().next_back()
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &StepRecord> {
+        self.reactions().flat_map(|reaction| &reaction.steps)
+    }
+
+    fn task(&self) -> Option<&Item> {
+        let first = self.reactions().next()?;
+        self.transcript
+            .entries
+            .iter()
+            .find_map(|entry| match entry {
+                Entry::Item(item) if item.id == first.execution.trigger_item_id => Some(item),
+                Entry::Item(_) | Entry::Reaction(_) => None,
+            })
+    }
+
+    /// The text of the task.
+    pub(super) fn prompt(&self) -> String {
+        let task = self.task().map(model::user_message);
+        let texts = task.iter().flat_map(|message| &message.content);
+        let texts = texts.filter_map(|block| match block {
+            upp::UserContent::Text { text } => Some(text.as_str()),
+            upp::UserContent::Image(_)
+            | upp::UserContent::Document(_)
+            | upp::UserContent::Audio(_)
+            | upp::UserContent::Video(_)
+            | upp::UserContent::Binary(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The agent that began.
+    pub(super) fn agent(&self) -> String {
+        let run = self.reactions().next();
+        let run = run.and_then(|reaction| reaction.execution.run.as_ref());
+        crate::request::Run::of(run).agent.unwrap_or_default()
+    }
+
+    /// When it began, in milliseconds since the epoch.
+    pub(super) fn began_at(&self) -> i64 {
+        let first = self.reactions().next();
+        first.map_or(0, |it| it.execution.created_at.as_millisecond())
+    }
+
+    fn ended_at(&self) -> i64 {
+        let at = self.last().and_then(|reaction| reaction.ended_at);
+        at.map_or_else(|| self.began_at(), jiff::Timestamp::as_millisecond)
+    }
+
+    fn open_calls(&self) -> usize {
+        let parts = self.steps().flat_map(|step| &step.parts);
+        let tools = parts.filter_map(|part| ToolPart::read(&part.part));
+        tools.filter(|tool| !tool.is_answered()).count()
+    }
+
+    fn key(&self) -> String {
+        let thread = self.transcript.thread.as_ref();
+        let key = thread.map(|thread| thread.key.clone().unwrap_or_else(|| thread.id.to_string()));
+        key.unwrap_or_default()
+    }
+
+    /// How it ended, in a word.
+    pub(super) fn reason(&self) -> String {
+        match self.last() {
+            Some(last) if last.execution.status == ExecutionStatus::Completed => {
+                let waits = self.open_calls() > 0;
+                if waits { "waiting" } else { "completed" }.to_owned()
+            }
+            Some(last) => {
+                let why = last.execution.interruption.as_ref();
+                why.map_or_else(|| "error".to_owned(), |why| why.reason.clone())
+            }
+            None => "error".to_owned(),
+        }
+    }
+
+    /// What it comes to for the call that started it.
+    pub(super) fn turn(&self) -> Result<Turn, ChildError> {
+        let key = self.key();
+        let Some(last) = self.last().filter(|_| self.is_over) else {
+            return Err(ChildError::Cut { key });
+        };
+        if last.execution.status != ExecutionStatus::Completed {
+            let why = last.execution.interruption.as_ref();
+            let detail = why.and_then(|why| why.detail.as_ref());
+            return Err(ChildError::Failed {
+                key,
+                reason: self.reason(),
+                detail: detail.map(|text| format!(": {text}")).unwrap_or_default(),
+            });
+        }
+        let n_calls = self.open_calls();
+        if n_calls > 0 {
+            return Err(ChildError::Waits { key, n_calls });
+        }
+        self.answer().ok_or(ChildError::Silent { key })
+    }
+
+    fn answer(&self) -> Option<Turn> {
+        let mut own = Transcript::default();
+        own.entries.extend(self.task().cloned().map(Entry::Item));
+        own.entries
+            .extend(self.reactions().cloned().map(Entry::Reaction));
+        let messages = model::history(&own, None);
+        let response = messages.iter().rev().find_map(|message| match message {
+            Message::Assistant(message) => Some(std::sync::Arc::clone(message)),
+            Message::User(_) | Message::ToolResult(_) => None,
+        })?;
+        let usage = self.usage();
+        let said = self.said().last();
+        let stop_reason = said
+            .and_then(|said| said.stop_reason)
+            .and_then(|word| serde_json::from_value(Value::String(word)).ok());
+        Some(Turn {
+            messages,
+            response,
+            tool_executions: self.tool_executions(),
+            cycles: u32::try_from(usage.cycles.len()).unwrap_or(u32::MAX),
+            usage,
+            data: None,
+            stop_reason: stop_reason.unwrap_or(StopReason::EndTurn),
+            requests: Vec::new(),
+        })
+    }
+
+    fn said(&self) -> impl Iterator<Item = StepResponse> {
+        self.steps()
+            .filter_map(|step| step.response.as_ref()?.0.read().ok())
+    }
+
+    fn usage(&self) -> TokenUsage {
+        let mut usage = TokenUsage::default();
+        for said in self.said() {
+            let cycle: Option<CycleUsage> = said.usage.and_then(|usage| usage.read().ok());
+            usage.push(cycle.unwrap_or_default());
+        }
+        usage
+    }
+
+    fn tool_executions(&self) -> Vec<ToolExecution> {
+        let parts = self.steps().flat_map(|step| &step.parts);
+        parts
+            .filter_map(|part| {
+                let tool = ToolPart::read(&part.part)?;
+                let result = model::result_of(&tool)?;
+                Some(ToolExecution {
+                    tool_name: tool.tool_name().to_owned(),
+                    tool_call_id: result.tool_call_id,
+                    arguments: serde_json::from_str(tool.arguments())
+                        .unwrap_or_else(|_| tool.arguments().into()),
+                    result: result.result,
+                    is_error: result.is_error,
+                    duration: tool.duration_ms.unwrap_or_default(),
+                    approved: None,
+                })
+            })
+            .collect()
+    }
+
+    /// The trace of the run (UAP §8.8), and how it ended.
+    pub(super) fn trace(&self, spawned: &Spawned) -> SubagentExecutionTrace {
+        let turn = self.turn().map_err(|error| {
+            let failed = AgentError::extension(format!("the agent {:?}", self.agent()), error);
+            told(&failed)
+        });
+        let executions: Vec<ToolExecutionTrace> =
+            self.tool_executions().iter().map(Into::into).collect();
+        SubagentExecutionTrace {
+            subagent_id: spawned.subagent_id.clone(),
+            subagent_type: spawned.subagent_type.clone(),
+            parent_tool_call_id: spawned.tool_call_id.as_str().into(),
+            prompt: self.prompt(),
+            start_time: self.began_at(),
+            end_time: self.ended_at(),
+            success: turn.is_ok(),
+            result: turn.as_ref().ok().map(|turn| turn.response.joined_text()),
+            error: turn.err(),
+            tool_executions: Some(executions).filter(|list| !list.is_empty()),
+            usage: Some(self.usage()).filter(|usage| !usage.cycles.is_empty()),
+        }
+    }
+
+    /// The traces of the children of the run: step by step, in the order of their calls, each after
+    /// those of its own children (UAP §8.8). Reads the logs of all of them.
+    pub(super) fn nested<'a>(
+        &'a self,
+        store: &'a dyn Store,
+    ) -> BoxFuture<'a, Result<Vec<SubagentExecutionTrace>, StoreError>> {
+        async move {
+            let mut traces = Vec::new();
+            for spawned in self.steps().flat_map(children_of) {
+                let child = match Self::read(store, &spawned.spawned_thread_id).await {
+                    Ok(child) => child,
+                    // Deleted since: nothing is known of it any more.
+                    Err(StoreError::NotFound) => continue,
+                    Err(error) => return Err(error),
+                };
+                traces.extend(child.nested(store).await?);
+                traces.push(child.trace(&spawned));
+            }
+            Ok(traces)
+        }
+        .boxed()
+    }
+}
+
+fn hands_over(reaction: &Reaction) -> bool {
+    let parts = reaction.steps.last().into_iter();
+    let mut events = parts
+        .flat_map(|step| &step.parts)
+        .filter_map(|part| EventPart::read(&part.part));
+    reaction.execution.status == ExecutionStatus::Completed
+        && events.any(|event| event.part_type == EventPart::AGENT_HANDOFF)
+}
+
+/// What a step has started, in the order of its calls.
+fn children_of(step: &StepRecord) -> Vec<Spawned> {
+    let spawned = step
+        .parts
+        .iter()
+        .filter_map(|part| Spawned::read(&part.part));
+    let mut spawned: Vec<Spawned> = spawned.collect();
+    if spawned.len() > 1 {
+        let tools = step
+            .parts
+            .iter()
+            .filter_map(|part| ToolPart::read(&part.part));
+        let calls: Vec<String> = tools.map(|tool| tool.tool_call_id).collect();
+        spawned.sort_by_key(|it| calls.iter().position(|call| *call == it.tool_call_id));
+    }
+    spawned
+}

@@ -1,0 +1,115 @@
+//! Handing over: an agent ends its execution, and another one goes on on the same thread.
+//!
+//! A handoff is a call of a tool named `transfer_to_<agent>` ([`tool`]). Its result is written like
+//! any other; then, in one transaction, the step completes, the fact is recorded as the
+//! `data-tp-agent_handoff` of the turn, the execution ends, and an execution of the other agent
+//! begins. What triggers it is an `item_reference` to the item that the first one answered.
+
+mod journal;
+mod transfer;
+
+pub(crate) use journal::{HandoffJournal, decided};
+
+use agents::Agent;
+use futures_util::FutureExt;
+use futures_util::future::ready;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use upp::{Effect, Tool, ToolContext, ToolOutput};
+
+/// The namespace of this system's entries in a tool's metadata; no provider is sent them.
+const NAMESPACE: &str = "loomline";
+/// The entry that names whom a tool hands over to.
+const ENTRY: &str = "handoff";
+/// How long a tool's name may be with every provider.
+const MAX_NAME: usize = 64;
+
+/// An agent's decision that another one goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handoff {
+    /// The name of the agent that goes on.
+    pub to: String,
+    /// Why, in the words of the one that hands over.
+    pub reason: Option<String>,
+    /// The call that decided it.
+    pub tool_call_id: String,
+}
+
+/// Why agents can't hand over as their tools say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandoffError {
+    /// There is no agent of this name.
+    #[error("the agent {agent:?} can hand over to {target:?}, and there is no such agent")]
+    Unknown {
+        /// Whose tool it is.
+        agent: String,
+        /// Whom it names.
+        target: String,
+    },
+    /// An agent would hand over to itself.
+    #[error("the agent {agent:?} can't hand over to itself")]
+    Itself {
+        /// The agent.
+        agent: String,
+    },
+}
+
+/// The tool that hands over to the agent `target`. The model sees `description`, which says when to
+/// use it; the call may give a `reason`.
+///
+/// Characters that tool names can't have are `_` in the name; the agent is found by its own name
+/// all the same. Outside the runtime the tool only says that it has transferred.
+pub fn tool(target: &str, description: &str) -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "description": "Why the other agent goes on."}
+        }
+    });
+    let said = format!("Transferred to {target}.");
+    let run = move |_: Value, _: ToolContext| {
+        let output: ToolOutput = Ok(Value::String(said.clone()));
+        ready(output).boxed()
+    };
+    let mut tool = Tool::new(tool_name(target), description, parameters, run);
+    tool.effect = Effect::Pure;
+    let entry = Map::from_iter([(ENTRY.to_owned(), Value::from(target))]);
+    tool.metadata
+        .insert(NAMESPACE.to_owned(), Value::Object(entry));
+    tool
+}
+
+/// The name of the tool that hands over to this agent.
+pub fn tool_name(target: &str) -> String {
+    let safe = target.chars().map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+        _ => '_',
+    });
+    "transfer_to_".chars().chain(safe).take(MAX_NAME).collect()
+}
+
+/// Whom a tool hands over to, if it is one of [`tool`].
+pub fn target_of(tool: &Tool) -> Option<&str> {
+    tool.metadata.get(NAMESPACE)?.get(ENTRY)?.as_str()
+}
+
+/// Checks, before anything runs, that every agent these could hand over to is one of them.
+pub fn check<'a>(agents: impl IntoIterator<Item = &'a Agent>) -> Result<(), HandoffError> {
+    let agents: Vec<&Agent> = agents.into_iter().collect();
+    let names: BTreeSet<&str> = agents.iter().map(|agent| agent.name()).collect();
+    for agent in agents {
+        let own = || agent.name().to_owned();
+        for target in agent.tools().iter().filter_map(target_of) {
+            if target == agent.name() {
+                return Err(HandoffError::Itself { agent: own() });
+            }
+            if !names.contains(target) {
+                return Err(HandoffError::Unknown {
+                    agent: own(),
+                    target: target.to_owned(),
+                });
+            }
+        }
+    }
+    Ok(())
+}

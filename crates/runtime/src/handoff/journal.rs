@@ -1,0 +1,125 @@
+//! Which call of a response hands over, and what the others are told.
+
+use super::{Handoff, target_of};
+use crate::children::Children;
+use agents::{Agent, AgentStreamEvent, Journal, Stopped, SubagentExecutionTrace};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use interop::parts::{ToolPart, ToolState};
+use std::sync::{Arc, Mutex, PoisonError};
+use timeline::Payload;
+use upp::{Response, ToolExecution, UserMessage};
+
+/// Passes all on, and gives a call that can't hand over an error in the place of its result: one
+/// that is not the first of its response, one too many, or one whose agent is not there any more.
+pub(crate) struct HandoffJournal<'a> {
+    inner: &'a dyn Journal,
+    agent: &'a Agent,
+    children: &'a Children,
+    /// The position of the first call that hands over; positions, for ids may repeat.
+    first: Mutex<Option<usize>>,
+}
+
+impl<'a> HandoffJournal<'a> {
+    /// For one step; `parts` are what an earlier attempt at it left.
+    pub(crate) fn new(
+        inner: &'a dyn Journal,
+        agent: &'a Agent,
+        children: &'a Children,
+        parts: &[Payload],
+    ) -> Self {
+        let calls = parts.iter().filter_map(ToolPart::read);
+        let first = first(agent, calls.map(|tool| tool.tool_name().to_owned()));
+        Self {
+            inner,
+            agent,
+            children,
+            first: Mutex::new(first),
+        }
+    }
+
+    /// The call's record with the error that takes its result's place.
+    fn refused(&self, position: usize, execution: &ToolExecution) -> Option<ToolExecution> {
+        let target = target_of(self.agent.tool(&execution.tool_name)?)?;
+        let first = *self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = if first != Some(position) {
+            "Not transferred: another transfer of the same response comes first.".to_owned()
+        } else if !self.children.may_hand_over() {
+            "Not transferred: agents have handed over too often since the user spoke.".to_owned()
+        } else if !self.children.has(target) {
+            format!("Not transferred: there is no agent named {target:?} any more.")
+        } else {
+            return None;
+        };
+        Some(ToolExecution {
+            result: why.into(),
+            is_error: true,
+            ..execution.clone()
+        })
+    }
+}
+
+fn first(agent: &Agent, mut names: impl Iterator<Item = String>) -> Option<usize> {
+    names.position(|name| agent.tool(&name).and_then(target_of).is_some())
+}
+
+/// What the calls of a step came to: who goes on, if one of them has handed over or was refused for
+/// being one too many.
+pub(crate) fn decided(agent: &Agent, parts: &[Payload], children: &Children) -> Option<Handoff> {
+    parts.iter().filter_map(ToolPart::read).find_map(|call| {
+        let to = target_of(agent.tool(call.tool_name())?)?.to_owned();
+        let decides = call.state == ToolState::OutputAvailable || !children.may_hand_over();
+        Some(decides.then(|| {
+            Handoff {
+                to,
+                reason: call
+                    .input
+                    .as_ref()
+                    .and_then(|input| input.str_field("reason")),
+                tool_call_id: call.tool_call_id.clone(),
+            }
+        }))
+    })?
+}
+
+impl Journal for HandoffJournal<'_> {
+    fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
+        self.inner.emit(event)
+    }
+
+    fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.inner.prompted(message)
+    }
+
+    fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
+        let calls = response.message.tool_calls.iter();
+        let first = first(self.agent, calls.map(|call| call.tool_name.clone()));
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = first;
+        self.inner.responded(response)
+    }
+
+    fn returned<'a>(
+        &'a self,
+        position: usize,
+        execution: &'a ToolExecution,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        async move {
+            if self.children.is_given_up() {
+                // A sub-agent could not be written of: its call has no result yet.
+                return Err(Stopped);
+            }
+            match self.refused(position, execution) {
+                Some(refused) => self.inner.returned(position, &refused).await,
+                None => self.inner.returned(position, execution).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        self.inner.traced(trace)
+    }
+}

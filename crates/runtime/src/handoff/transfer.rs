@@ -1,0 +1,92 @@
+//! What is written when an execution hands over.
+
+use super::Handoff;
+use crate::error::RuntimeError;
+use crate::react::Runtime;
+use crate::request::Run;
+use interop::parts::EventPart;
+use serde_json::json;
+use timeline::{Command, Ending, Interruption, Item, ItemType, NewItem, Payload, Trigger};
+
+/// The end of an execution that hands over, or would once too often.
+pub(crate) struct Transfer {
+    /// The fact, as a part of the last step; absent where the limit forbids it.
+    pub(crate) event: Option<Command>,
+    /// How the execution ends.
+    pub(crate) ending: Ending,
+    /// The execution that follows.
+    pub(crate) start: Option<Command>,
+}
+
+impl Runtime {
+    /// What a step's handoff comes to, for the transaction that completes the step.
+    pub(crate) fn transfer(
+        &self,
+        handoff: Option<Handoff>,
+        run: &Run,
+        trigger: &Item,
+    ) -> Result<Option<Transfer>, RuntimeError> {
+        let Some(handoff) = handoff else {
+            return Ok(None);
+        };
+        let limit = self.inner.options.max_handoffs;
+        if run.handoffs >= limit {
+            let detail = format!(
+                "agents have handed over {limit} times since the user spoke, which is the limit"
+            );
+            let ending = Ending::Stopped(Interruption {
+                reason: "max_handoffs".into(),
+                detail: Some(detail),
+            });
+            return Ok(Some(Transfer {
+                event: None,
+                ending,
+                start: None,
+            }));
+        }
+        let data = json!({"from": run.agent, "to": handoff.to, "reason": handoff.reason});
+        let event = EventPart {
+            part_type: EventPart::AGENT_HANDOFF.to_owned(),
+            id: handoff.tool_call_id,
+            data: without_nulls(data),
+        };
+        let next = Run {
+            agent: Some(handoff.to),
+            handoffs: run.handoffs.saturating_add(1),
+            ..run.clone()
+        };
+        let start = self.start(
+            Trigger::New(self.reference(trigger)),
+            Some(Payload::write(&next)?),
+        );
+        Ok(Some(Transfer {
+            event: Some(Command::AddPart {
+                part: event.write()?,
+            }),
+            ending: Ending::Completed,
+            start: Some(start),
+        }))
+    }
+
+    /// A pointer to what an execution answers; a pointer is not pointed to.
+    fn reference(&self, trigger: &Item) -> NewItem {
+        let pointer = trigger.item_type == ItemType::ItemReference;
+        let content = trigger.content.clone().filter(|_| pointer);
+        NewItem {
+            id: self.inner.ids.mint().into(),
+            item_type: ItemType::ItemReference,
+            role: None,
+            channel: None,
+            content: content.or_else(|| Some(json!({"itemId": trigger.id}).into())),
+            metadata: None,
+        }
+    }
+}
+
+fn without_nulls(data: serde_json::Value) -> Payload {
+    let serde_json::Value::Object(mut fields) = data else {
+        return data.into();
+    };
+    fields.retain(|_, value| !value.is_null());
+    serde_json::Value::Object(fields).into()
+}

@@ -1,0 +1,174 @@
+//! The store of a process that dies.
+
+use futures_util::future::{BoxFuture, ready};
+use loomline_runtime as runtime;
+use runtime::{
+    Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
+    TenantId, ThreadRow,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use timeline::{Seq, ThreadId};
+
+/// How one process sees the store that outlives it: after so many writes it is dead.
+pub(crate) struct Mortal {
+    inner: Arc<MemoryStore>,
+    left: AtomicUsize,
+    /// Whether the last write is in the log, though nobody hears of it.
+    keeps_last: bool,
+    /// Whether threads are recovered in the other order.
+    reversed: bool,
+    dead: AtomicBool,
+    /// So many writes until one fails that could succeed later; none does at zero.
+    until_stumble: AtomicUsize,
+}
+
+impl Mortal {
+    pub(crate) fn new(
+        inner: &Arc<MemoryStore>,
+        writes: usize,
+        keeps_last: bool,
+        reversed: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            inner: Arc::clone(inner),
+            left: AtomicUsize::new(writes),
+            keeps_last,
+            reversed,
+            dead: AtomicBool::new(false),
+            until_stumble: AtomicUsize::new(0),
+        })
+    }
+
+    /// A process that lives, and whose n-th write, counted from 1, fails and is not written.
+    pub(crate) fn stumbling(inner: &Arc<MemoryStore>, n: usize) -> Arc<Self> {
+        let mortal = Self::new(inner, usize::MAX, true, false);
+        mortal.until_stumble.store(n, Ordering::SeqCst);
+        mortal
+    }
+
+    pub(crate) fn has_stumbled(&self) -> bool {
+        self.until_stumble.load(Ordering::SeqCst) == 0
+    }
+
+    pub(crate) fn dies_at_the_next_write(&self) {
+        self.left.store(0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    fn alive<'a, T: Send + 'a>(
+        &self,
+        answer: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        if self.is_dead() {
+            return Box::pin(ready(Err(StoreError::Closed)));
+        }
+        answer
+    }
+
+    async fn write<T>(&self, write: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
+        let spend = |n: usize| n.checked_sub(1);
+        let order = Ordering::SeqCst;
+        if self.is_dead() {
+            return Err(StoreError::Closed);
+        }
+        if self.until_stumble.fetch_update(order, order, spend) == Ok(1) {
+            return Err(StoreError::Failed("the disk is full".into()));
+        }
+        if self.left.fetch_update(order, order, spend).is_ok() {
+            return write.await;
+        }
+        self.dead.store(true, Ordering::SeqCst);
+        if self.keeps_last {
+            write.await?;
+        }
+        Err(StoreError::Closed)
+    }
+}
+
+impl Store for Mortal {
+    fn get_or_create<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        first: Vec<NewRecord>,
+    ) -> BoxFuture<'a, Result<Created, StoreError>> {
+        Box::pin(self.write(self.inner.get_or_create(tenant, first)))
+    }
+
+    fn find<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        self.alive(self.inner.find(tenant, key))
+    }
+
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        self.alive(self.inner.row(thread))
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        page: Page,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        self.alive(self.inner.list(tenant, page))
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.alive(self.inner.delete(tenant, thread))
+    }
+
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        self.alive(self.inner.head(thread))
+    }
+
+    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.alive(self.inner.claim(thread))
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+        Box::pin(self.write(self.inner.append(append)))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        self.alive(self.inner.answer(thread, token))
+    }
+
+    fn read<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+        filter: Filter,
+    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
+        self.alive(self.inner.read(thread, after, limit, filter))
+    }
+
+    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move {
+            let mut threads = self.alive(self.inner.unfinished()).await?;
+            if self.reversed {
+                threads.reverse();
+            }
+            Ok(threads)
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        // The process ends; what it has written stays.
+        self.dead.store(true, Ordering::SeqCst);
+        Box::pin(ready(Ok(())))
+    }
+}
