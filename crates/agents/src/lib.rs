@@ -48,7 +48,7 @@ mod tree;
 pub use agent::{Agent, AgentOptions, GenerateResult};
 pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 pub use error::{AgentError, OptionsError};
-pub use event::{AgentStreamEvent, UapEvent, UapEventType};
+pub use event::{AgentStreamEvent, EventData, UapEvent, UapEventType};
 pub use hooks::{AgentStrategy, NoHooks};
 pub use journal::{Journal, Stopped};
 pub use middleware::{Middleware, MiddlewareContext};

@@ -8,7 +8,7 @@ mod host;
 mod tool;
 
 pub use event::{SubagentEnd, SubagentEvent, SubagentForwarded, SubagentStart};
-pub(crate) use host::{Hosted, InMemoryHost, relay};
+pub(crate) use host::{Hosted, InMemoryHost};
 pub use tool::{Prompt, SubAgent, SubAgentTool, subagent_tool};
 
 use crate::agent::Agent;

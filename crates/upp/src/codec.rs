@@ -13,11 +13,13 @@ mod answer;
 mod body;
 mod call_ids;
 pub(crate) mod items;
+mod json;
 mod origin;
 
 pub(crate) use answer::AnswerBuilder;
 pub(crate) use body::{Conversation, tool_result_text};
 pub(crate) use call_ids::CallIds;
+pub(crate) use json::{Document, Json};
 pub(crate) use origin::{is_native, native_metadata};
 
 use crate::error::Error;

@@ -49,6 +49,7 @@ mod provider;
 pub mod responses;
 mod retry;
 pub mod scripted;
+mod shared;
 mod strategy;
 mod thread;
 mod tool;
