@@ -18,7 +18,7 @@ use crate::state::AgentState;
 use crate::strategy::{StepContext, StepOutcome};
 use crate::stream::AgentStream;
 use crate::tools::Toolbox;
-use record::OpenStep;
+use record::Progress;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use upp::{Message, Model, Tool, Turn};
@@ -118,8 +118,7 @@ impl Agent {
         state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
-        let (outcome, _record) = run::step(self, state, context, &mut OpenStep::default()).await?;
-        Ok(outcome)
+        run::step(self, state, context, &mut Progress::default()).await
     }
 
     /// The agent's id: the given one, else a random UUID (v4; UAP §3.4).

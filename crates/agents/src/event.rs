@@ -1,7 +1,10 @@
 //! What a running agent shows (UAP §11.2).
 
+mod data;
+
+pub use data::EventData;
+
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use upp::StreamEvent;
 
@@ -33,7 +36,7 @@ pub struct UapEvent {
     /// The agent.
     pub agent_id: Arc<str>,
     /// What there is to know; its fields depend on the type.
-    pub data: Map<String, Value>,
+    pub data: EventData,
 }
 
 /// What an agent's event tells (`UAPEventType`, UAP §11.2).
@@ -82,7 +85,7 @@ mod tests {
             kind: UapEventType::StepStart,
             step: 3,
             agent_id: "a".into(),
-            data: Map::new(),
+            data: EventData::default(),
         });
         let upp = AgentStreamEvent::from(StreamEvent::TextDelta {
             index: 0,

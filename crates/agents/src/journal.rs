@@ -4,8 +4,10 @@ use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
 use crate::trace::SubagentExecutionTrace;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use upp::{Response, ToolExecution, UserMessage};
 
 /// The keeper's refusal: the run must stop, for what it does would no longer count.
@@ -19,6 +21,28 @@ impl From<Stopped> for AgentError {
     }
 }
 
+/// A keeper that has nothing to do. It has no size, so boxing it allocates nothing.
+pub(crate) struct Kept;
+
+impl Future for Kept {
+    type Output = Result<(), Stopped>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Shows an event, with a future only where it must wait.
+pub(crate) async fn show(
+    journal: &dyn Journal,
+    event: impl Into<AgentStreamEvent>,
+) -> Result<(), Stopped> {
+    match journal.try_emit(event.into()) {
+        None => Ok(()),
+        Some(event) => journal.emit(event).await,
+    }
+}
+
 /// What a run tells its keeper: in memory it feeds the stream, under the runtime it is the log.
 ///
 /// The run waits for each answer before it goes on. Tools run side by side, so `emit` and
@@ -29,13 +53,19 @@ pub trait Journal: Send + Sync {
     /// Shows an event.
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>>;
 
+    /// Shows an event at once, where that takes no waiting; else gives it back, to be shown by
+    /// [`emit`](Self::emit). Events come by the thousand, and this one needs no future.
+    fn try_emit(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
+        Some(event)
+    }
+
     /// The strategy itself says something to the model, in the user's place (UAP §5.3, §5.4): a
     /// message of the conversation like any other, marked in its metadata
     /// ([`PromptMark`](crate::PromptMark)). There is at most one a cycle, and it comes before
     /// `responded`; must be durable by then.
     fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
         let _ = message;
-        ready(Ok(())).boxed()
+        Kept.boxed()
     }
 
     /// The model has answered; must be durable before a tool starts.
@@ -56,6 +86,6 @@ pub trait Journal: Send + Sync {
         trace: &'a SubagentExecutionTrace,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
         let _ = trace;
-        ready(Ok(())).boxed()
+        Kept.boxed()
     }
 }

@@ -57,7 +57,7 @@ pub mod execution {
 pub use agent::{Agent, AgentOptions, GenerateResult};
 pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
 pub use error::{AgentError, OptionsError};
-pub use event::{AgentStreamEvent, UapEvent, UapEventType};
+pub use event::{AgentStreamEvent, EventData, UapEvent, UapEventType};
 pub use hooks::{AgentStrategy, NoHooks};
 pub use journal::{Journal, Stopped};
 pub use middleware::{Middleware, MiddlewareContext};

@@ -7,7 +7,7 @@ pub(crate) use calls::matched;
 pub use json::StateError;
 pub(crate) use json::StateTail;
 
-use crate::id;
+use crate::id::Id;
 use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
 use serde_json::{Map, Value};
@@ -21,9 +21,15 @@ use upp::{AssistantMessage, Message, Messages, Prefix, Response};
 /// Appending a message is O(log n) whatever the length of the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentState {
-    id: Arc<str>,
+    id: Id,
     messages: Messages,
     step: u64,
+    /// What few changes touch: a state is copied several times a step.
+    rest: Arc<Rest>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Rest {
     metadata: Arc<Map<String, Value>>,
     reasoning: rpds::VectorSync<Arc<str>>,
     plan: Option<Arc<[PlanStep]>>,
@@ -52,21 +58,16 @@ impl AgentState {
     /// The empty state (UAP §6.2).
     pub fn initial() -> Self {
         Self {
-            id: id::random(),
+            id: Id::random(),
             messages: Messages::new_sync(),
             step: 0,
-            metadata: Arc::default(),
-            reasoning: rpds::VectorSync::new_sync(),
-            plan: None,
-            phase: None,
-            last_request: LastRequest::default(),
-            subagent_traces: rpds::VectorSync::new_sync(),
+            rest: Arc::default(),
         }
     }
 
     /// The snapshot's id, a random UUID (v4; UAP §3.4).
     pub fn id(&self) -> &str {
-        &self.id
+        self.id.as_str()
     }
 
     /// The conversation so far (UAP §6.1).
@@ -81,17 +82,17 @@ impl AgentState {
 
     /// What the application keeps with the state (UAP §6.1).
     pub fn metadata(&self) -> &Map<String, Value> {
-        &self.metadata
+        &self.rest.metadata
     }
 
     /// The reasoning of each `ReAct` step, in order (UAP §6.1).
     pub fn reasoning(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.reasoning.iter().map(AsRef::as_ref)
+        self.rest.reasoning.iter().map(AsRef::as_ref)
     }
 
     /// The plan, where there is one (UAP §6.1).
     pub fn plan(&self) -> Option<&[PlanStep]> {
-        self.plan.as_deref()
+        self.rest.plan.as_deref()
     }
 
     /// Where in a step the run stands, in the strategy's own word; none between steps.
@@ -99,13 +100,13 @@ impl AgentState {
     /// A step may take several model calls (UAP §5.3, §5.4). While it is not over, its next cycle is
     /// read from here, so that a run goes on from the state alone.
     pub fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+        self.rest.phase.as_deref()
     }
 
     /// What sub-agents did (UAP §8.8): response by response, in the order of the calls that spawned
     /// them. A sub-agent's own sub-agents come right before it.
     pub fn subagent_traces(&self) -> impl ExactSizeIterator<Item = &SubagentExecutionTrace> {
-        self.subagent_traces.iter().map(AsRef::as_ref)
+        self.rest.subagent_traces.iter().map(AsRef::as_ref)
     }
 
     /// The last thing the model said.
@@ -121,27 +122,20 @@ impl AgentState {
     /// Appends a message (UAP §6.2).
     #[must_use]
     pub fn with_message(&self, message: impl Into<Message>) -> Self {
-        Self {
-            messages: self.messages.push_back(message.into()),
-            ..self.renewed()
-        }
+        self.clone().and_message(message.into())
     }
 
     /// Appends what the model answered, and remembers the request that it answered, so that the
     /// next one can be compared with it.
     #[must_use]
     pub fn with_response(&self, response: Response) -> Self {
-        let mut state = self.with_message(response.message);
-        if let Some(sent) = response.request {
-            state.last_request = LastRequest(Some(sent.prefix));
-        }
-        state
+        self.clone().and_response(response)
     }
 
     /// The fingerprint of the last request for this conversation. It is no part of the content: it
     /// is neither compared nor written, and a state from JSON has none.
     pub fn last_request(&self) -> Option<&Arc<Prefix>> {
-        self.last_request.0.as_ref()
+        self.rest.last_request.0.as_ref()
     }
 
     /// Appends messages (UAP §6.2).
@@ -166,54 +160,41 @@ impl AgentState {
     /// Sets the number of steps taken (UAP §6.2).
     #[must_use]
     pub fn with_step(&self, step: u64) -> Self {
-        Self {
-            step,
-            ..self.renewed()
-        }
+        let mut state = self.renewed();
+        state.step = step;
+        state
     }
 
     /// Sets one entry of the metadata (UAP §6.2).
     #[must_use]
     pub fn with_metadata(&self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        let mut state = self.renewed();
-        Arc::make_mut(&mut state.metadata).insert(key.into(), value.into());
-        state
+        self.changed(|rest| {
+            Arc::make_mut(&mut rest.metadata).insert(key.into(), value.into());
+        })
     }
 
     /// Appends the reasoning of one step (UAP §6.2).
     #[must_use]
     pub fn with_reasoning(&self, reasoning: impl Into<Arc<str>>) -> Self {
-        Self {
-            reasoning: self.reasoning.push_back(reasoning.into()),
-            ..self.renewed()
-        }
+        self.changed(|rest| rest.reasoning.push_back_mut(reasoning.into()))
     }
 
     /// Sets the plan (UAP §6.2).
     #[must_use]
     pub fn with_plan(&self, plan: impl Into<Arc<[PlanStep]>>) -> Self {
-        Self {
-            plan: Some(plan.into()),
-            ..self.renewed()
-        }
+        self.changed(|rest| rest.plan = Some(plan.into()))
     }
 
     /// Sets where in a step the run stands; `None` says that the step is over.
     #[must_use]
     pub fn with_phase(&self, phase: Option<Arc<str>>) -> Self {
-        Self {
-            phase,
-            ..self.renewed()
-        }
+        self.changed(|rest| rest.phase = phase)
     }
 
     /// Appends the trace of a sub-agent (UAP §8.8).
     #[must_use]
     pub fn with_subagent_trace(&self, trace: SubagentExecutionTrace) -> Self {
-        Self {
-            subagent_traces: self.subagent_traces.push_back(Arc::new(trace)),
-            ..self.renewed()
-        }
+        self.changed(|rest| rest.subagent_traces.push_back_mut(Arc::new(trace)))
     }
 
     /// [`with_context`](Self::with_context) without a copy.
@@ -224,8 +205,28 @@ impl AgentState {
         }
     }
 
+    /// [`with_message`](Self::with_message) of a state that is not needed any more: where nobody
+    /// else has its messages, they are appended to in place.
+    pub(crate) fn and_message(mut self, message: Message) -> Self {
+        self.messages.push_back_mut(message);
+        self.id = Id::random();
+        self
+    }
+
+    /// [`with_response`](Self::with_response) of a state that is not needed any more.
+    pub(crate) fn and_response(self, response: Response) -> Self {
+        let mut state = self.and_message(response.message.into());
+        if let Some(sent) = response.request {
+            Arc::make_mut(&mut state.rest).last_request = LastRequest(Some(sent.prefix));
+        }
+        state
+    }
+
     pub(crate) fn shared_id(&self) -> Arc<str> {
-        Arc::clone(&self.id)
+        match &self.id {
+            Id::Given(id) => Arc::clone(id),
+            id @ Id::Minted(_) => id.as_str().into(),
+        }
     }
 
     /// The same snapshot, which was written without these messages, with them in front.
@@ -240,12 +241,18 @@ impl AgentState {
         }
     }
 
+    /// A state with another rest.
+    fn changed(&self, change: impl FnOnce(&mut Rest)) -> Self {
+        let mut state = self.renewed();
+        change(Arc::make_mut(&mut state.rest));
+        state
+    }
+
     /// The same content under an id of its own.
     fn renewed(&self) -> Self {
-        Self {
-            id: id::random(),
-            ..self.clone()
-        }
+        let mut state = self.clone();
+        state.id = Id::random();
+        state
     }
 }
 

@@ -1,20 +1,21 @@
 //! A run that can be watched (UAP §11).
 
+mod queue;
+
 use crate::agent::{Agent, GenerateResult, Start};
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
-use crate::journal::{Journal, Stopped};
+use crate::journal::{Journal, Kept, Stopped};
 use crate::state::AgentState;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream};
+use queue::Queue;
+use std::collections::VecDeque;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use upp::{Response, ToolExecution};
-
-/// How many events wait for a slow reader before the run does.
-const N_WAITING: usize = 64;
 
 /// A run of an agent (UAP §11.1): its events as a stream, and its result.
 ///
@@ -25,7 +26,9 @@ const N_WAITING: usize = 64;
 pub struct AgentStream {
     run: Option<BoxFuture<'static, Result<GenerateResult, AgentError>>>,
     outcome: Option<Result<GenerateResult, AgentError>>,
-    events: mpsc::Receiver<AgentStreamEvent>,
+    events: Arc<Queue>,
+    /// Events that were taken and not read yet. While there are any, the run rests.
+    taken: VecDeque<AgentStreamEvent>,
     signal: CancellationToken,
     guard: DropGuard,
 }
@@ -33,16 +36,16 @@ pub struct AgentStream {
 impl AgentStream {
     pub(crate) fn new(agent: Agent, start: Start, state: AgentState) -> Self {
         let signal = CancellationToken::new();
-        let (sender, events) = mpsc::channel(N_WAITING);
+        let events = Arc::new(Queue::default());
+        let watched = Watched(Arc::clone(&events));
         let run_signal = signal.clone();
-        let run = async move {
-            let watched = Watched { sender };
-            crate::agent::request(agent, start, state, &watched, run_signal).await
-        };
+        let run =
+            async move { crate::agent::request(agent, start, state, &watched, run_signal).await };
         Self {
             run: Some(run.boxed()),
             outcome: None,
             events,
+            taken: VecDeque::new(),
             guard: signal.clone().drop_guard(),
             signal,
         }
@@ -54,12 +57,11 @@ impl AgentStream {
         let Self {
             run,
             outcome,
-            mut events,
+            events,
             guard,
             ..
         } = self;
         events.close();
-        drop(events);
         let outcome = match (outcome, run) {
             (Some(outcome), _) => outcome,
             (None, Some(run)) => run.await,
@@ -85,17 +87,29 @@ impl Stream for AgentStream {
     type Item = AgentStreamEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // A run that never waits still lets other tasks have their turn.
+        let progress = ready!(tokio::task::coop::poll_proceed(cx));
         // What is waiting comes first; then the run advances, which may add to it.
-        if let Poll::Ready(Some(event)) = self.events.poll_recv(cx) {
+        if let Some(event) = self.taken.pop_front() {
+            progress.made_progress();
             return Poll::Ready(Some(event));
         }
-        if let Some(run) = &mut self.run
-            && let Poll::Ready(outcome) = run.poll_unpin(cx)
-        {
+        let Some(run) = &mut self.run else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(outcome) = run.poll_unpin(cx) {
             self.outcome = Some(outcome);
             self.run = None;
         }
-        self.events.poll_recv(cx)
+        let this = &mut *self;
+        this.events.take(&mut this.taken);
+        match self.taken.pop_front() {
+            None if self.run.is_some() => Poll::Pending,
+            event => {
+                progress.made_progress();
+                Poll::Ready(event)
+            }
+        }
     }
 }
 
@@ -108,21 +122,23 @@ impl std::fmt::Debug for AgentStream {
 }
 
 /// Feeds the stream. A reader who has gone stops nothing: the result may still be wanted.
-struct Watched {
-    sender: mpsc::Sender<AgentStreamEvent>,
-}
+struct Watched(Arc<Queue>);
 
 impl Journal for Watched {
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
         async move {
-            let _unread = self.sender.send(event).await;
+            self.0.push(event).await;
             Ok(())
         }
         .boxed()
     }
 
+    fn try_emit(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
+        self.0.try_push(event)
+    }
+
     fn responded<'a>(&'a self, _response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
-        ready(Ok(())).boxed()
+        Kept.boxed()
     }
 
     fn returned<'a>(
@@ -130,6 +146,6 @@ impl Journal for Watched {
         _position: usize,
         _execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
-        ready(Ok(())).boxed()
+        Kept.boxed()
     }
 }

@@ -9,7 +9,7 @@ mod tool;
 
 pub use event::{SubagentEnd, SubagentEvent, SubagentForwarded, SubagentStart};
 pub use host::run_in_memory;
-pub(crate) use host::{Hosted, InMemoryHost, relay};
+pub(crate) use host::{Hosted, InMemoryHost};
 pub use tool::{Prompt, SubAgent, SubAgentTool, subagent_tool};
 
 use crate::agent::Agent;

@@ -14,12 +14,14 @@ mod body;
 mod call_ids;
 mod document;
 pub(crate) mod items;
+mod json;
 mod origin;
 
 pub(crate) use answer::{AnswerBuilder, made};
 pub(crate) use body::{Conversation, tool_result_text};
 pub(crate) use call_ids::CallIds;
 pub(crate) use document::{document_text, file_name};
+pub(crate) use json::{Document, Json};
 pub(crate) use origin::{is_native, native_metadata};
 
 use crate::error::Error;

@@ -1,5 +1,6 @@
 //! Content blocks (UPP §6).
 
+mod decode;
 mod json;
 
 pub(crate) use json::bytes as bytes_json;
@@ -133,7 +134,7 @@ impl Media {
 }
 
 /// What a user message holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum UserContent {
     /// Text.
@@ -154,7 +155,7 @@ pub enum UserContent {
 }
 
 /// What an assistant message holds, beside its tool calls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum AssistantContent {
     /// Text.
@@ -168,7 +169,7 @@ pub enum AssistantContent {
         /// The text; may be empty when the provider encrypts it.
         text: String,
         /// The provider's proof or encrypted form of this very text.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
     /// An image.

@@ -77,20 +77,24 @@ async fn run(
     let mut execution = ToolExecution {
         tool_name: call.tool_name.clone(),
         tool_call_id: call.tool_call_id.clone(),
-        arguments: Value::String(call.arguments.text().to_owned()),
+        arguments: Value::Null,
         result: Value::Null,
         is_error: false,
         duration: 0,
         approved: None,
     };
+    let as_written = || Value::String(call.arguments.text().to_owned());
     let Some(tool) = tool else {
         let text = format!("Tool '{}' not found", call.tool_name);
-        execution.arguments = arguments.unwrap_or(execution.arguments);
+        execution.arguments = arguments.unwrap_or_else(|_| as_written());
         return Ok(failed(execution, text));
     };
     match arguments {
         Ok(arguments) => execution.arguments = arguments,
-        Err(failure) => return Ok(failed(execution, failure.message)),
+        Err(failure) => {
+            execution.arguments = as_written();
+            return Ok(failed(execution, failure.message));
+        }
     }
     let signal = context.signal.clone();
     if signal.is_cancelled() {

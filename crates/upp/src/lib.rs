@@ -50,6 +50,7 @@ mod provider;
 pub mod responses;
 mod retry;
 pub mod scripted;
+mod shared;
 mod strategy;
 pub mod telemetry;
 mod thread;

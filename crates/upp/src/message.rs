@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A message's id: the provider's where it gives one, else a UUID.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct MessageId(pub Arc<str>);
+pub struct MessageId(#[serde(deserialize_with = "crate::shared::text")] pub Arc<str>);
 
 impl MessageId {
     /// A new random id (`UUIDv4`, as UAP §3.4 asks).
@@ -24,7 +24,9 @@ impl MessageId {
         reason = "the one place of this crate that mints ids"
     )]
     pub fn random() -> Self {
-        Self(uuid::Uuid::new_v4().to_string().into())
+        let mut text = uuid::Uuid::encode_buffer();
+        let text: &str = uuid::Uuid::new_v4().hyphenated().encode_lower(&mut text);
+        Self(text.into())
     }
 
     /// The id as text.

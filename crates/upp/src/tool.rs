@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Correlates a tool call with its result; opaque, kept byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ToolCallId(pub Arc<str>);
+pub struct ToolCallId(#[serde(deserialize_with = "crate::shared::text")] pub Arc<str>);
 
 impl ToolCallId {
     /// The id as text.

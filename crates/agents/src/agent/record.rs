@@ -6,7 +6,6 @@ use crate::event::AgentStreamEvent;
 use crate::journal::{Journal, Stopped};
 use crate::state::AgentState;
 use crate::trace::SubagentExecutionTrace;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,16 +27,16 @@ pub(crate) struct Record {
 
 impl Record {
     /// Adds what came later.
-    pub(crate) fn extend(&mut self, later: &Self) {
-        for cycle in &later.usage.cycles {
-            self.usage.push(cycle.clone());
+    fn append(&mut self, later: Self) {
+        for cycle in later.usage.cycles {
+            self.usage.push(cycle);
         }
-        self.executions.extend_from_slice(&later.executions);
-        self.requests.extend_from_slice(&later.requests);
+        self.executions.extend(later.executions);
+        self.requests.extend(later.requests);
         self.n_cycles = self.n_cycles.saturating_add(later.n_cycles);
         if later.n_cycles > 0 {
-            self.data.clone_from(&later.data);
-            self.stop_reason.clone_from(&later.stop_reason);
+            self.data = later.data;
+            self.stop_reason = later.stop_reason;
         }
     }
 
@@ -60,35 +59,68 @@ impl Record {
     }
 }
 
-/// What a step has done so far, over the cycles it has had.
+/// What a run has done, and the step it stands in.
 #[derive(Debug, Default)]
-pub(crate) struct OpenStep {
-    record: Record,
+pub(crate) struct Progress {
+    /// All steps that are over.
+    done: Record,
+    /// The open step, over the cycles it has had.
+    step: Record,
     n_before: Option<usize>,
 }
 
-impl OpenStep {
+impl Progress {
+    /// A step begins.
+    pub(crate) fn begin_step(&mut self) {
+        self.n_before = None;
+    }
+
     /// A cycle begins, with so many messages before it.
     pub(crate) fn begin_cycle(&mut self, n_messages: usize) {
         self.n_before.get_or_insert(n_messages);
     }
 
     /// A cycle has ended.
-    pub(crate) fn end_cycle(&mut self, of_cycle: &Record) {
-        self.record.extend(of_cycle);
+    pub(crate) fn end_cycle(&mut self, cycle: Record) {
+        self.step.append(cycle);
     }
 
-    /// What the whole step did, up to `state`.
-    pub(crate) fn result(self, state: &AgentState) -> Result<GenerateResult, AgentError> {
+    /// The step is over: shows what all of it did, up to `state`.
+    ///
+    /// What a step did is kept once. It is lent for a look as a result, and taken back for the run.
+    pub(crate) fn end_step(
+        &mut self,
+        state: &AgentState,
+        look: impl FnOnce(&GenerateResult),
+    ) -> Result<(), AgentError> {
         let messages = state.messages();
-        let added = (self.n_before.unwrap_or_default()..messages.len())
+        let added = (self.n_before.take().unwrap_or_default()..messages.len())
             .filter_map(|at| messages.get(at).cloned())
             .collect();
-        Ok(GenerateResult {
-            turn: self.record.turn(added, state)?,
+        let step = std::mem::take(&mut self.step);
+        let was_asked = step.stop_reason.is_some();
+        let result = GenerateResult {
+            turn: step.turn(added, state)?,
             state: state.clone(),
             pending: Vec::new(),
-        })
+        };
+        look(&result);
+        let turn = result.turn;
+        self.done.append(Record {
+            usage: turn.usage,
+            executions: turn.tool_executions,
+            n_cycles: turn.cycles,
+            data: turn.data,
+            stop_reason: was_asked.then_some(turn.stop_reason),
+            requests: turn.requests,
+        });
+        Ok(())
+    }
+
+    /// What the whole run did, the open step included.
+    pub(crate) fn into_record(mut self) -> Record {
+        self.done.append(self.step);
+        self.done
     }
 }
 
@@ -161,24 +193,26 @@ impl Journal for Recorder<'_> {
         self.journal.emit(event)
     }
 
+    fn try_emit(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
+        self.journal.try_emit(event)
+    }
+
     fn prompted<'a>(&'a self, message: &'a Arc<UserMessage>) -> BoxFuture<'a, Result<(), Stopped>> {
         self.journal.prompted(message)
     }
 
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
-        async move {
-            self.journal.responded(response).await?;
-            let mut record = self.record();
-            record.usage.push(response.usage.clone());
-            record
-                .requests
-                .extend(response.request.as_ref().map(|sent| sent.report.clone()));
-            record.n_cycles = record.n_cycles.saturating_add(1);
-            record.data.clone_from(&response.data);
-            record.stop_reason = Some(response.stop_reason.clone());
-            Ok(())
-        }
-        .boxed()
+        // What is kept here counts only if the journal has it too: else the run ends.
+        let mut record = self.record();
+        record.usage.push(response.usage.clone());
+        record
+            .requests
+            .extend(response.request.as_ref().map(|sent| sent.report.clone()));
+        record.n_cycles = record.n_cycles.saturating_add(1);
+        record.data.clone_from(&response.data);
+        record.stop_reason = Some(response.stop_reason.clone());
+        drop(record);
+        self.journal.responded(response)
     }
 
     fn returned<'a>(
@@ -186,12 +220,9 @@ impl Journal for Recorder<'_> {
         position: usize,
         execution: &'a ToolExecution,
     ) -> BoxFuture<'a, Result<(), Stopped>> {
-        async move {
-            self.journal.returned(position, execution).await?;
-            self.record().executions.push(execution.clone());
-            Ok(())
-        }
-        .boxed()
+        // Tools end side by side: the order is that in which they come here.
+        self.record().executions.push(execution.clone());
+        self.journal.returned(position, execution)
     }
 
     fn traced<'a>(

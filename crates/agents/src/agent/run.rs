@@ -1,6 +1,6 @@
 //! The one way an agent runs, whether anybody listens or not (UAP §11.4).
 
-use super::record::{OpenStep, Record, Recorder, messages_after, messages_from};
+use super::record::{Progress, Recorder, messages_after, messages_from};
 use super::session::{checkpoint, note};
 use super::{Agent, GenerateResult, resume};
 use crate::answers::Answers;
@@ -126,11 +126,9 @@ async fn steps(
         answers,
         host: None,
     };
-    let mut record = Record::default();
-    let mut open = OpenStep::default();
+    let mut progress = Progress::default();
     let pending = loop {
-        let (outcome, of_cycle) = step(agent, state.clone(), &context, &mut open).await?;
-        record.extend(&of_cycle);
+        let outcome = step(agent, state.clone(), &context, &mut progress).await?;
         *state = outcome.state;
         match outcome.next {
             // Ids of calls may repeat in another response, so answers are for one step alone.
@@ -144,7 +142,7 @@ async fn steps(
         None => messages_from(state, input.id(), n_before),
     };
     Ok(GenerateResult {
-        turn: record.turn(messages, state)?,
+        turn: progress.into_record().turn(messages, state)?,
         state: state.clone(),
         pending,
     })
@@ -163,18 +161,18 @@ fn n_unanswered(state: &AgentState, input: &Message) -> usize {
     state.open_calls().iter().filter(is_open).count()
 }
 
-/// Runs one cycle with the events and hooks of the step it belongs to; gives what the journal heard
-/// in it, too. `open` is what the step's earlier cycles did, as far as the caller knows.
+/// Runs one cycle with the events and hooks of the step it belongs to. `progress` is what earlier
+/// cycles did, as far as the caller knows.
 pub(crate) async fn step(
     agent: &Agent,
     state: AgentState,
     context: &StepContext<'_>,
-    open: &mut OpenStep,
-) -> Result<(StepOutcome, Record), AgentError> {
+    progress: &mut Progress,
+) -> Result<StepOutcome, AgentError> {
     if context.signal.is_cancelled() {
         return Err(AgentError::Cancelled);
     }
-    let run = observed_cycle(agent, state, context, open);
+    let run = observed_cycle(agent, state, context, progress);
     let outcome = context.signal.run_until_cancelled(run).await;
     outcome.unwrap_or(Err(AgentError::Cancelled))
 }
@@ -183,14 +181,14 @@ async fn observed_cycle(
     agent: &Agent,
     state: AgentState,
     context: &StepContext<'_>,
-    open: &mut OpenStep,
-) -> Result<(StepOutcome, Record), AgentError> {
+    progress: &mut Progress,
+) -> Result<StepOutcome, AgentError> {
     let execution = &agent.options().execution;
     let state = match state.phase() {
         Some(_) => state,
-        None => begin_step(&state, context, open).await?,
+        None => begin_step(&state, context, progress).await?,
     };
-    open.begin_cycle(state.messages().len());
+    progress.begin_cycle(state.messages().len());
     let recorder = Recorder::new(context.journal);
     let inner = StepContext {
         agent,
@@ -203,8 +201,7 @@ async fn observed_cycle(
     };
     let mut outcome = execution.step(state.clone(), &inner).await?;
     drop(inner);
-    let record = recorder.into_record();
-    open.end_cycle(&record);
+    progress.end_cycle(recorder.into_record());
     if resume::waits(agent, &outcome) {
         // The step is not complete: it goes on, under its number, when the answers come.
         outcome.next = Next::Wait;
@@ -214,7 +211,7 @@ async fn observed_cycle(
         }
         // The answers may be a long time coming.
         checkpoint(agent, &mut outcome.state);
-        return Ok((outcome, record));
+        return Ok(outcome);
     }
     let is_over = match outcome.next {
         Next::Done => true,
@@ -222,18 +219,18 @@ async fn observed_cycle(
         Next::Wait => false,
     };
     if is_over {
-        end_step(&state, &mut outcome, context, std::mem::take(open)).await?;
+        end_step(&state, &mut outcome, context, progress).await?;
     }
-    Ok((outcome, record))
+    Ok(outcome)
 }
 
 async fn begin_step(
     state: &AgentState,
     context: &StepContext<'_>,
-    open: &mut OpenStep,
+    progress: &mut Progress,
 ) -> Result<AgentState, AgentError> {
     let options = context.agent.options();
-    *open = OpenStep::default();
+    progress.begin_step();
     // The number goes on over calls of one agent, so that a stop condition can bound a session.
     let number = state.step().saturating_add(1);
     let state = state.with_step(number);
@@ -248,7 +245,7 @@ async fn end_step(
     before: &AgentState,
     outcome: &mut StepOutcome,
     context: &StepContext<'_>,
-    done: OpenStep,
+    progress: &mut Progress,
 ) -> Result<(), AgentError> {
     let options = context.agent.options();
     let number = before.step();
@@ -258,7 +255,7 @@ async fn end_step(
     let data = options.execution.end_step(before, &outcome.state);
     context.emit(UapEventType::StepEnd, number, data).await?;
     let hooks = &options.strategy;
-    hooks.on_step_end(number, &done.result(&outcome.state)?);
+    progress.end_step(&outcome.state, |result| hooks.on_step_end(number, result))?;
     checkpoint(context.agent, &mut outcome.state);
     if hooks.stop_condition(&outcome.state).await {
         outcome.next = Next::Done;

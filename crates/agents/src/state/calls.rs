@@ -2,9 +2,26 @@
 
 use super::AgentState;
 use std::collections::{BTreeMap, VecDeque};
-use upp::{Message, ToolCall, ToolCallId, ToolResult};
+use std::sync::Arc;
+use upp::{Message, MessageOptions, ToolCall, ToolCallId, ToolResult, ToolResultMessage};
 
 impl AgentState {
+    /// Whether there are any [`open_calls`](Self::open_calls).
+    pub(crate) fn has_open_calls(&self) -> bool {
+        let n = self.messages.len();
+        let at = |back: usize| n.checked_sub(back).and_then(|at| self.messages.get(at));
+        match (at(2), at(1)) {
+            (_, Some(Message::Assistant(message))) => !message.tool_calls.is_empty(),
+            (_, Some(Message::User(_)) | None) => false,
+            (Some(Message::Assistant(asked)), Some(Message::ToolResult(answered)))
+                if is_in_order(&asked.tool_calls, &answered.results) =>
+            {
+                false
+            }
+            (_, Some(Message::ToolResult(_))) => !self.open_calls().is_empty(),
+        }
+    }
+
     /// The calls of the last response that have no result in the messages of results after it, in
     /// call order; none if anything else was said since.
     ///
@@ -22,6 +39,19 @@ impl AgentState {
             .collect()
     }
 
+    /// The results of the last response's calls, in call order: as the message that has them, or,
+    /// where they came otherwise, as one that is put together for whoever looks at them.
+    pub(crate) fn observed(&self) -> Arc<ToolResultMessage> {
+        let (calls, results) = self.last_round();
+        if let Some(Message::ToolResult(message)) = self.messages.last()
+            && is_in_order(calls, &message.results)
+        {
+            return Arc::clone(message);
+        }
+        let results = matched(calls, results).into_values().cloned().collect();
+        Arc::new(ToolResultMessage::new(results, MessageOptions::default()))
+    }
+
     /// The calls of the response the conversation ends with, and the results that follow it.
     pub(crate) fn last_round(&self) -> (&[ToolCall], Vec<&ToolResult>) {
         let mut messages = Vec::new();
@@ -37,6 +67,13 @@ impl AgentState {
         }
         (&[], Vec::new())
     }
+}
+
+/// Whether each call has one result, in the order of the calls: the usual end of a round.
+pub(crate) fn is_in_order(calls: &[ToolCall], results: &[ToolResult]) -> bool {
+    let mut pairs = calls.iter().zip(results);
+    calls.len() == results.len()
+        && pairs.all(|(call, result)| call.tool_call_id == result.tool_call_id)
 }
 
 /// The result of each call that has one, by the call's position. Where an id repeats, the first

@@ -1,10 +1,10 @@
 //! The JSON form of a state (UAP §6.4, §12.1).
 
-use super::AgentState;
+use super::{AgentState, Rest};
+use crate::id::Id;
 use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,9 +48,10 @@ struct Written<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Read<'a> {
-    id: Arc<str>,
     #[serde(borrow)]
-    messages: Vec<&'a RawValue>,
+    version: Cow<'a, str>,
+    id: Arc<str>,
+    messages: Vec<Message>,
     step: u64,
     metadata: Arc<Map<String, Value>>,
     #[serde(default)]
@@ -69,25 +70,21 @@ struct Version<'a> {
     version: Cow<'a, str>,
 }
 
-#[derive(Deserialize)]
-struct Tag<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
+/// A text that is no state: perhaps one of another version, which may look otherwise.
+fn refusal(json: &str, error: serde_json::Error) -> StateError {
+    match serde_json::from_str::<Version<'_>>(json) {
+        Ok(read) => check(read.version).map_or_else(|it| it, |()| StateError::Malformed(error)),
+        Err(error) => StateError::Malformed(error),
+    }
 }
 
-/// Reads by the tag, so that the text of tool arguments is kept byte for byte.
-fn message(raw: &RawValue) -> Result<Message, serde_json::Error> {
-    let text = raw.get();
-    let tag: Tag<'_> = serde_json::from_str(text)?;
-    match tag.kind.as_ref() {
-        "user" => serde_json::from_str(text).map(Message::User),
-        "assistant" => serde_json::from_str(text).map(Message::Assistant),
-        "tool_result" => serde_json::from_str(text).map(Message::ToolResult),
-        other => Err(serde::de::Error::unknown_variant(
-            other,
-            &["user", "assistant", "tool_result"],
-        )),
+fn check(version: Cow<'_, str>) -> Result<(), StateError> {
+    if version == VERSION {
+        return Ok(());
     }
+    Err(StateError::Version {
+        found: version.into_owned(),
+    })
 }
 
 /// A state to be written without its first messages.
@@ -109,10 +106,10 @@ impl Serialize for StateTail<'_> {
             (self.n_skipped..state.messages.len()).filter_map(|at| state.messages.get(at));
         Written {
             version: VERSION,
-            id: &state.id,
+            id: state.id(),
             messages: messages.collect(),
             step: state.step,
-            metadata: &state.metadata,
+            metadata: state.metadata(),
             reasoning: state.reasoning().collect(),
             plan: state.plan(),
             phase: state.phase(),
@@ -140,29 +137,20 @@ impl AgentState {
     /// Restores exactly the state that was written, its id and its messages' ids and instants
     /// included; refuses any other version (UAP §6.5, §12.3).
     pub fn from_json(json: &str) -> Result<Self, StateError> {
-        let Version { version } = serde_json::from_str(json).map_err(StateError::Malformed)?;
-        if version != VERSION {
-            return Err(StateError::Version {
-                found: version.into_owned(),
-            });
-        }
-        let read: Read<'_> = serde_json::from_str(json).map_err(StateError::Malformed)?;
-        let messages = read
-            .messages
-            .into_iter()
-            .map(message)
-            .collect::<Result<_, _>>()
-            .map_err(StateError::Malformed)?;
+        let read: Read<'_> = serde_json::from_str(json).map_err(|it| refusal(json, it))?;
+        check(read.version)?;
         Ok(Self {
-            id: read.id,
-            messages,
+            id: Id::Given(read.id),
+            messages: read.messages.into_iter().collect(),
             step: read.step,
-            metadata: read.metadata,
-            reasoning: read.reasoning.into_iter().collect(),
-            plan: read.plan,
-            phase: read.phase,
-            last_request: super::LastRequest::default(),
-            subagent_traces: read.subagent_traces.into_iter().collect(),
+            rest: Arc::new(Rest {
+                metadata: read.metadata,
+                reasoning: read.reasoning.into_iter().collect(),
+                plan: read.plan,
+                phase: read.phase,
+                last_request: super::LastRequest::default(),
+                subagent_traces: read.subagent_traces.into_iter().collect(),
+            }),
         })
     }
 }

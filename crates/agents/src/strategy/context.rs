@@ -4,9 +4,9 @@ use super::prompt::{self, PromptMark};
 use crate::agent::Agent;
 use crate::answers::Answers;
 use crate::error::AgentError;
-use crate::event::{AgentStreamEvent, UapEvent, UapEventType};
-use crate::journal::Journal;
-use crate::state::{self, AgentState};
+use crate::event::{EventData, UapEvent, UapEventType};
+use crate::journal::{self, Journal};
+use crate::state::AgentState;
 use crate::subagent::SubAgentHost;
 use crate::tools::{self, Round};
 use futures_util::StreamExt;
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use upp::{
-    Code, Message, MessageOptions, ModelEvent, Request, Response, ToolCall, ToolCallId, ToolChoice,
-    ToolExecution, ToolResult, ToolResultMessage,
+    Code, Message, MessageOptions, ModelEvent, ModelStream, Request, Response, ToolCall,
+    ToolCallId, ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
 };
 
 /// What a step has at hand (UAP §5.1, `ExecutionContext`).
@@ -65,6 +65,7 @@ impl StepContext<'_> {
             params: options.params.clone(),
             structure: options.structure.clone(),
             previous: state.last_request().cloned(),
+            // A model that cancels its own call does not cancel the run.
             signal: self.signal.child_token(),
         }
     }
@@ -72,14 +73,19 @@ impl StepContext<'_> {
     /// Asks the model: shows its events as they come, and has its answer recorded.
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
         let model = self.agent.model();
-        let mut stream = upp::telemetry::call(&**model, request);
+        let answered = self.answered(upp::telemetry::call(&**model, request));
+        let answer = self.signal.run_until_cancelled(answered).await;
+        answer.unwrap_or(Err(AgentError::Cancelled))
+    }
+
+    async fn answered(&self, mut stream: ModelStream) -> Result<Response, AgentError> {
         loop {
+            // A stream that never waits would not be stopped otherwise.
             if self.signal.is_cancelled() {
                 return Err(AgentError::Cancelled);
             }
-            let next = self.signal.run_until_cancelled(stream.next()).await;
-            match next.ok_or(AgentError::Cancelled)?.transpose()? {
-                Some(ModelEvent::Event(event)) => self.journal.emit(event.into()).await?,
+            match stream.next().await.transpose()? {
+                Some(ModelEvent::Event(event)) => journal::show(self.journal, event).await?,
                 Some(ModelEvent::Done(response)) => {
                     self.journal.responded(&response).await?;
                     return Ok(*response);
@@ -87,7 +93,7 @@ impl StepContext<'_> {
                 None => {
                     return Err(AgentError::Model(upp::Error::new(
                         Code::InvalidResponse,
-                        model.provider(),
+                        self.agent.model().provider(),
                         "the stream ended without a response",
                     )));
                 }
@@ -124,12 +130,12 @@ impl StepContext<'_> {
         request: Request,
     ) -> Result<(AgentState, Option<Value>), AgentError> {
         let is_answered = matches!(state.messages().last(), Some(Message::Assistant(_)));
-        if is_answered || !state.open_calls().is_empty() {
+        if is_answered || state.has_open_calls() {
             return Ok((state, None));
         }
         let response = self.ask(request).await?;
         let data = response.data.clone();
-        Ok((state.with_response(response), data))
+        Ok((state.and_response(response), data))
     }
 
     /// Answers the open calls at the end of `state` with an error, for this is no moment for tools;
@@ -179,24 +185,25 @@ impl StepContext<'_> {
         let hooks = &self.agent.options().strategy;
         if self.answers.is_none() && round.recorded.is_empty() {
             hooks.on_act(state.step(), round.calls);
-            self.show(UapEventType::Action, state, "toolCalls", round.calls)
-                .await?;
+            if let Some(response) = state.last_response() {
+                let data = EventData::action(Arc::clone(response));
+                self.tell(UapEventType::Action, state.step(), data).await?;
+            }
         }
-        let outcome = tools::answer(self, &round, state.id(), state.step()).await?;
+        let outcome = tools::answer(self, &round, state.shared_id(), state.step()).await?;
         let mut after = state.clone();
         for trace in outcome.traces {
             after = after.with_subagent_trace(trace);
         }
         if !outcome.results.is_empty() {
             let message = ToolResultMessage::new(outcome.results, MessageOptions::default());
-            after = after.with_message(message);
+            after = after.and_message(message.into());
         }
-        if after.open_calls().is_empty() {
-            let (calls, results) = after.last_round();
-            let results = state::matched(calls, results);
-            let results: Vec<ToolResult> = results.into_values().cloned().collect();
-            hooks.on_observe(state.step(), &results);
-            self.show(UapEventType::Observation, state, "observations", &results)
+        if !after.has_open_calls() {
+            let results = after.observed();
+            hooks.on_observe(state.step(), &results.results);
+            let data = EventData::observation(results);
+            self.tell(UapEventType::Observation, state.step(), data)
                 .await?;
         }
         Ok(after)
@@ -209,13 +216,17 @@ impl StepContext<'_> {
         step: u64,
         data: Map<String, Value>,
     ) -> Result<(), AgentError> {
-        let event = AgentStreamEvent::from(UapEvent {
+        self.tell(kind, step, data.into()).await
+    }
+
+    async fn tell(&self, kind: UapEventType, step: u64, data: EventData) -> Result<(), AgentError> {
+        let event = UapEvent {
             kind,
             step,
             agent_id: self.agent.shared_id(),
             data,
-        });
-        Ok(self.journal.emit(event).await?)
+        };
+        Ok(journal::show(self.journal, event).await?)
     }
 
     pub(super) async fn show<T: serde::Serialize + ?Sized>(

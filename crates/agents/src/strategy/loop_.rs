@@ -43,11 +43,11 @@ impl Loop {
         mut state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
-        if state.open_calls().is_empty() {
+        if !state.has_open_calls() {
             let response = context.ask(context.request(&state)).await?;
-            state = state.with_response(response);
+            state = state.and_response(response);
         }
-        if state.open_calls().is_empty() || context.agent.tool_rounds() == Some(0) {
+        if !state.has_open_calls() || context.agent.tool_rounds() == Some(0) {
             return Ok(StepOutcome {
                 state,
                 next: Next::Done,

@@ -89,7 +89,7 @@ impl SubagentEvent {
             kind,
             step,
             agent_id,
-            data,
+            data: data.into(),
         })
     }
 }
@@ -98,7 +98,7 @@ impl UapEvent {
     /// What the event tells of a sub-agent; `None` if it is about something else or its data is
     /// not that of UAP §8.7.
     pub fn subagent(&self) -> Option<SubagentEvent> {
-        let data = || Value::Object(self.data.clone());
+        let data = || Value::Object(Map::clone(&self.data));
         match self.kind {
             UapEventType::SubagentStart => serde_json::from_value(data())
                 .ok()

@@ -1,5 +1,9 @@
 //! Runs sub-agents in memory, and brings what they show to the parent's journal.
 
+mod memory;
+
+pub(crate) use memory::InMemoryHost;
+
 use super::{Spawn, SubAgentHost, SubAgentRun, SubagentEvent, SubagentForwarded};
 use crate::agent::{Start, request};
 use crate::error::{AgentError, chain};
@@ -13,7 +17,6 @@ use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
 
 /// How many events of sub-agents wait for the parent's journal before the sub-agents do.
@@ -60,69 +63,23 @@ impl Hosted {
     }
 }
 
-/// Runs sub-agents inside the tool call, in memory.
-pub(crate) struct InMemoryHost {
-    parent: Parent,
-}
-
-impl InMemoryHost {
-    /// A host for one tools phase of this agent; what it tells must be relayed.
-    pub(crate) fn new(agent_id: Arc<str>, step: u64) -> (Self, mpsc::Receiver<Box<Told>>) {
-        let (told, receiver) = mpsc::channel(N_WAITING);
-        let parent = Parent {
-            agent_id,
-            step,
-            told,
-        };
-        (Self { parent }, receiver)
-    }
-}
-
-impl SubAgentHost for InMemoryHost {
-    fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun> {
-        run(spawn, Some(self.parent.clone())).boxed()
-    }
-}
-
 /// Runs a sub-agent in memory, inside the call that spawns it, and shows the journal what it tells
 /// as the events of the parent's step (UAP §8.7). For hosts that run some sub-agents elsewhere.
+///
+/// A journal that refuses ends the sub-agent, too.
 pub async fn run_in_memory(
     spawn: Spawn,
     agent_id: Arc<str>,
     step: u64,
     journal: &dyn Journal,
 ) -> SubAgentRun {
-    let (host, told) = InMemoryHost::new(agent_id, step);
-    let ended = CancellationToken::new();
-    let run = host.run(spawn).inspect(|_| ended.cancel());
-    // A journal that refuses closes the way, so that the sub-agent is cancelled.
-    let (run, _shown) = futures_util::future::join(run, relay(told, journal, &ended)).await;
-    run
-}
-
-/// Shows the journal what sub-agents tell, until the tools have ended and nothing is left.
-pub(crate) async fn relay(
-    mut told: mpsc::Receiver<Box<Told>>,
-    journal: &dyn Journal,
-    ended: &CancellationToken,
-) -> Result<(), AgentError> {
-    loop {
-        let next = if let Some(next) = ended.run_until_cancelled(told.recv()).await {
-            next
-        } else {
-            // A tool may have left something behind that could tell more; nobody listens any more.
-            told.close();
-            told.recv().await
-        };
-        let Some(next) = next else {
-            return Ok(());
-        };
-        let Told { event, shown } = *next;
-        journal.emit(event).await?;
-        if let Some(shown) = shown {
-            let _gone = shown.send(());
-        }
-    }
+    let host = InMemoryHost::new(agent_id, step);
+    let run = host.run(spawn).map(Ok);
+    let relayed = host.relayed(run, journal).await;
+    relayed.unwrap_or_else(|error| SubAgentRun {
+        turn: Err(error),
+        traces: Vec::new(),
+    })
 }
 
 /// The way to the parent's journal.
@@ -248,6 +205,11 @@ impl Journal for Child {
             inner_event: event,
         });
         parent.tell(event, None).boxed()
+    }
+
+    fn try_emit(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
+        let is_heard = self.parent.is_some() && self.spawn.propagate;
+        is_heard.then_some(event)
     }
 
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {

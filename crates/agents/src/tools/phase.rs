@@ -5,16 +5,17 @@ use super::schedule;
 use crate::answers::{ExternalResult, PendingKind, Verdict};
 use crate::error::AgentError;
 use crate::id;
+use crate::journal::show;
 use crate::strategy::StepContext;
-use crate::subagent::{Hosted, InMemoryHost, relay};
+use crate::subagent::{Hosted, InMemoryHost, SubAgentHost};
 use crate::trace::SubagentExecutionTrace;
-use futures_util::future::{Either, try_join};
+use futures_util::future::Either;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::DropGuard;
 use upp::{StreamEvent, ToolCall, ToolContext, ToolExecution, ToolFailure, ToolResult};
 
 /// What the model reads of a denied call, unless it is told more.
@@ -37,38 +38,22 @@ pub(crate) struct Outcome {
 pub(crate) async fn answer(
     context: &StepContext<'_>,
     round: &Round<'_>,
-    state_id: &str,
+    state_id: Arc<str>,
     step: u64,
 ) -> Result<Outcome, AgentError> {
-    let (host, told) = if let Some(host) = &context.host {
-        (Arc::clone(host), None)
-    } else {
-        let (host, told) = InMemoryHost::new(context.agent.shared_id(), step);
-        (Arc::new(host) as _, Some(told))
-    };
-    let hosted = Arc::new(Hosted::new(host));
-    let signal = context.signal.child_token();
-    // Dropped before its end, the phase tells the tools that nobody wants their results.
-    let guard = signal.clone().drop_guard();
-    let phase = Phase {
+    let phase = |host: Arc<dyn SubAgentHost>| Phase {
         context,
         round,
-        state_id: state_id.into(),
-        hosted,
-        signal,
+        state_id,
+        hosted: Arc::new(Hosted::new(host)),
+        signals: Mutex::default(),
     };
-    let ended = CancellationToken::new();
-    let run = phase.run().inspect(|_| ended.cancel());
-    let outcome = match told {
-        Some(told) => {
-            let relayed = relay(told, context.journal, &ended);
-            Either::Left(try_join(run, relayed).map(|both| both.map(|(outcome, ())| outcome)))
-        }
-        None => Either::Right(run),
+    if let Some(host) = &context.host {
+        return phase(Arc::clone(host)).run().await;
     }
-    .await?;
-    guard.disarm();
-    Ok(outcome)
+    let host = Arc::new(InMemoryHost::new(context.agent.shared_id(), step));
+    let phase = phase(Arc::clone(&host) as _);
+    host.relayed(phase.run(), context.journal).await
 }
 
 /// What is done about an open call.
@@ -89,12 +74,43 @@ struct Phase<'a> {
     round: &'a Round<'a>,
     state_id: Arc<str>,
     hosted: Arc<Hosted>,
-    signal: CancellationToken,
+    /// The signals of the tools that have started. Dropped before its end, the phase tells the tools
+    /// that nobody wants their results.
+    signals: Mutex<Vec<DropGuard>>,
 }
 
 impl Phase<'_> {
+    fn signals(&self) -> MutexGuard<'_, Vec<DropGuard>> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn run(&self) -> Result<Outcome, AgentError> {
-        let calls = self.round.calls;
+        let outcome = match self.round.calls {
+            // Most responses have one call, which needs no schedule.
+            [call] if self.context.answered.is_empty() && self.round.recorded.is_empty() => {
+                self.alone(call).await
+            }
+            calls => self.scheduled(calls).await,
+        }?;
+        self.signals().drain(..).for_each(|guard| {
+            guard.disarm();
+        });
+        Ok(outcome)
+    }
+
+    async fn alone(&self, call: &ToolCall) -> Result<Outcome, AgentError> {
+        let (result, traces) = match self.task(0, call) {
+            Task::Run(arguments, approved) => self.execute(0, call, arguments, approved).await?,
+            Task::Settle(execution) => self.settle(0, execution).await?,
+            Task::Wait => return Ok(Outcome::default()),
+        };
+        Ok(Outcome {
+            results: vec![result],
+            traces,
+        })
+    }
+
+    async fn scheduled(&self, calls: &[ToolCall]) -> Result<Outcome, AgentError> {
         let (mut n_open, needed_by) = schedule::inverted(&self.round.needs);
         let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
         let mut taken = self.taken();
@@ -199,7 +215,7 @@ impl Phase<'_> {
         arguments: Result<Value, ToolFailure>,
         approved: Approved,
     ) -> Result<Ended, AgentError> {
-        if self.signal.is_cancelled() {
+        if self.context.signal.is_cancelled() {
             return Err(AgentError::Cancelled);
         }
         let start = StreamEvent::ToolExecutionStart {
@@ -208,18 +224,22 @@ impl Phase<'_> {
             tool_name: call.tool_name.clone(),
             timestamp: id::now_ms(),
         };
-        self.context.journal.emit(start.into()).await?;
+        show(self.context.journal, start).await?;
         let options = self.context.agent.options();
         let tool = self.context.agent.tool(&call.tool_name);
+        // A tool that cancels its own signal stops neither the run nor the other tools.
+        let signal = self.context.signal.child_token();
+        self.signals().push(signal.clone().drop_guard());
         let context = ToolContext {
+            tool_call_id: call.tool_call_id.clone(),
             idempotency_key: format!("{}:{}", self.context.scope, call.tool_call_id).into(),
             agent_id: self.context.agent.shared_id(),
             state_id: Arc::clone(&self.state_id),
             parent_model: Some(Arc::clone(&options.model)),
             parent_params: Arc::clone(&options.params),
             approved,
+            signal,
             host: Some(Arc::clone(&self.hosted) as _),
-            ..ToolContext::new(call.tool_call_id.clone(), self.signal.child_token())
         };
         let execution = upp::execute(call, tool, arguments, &options.tool_strategy, context);
         self.settle(at, execution.await?).await
@@ -242,7 +262,7 @@ impl Phase<'_> {
             is_error: execution.is_error,
             timestamp: id::now_ms(),
         };
-        journal.emit(end.into()).await?;
+        show(journal, end).await?;
         Ok((result, traces))
     }
 }

@@ -28,6 +28,10 @@ pub(crate) struct Round<'a> {
 impl<'a> Round<'a> {
     /// The open round of a state; none if every call has its result.
     pub(crate) fn open(agent: &'a Agent, state: &'a AgentState) -> Option<Self> {
+        // Asked after each cycle, and mostly there is none.
+        if !state.has_open_calls() {
+            return None;
+        }
         let (calls, results) = state.last_round();
         let recorded = matched(calls, results);
         if recorded.len() == calls.len() {
@@ -193,6 +197,9 @@ impl<'a> Round<'a> {
 }
 
 fn repeated(calls: &[ToolCall]) -> BTreeSet<usize> {
+    if calls.len() < 2 {
+        return BTreeSet::new();
+    }
     let mut seen: BTreeSet<&ToolCallId> = BTreeSet::new();
     (0..)
         .zip(calls)

@@ -39,6 +39,13 @@ pub(crate) fn order<'t>(
     calls: &[ToolCall],
     tool: impl Fn(&str) -> Option<&'t Tool>,
 ) -> Result<Vec<BTreeSet<usize>>, Disorder> {
+    // A single call that names no other has nothing to wait for.
+    if let [call] = calls
+        && call.after.is_empty()
+        && tool(&call.tool_name).is_none_or(|tool| tool.depends_on.is_empty())
+    {
+        return Ok(vec![BTreeSet::new()]);
+    }
     let tools: Vec<Option<&Tool>> = calls.iter().map(|call| tool(&call.tool_name)).collect();
     let mut needs = declared(calls, &tools)?;
     let sorted = topological(&needs).map_err(|cycle| {

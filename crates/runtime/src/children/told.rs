@@ -72,7 +72,7 @@ impl Told {
             kind,
             step: self.step,
             agent_id: self.agent_id(),
-            data,
+            data: data.into(),
         })
     }
 

@@ -217,7 +217,7 @@ async fn what_sub_agents_did_is_kept_with_the_result_of_their_call() {
                 .read::<Vec<agents::SubagentExecutionTrace>>()
                 .unwrap();
             let results: Vec<_> = traces.into_iter().map(|trace| trace.result).collect();
-            assert_eq!(results, [expected.clone()], "death at {at}");
+            assert_eq!(results, std::slice::from_ref(expected), "death at {at}");
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Puts the tool calls of a stream together, however the provider cuts them.
 
-use super::decode::text_at;
+use crate::codec::Json;
 use crate::event::StreamEvent;
 use crate::message::MessageId;
 use crate::tool::ToolCallId;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
@@ -32,11 +31,11 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn push(&mut self, delta: &Value, events: &mut Vec<StreamEvent>) {
-        let id = text_at(delta, "id");
-        let function = delta.get("function").unwrap_or(&Value::Null);
-        let name = text_at(function, "name");
-        let position = self.position(delta.get("index").and_then(Value::as_u64), id, name);
+    pub(super) fn push(&mut self, delta: Json<'_>, events: &mut Vec<StreamEvent>) {
+        let id = delta.text_at("id");
+        let function = delta.get("function");
+        let name = function.and_then(|function| function.text_at("name"));
+        let position = self.position(delta.get("index").and_then(Json::as_u64), id, name);
         let Some(call) = self.all.get_mut(position) else {
             return;
         };
@@ -48,10 +47,14 @@ impl Calls {
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
             name.clone_into(&mut call.name);
         }
-        match function.get("arguments") {
-            Some(Value::String(text)) => call.waiting.push_str(text),
-            Some(whole @ Value::Object(_)) => call.waiting.push_str(&whole.to_string()),
-            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) | None => {}
+        if let Some(arguments) = function.and_then(|function| function.get("arguments")) {
+            match arguments.as_str() {
+                Some(text) => call.waiting.push_str(text),
+                None if arguments.is_object() => {
+                    call.waiting.push_str(&arguments.to_value().to_string());
+                }
+                None => {}
+            }
         }
         if !call.name.is_empty() && (call.told.is_none() || !call.waiting.is_empty()) {
             events.push(tell(position, call));

@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::details::Details;
 use super::{Dialect, ReasoningForm};
-use crate::codec::{self, Progress, made};
+use crate::codec::{self, Document, Json, Progress, made};
 use crate::content::{AssistantContent, Media, MediaSource};
 use crate::error::{Code, Error};
 use crate::event::{Aggregate, StreamEvent};
@@ -83,25 +83,25 @@ impl Decoder {
     }
 
     fn chunk(&mut self, data: &str) -> Result<Vec<StreamEvent>, Error> {
-        let chunk: Value = serde_json::from_str(data)
+        let chunk = Document::parse(data)
             .map_err(|cause| self.invalid("a chunk is not JSON").caused_by(cause))?;
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(failure::in_stream(&self.provider, error));
+        let chunk = chunk.root();
+        if let Some(error) = chunk.known("error") {
+            return Err(failure::in_stream(&self.provider, &error.to_value()));
         }
         if !chunk.is_object() {
             return Err(self.invalid("a chunk is not a JSON object"));
         }
-        self.describe(&chunk);
-        let mut events = Vec::new();
+        self.describe(chunk);
+        // As many as an answer with one text and one call has.
+        let mut events = Vec::with_capacity(6);
         if self.stage == Stage::Nothing {
             self.stage = Stage::Started;
             events.push(StreamEvent::MessageStart);
         }
-        let choices = chunk.get("choices").and_then(Value::as_array);
-        let first = choices
-            .into_iter()
-            .flatten()
-            .find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0);
+        let first = chunk
+            .elements("choices")
+            .find(|choice| choice.get("index").and_then(Json::as_u64).unwrap_or(0) == 0);
         if let Some(choice) = first {
             self.choice(choice, &mut events)?;
         }
@@ -186,16 +186,16 @@ impl Decoder {
         Error::new(Code::InvalidResponse, self.provider.as_str(), message)
     }
 
-    fn describe(&mut self, chunk: &Value) {
-        if let Some(id) = text_at(chunk, "id") {
+    fn describe(&mut self, chunk: Json<'_>) {
+        if let Some(id) = chunk.text_at("id") {
             self.response_id.get_or_insert_with(|| id.to_owned());
         }
-        if let Some(model) = text_at(chunk, "model") {
+        if let Some(model) = chunk.text_at("model") {
             model.clone_into(&mut self.model_id);
         }
         for key in ["model", "system_fingerprint", "service_tier", "citations"] {
-            if let Some(value) = chunk.get(key).filter(|value| !value.is_null()) {
-                self.metadata.insert(key.to_owned(), value.clone());
+            if let Some(value) = chunk.known(key) {
+                self.metadata.insert(key.to_owned(), value.to_value());
             }
         }
         let groq = chunk.get("x_groq").and_then(|groq| groq.get("usage"));
@@ -205,81 +205,79 @@ impl Decoder {
         }
     }
 
-    fn choice(&mut self, choice: &Value, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+    fn choice(&mut self, choice: Json<'_>, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
         // Moonshot counts here.
         if let Some(usage) = choice.get("usage").filter(|usage| usage.is_object())
             && self.usage.raw.is_none()
         {
             self.usage = read_usage(usage);
         }
-        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
-            return Err(failure::in_stream(&self.provider, error));
+        if let Some(error) = choice.known("error") {
+            return Err(failure::in_stream(&self.provider, &error.to_value()));
         }
         // A provider that does not stream sends the whole message.
         let delta = choice.get("delta").filter(|delta| delta.is_object());
         if let Some(delta) = delta.or_else(|| choice.get("message")) {
-            let mut reasoning = text_at(delta, "reasoning_content")
-                .or_else(|| text_at(delta, "reasoning"))
-                .map(str::to_owned);
-            if let Some(details) = &mut self.details {
-                let fragments = delta.get("reasoning_details").and_then(Value::as_array);
-                let shown = fragments.into_iter().flatten();
-                let shown: String = shown.filter_map(|it| details.push(it)).collect();
-                reasoning = reasoning.or(Some(shown).filter(|text| !text.is_empty()));
-            }
-            if let Some(text) = reasoning {
-                self.text(Kind::Reasoning, &text, events);
-            }
-            let images = delta.get("images").and_then(Value::as_array);
-            self.images
-                .extend(images.into_iter().flatten().filter_map(image));
-            if let Some(Value::Array(more)) = delta.get("annotations") {
-                self.collect("annotations", more);
-            }
-            match delta.get("content") {
-                Some(Value::String(text)) if !text.is_empty() => {
-                    self.text(Kind::Text, text, events);
-                }
-                Some(Value::Array(parts)) => self.parts(parts, events),
-                _ => {}
-            }
-            if let Some(text) = text_at(delta, "refusal") {
-                self.refused = true;
-                self.text(Kind::Text, text, events);
-            }
-            if let Some(Value::Array(calls)) = delta.get("tool_calls") {
-                for call in calls {
-                    self.close(events);
-                    self.calls.push(call, events);
-                }
-            }
+            self.delta(delta, events);
         }
-        if let Some(reason) = text_at(choice, "finish_reason") {
+        if let Some(reason) = choice.text_at("finish_reason") {
             self.finish_reason = Some(reason.to_owned());
         }
         Ok(())
     }
 
+    fn delta(&mut self, delta: Json<'_>, events: &mut Vec<StreamEvent>) {
+        let mut reasoning = delta
+            .text_at("reasoning_content")
+            .or_else(|| delta.text_at("reasoning"))
+            .map(str::to_owned);
+        if let Some(details) = &mut self.details {
+            let fragments = delta.elements("reasoning_details");
+            let fragments: Vec<Value> = fragments.map(Json::to_value).collect();
+            let shown: String = fragments.iter().filter_map(|it| details.push(it)).collect();
+            reasoning = reasoning.or(Some(shown).filter(|text| !text.is_empty()));
+        }
+        if let Some(text) = reasoning {
+            self.text(Kind::Reasoning, &text, events);
+        }
+        self.images
+            .extend(delta.elements("images").filter_map(image));
+        if delta.get("annotations").is_some_and(Json::is_array) {
+            self.collect("annotations", delta.elements("annotations"));
+        }
+        if let Some(text) = delta.text_at("content") {
+            self.text(Kind::Text, text, events);
+        }
+        self.parts(delta.elements("content"), events);
+        if let Some(text) = delta.text_at("refusal") {
+            self.refused = true;
+            self.text(Kind::Text, text, events);
+        }
+        for call in delta.elements("tool_calls") {
+            self.close(events);
+            self.calls.push(call, events);
+        }
+    }
+
     /// Appends to a list of the metadata.
-    fn collect(&mut self, key: &str, more: &[Value]) {
+    fn collect<'a>(&mut self, key: &str, more: impl Iterator<Item = Json<'a>>) {
         let list = self
             .metadata
             .entry(key)
             .or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = list {
-            list.extend_from_slice(more);
+            list.extend(more.map(Json::to_value));
         }
     }
 
     /// Content as a list of parts, as Mistral sends it.
-    fn parts(&mut self, parts: &[Value], events: &mut Vec<StreamEvent>) {
+    fn parts<'a>(&mut self, parts: impl Iterator<Item = Json<'a>>, events: &mut Vec<StreamEvent>) {
         for part in parts {
-            if let Some(text) = text_at(part, "text") {
+            if let Some(text) = part.text_at("text") {
                 self.text(Kind::Text, text, events);
             }
-            let thoughts = part.get("thinking").and_then(Value::as_array);
-            for thought in thoughts.into_iter().flatten() {
-                if let Some(text) = text_at(thought, "text") {
+            for thought in part.elements("thinking") {
+                if let Some(text) = thought.text_at("text") {
                     self.text(Kind::Reasoning, text, events);
                 }
             }
@@ -339,8 +337,8 @@ impl codec::Decoder for Decoder {
 }
 
 /// A picture the model made, which comes as a `data:` URL.
-fn image(part: &Value) -> Option<Media> {
-    let url = text_at(part.get("image_url")?, "url")?;
+fn image(part: Json<'_>) -> Option<Media> {
+    let url = part.get("image_url")?.text_at("url")?;
     let data = url
         .strip_prefix("data:")
         .and_then(|rest| rest.split_once(";base64,"));
@@ -369,23 +367,24 @@ fn stop_reason(finish_reason: &str) -> StopReason {
     }
 }
 
-fn read_usage(usage: &Value) -> CycleUsage {
-    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
-    let input = count("/prompt_tokens").unwrap_or(0);
-    let output = count("/completion_tokens").unwrap_or(0);
-    let reasoning = count("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
+fn read_usage(usage: Json<'_>) -> CycleUsage {
+    let count = |key: &str| usage.get(key).and_then(Json::as_u64);
+    let detail = |of: &str, key: &str| usage.get(of)?.get(key)?.as_u64();
+    let input = count("prompt_tokens").unwrap_or(0);
+    let output = count("completion_tokens").unwrap_or(0);
+    let reasoning = detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0);
     // xAI counts reasoning apart from the rest of the output; the total tells.
     let whole = output.saturating_add(reasoning);
-    let is_apart = count("/total_tokens") == Some(input.saturating_add(whole));
+    let is_apart = count("total_tokens") == Some(input.saturating_add(whole));
     CycleUsage {
         input_tokens: input,
         output_tokens: if is_apart { whole } else { output },
-        cache_read_tokens: count("/prompt_tokens_details/cached_tokens")
-            .or_else(|| count("/prompt_cache_hit_tokens"))
-            .or_else(|| count("/cached_tokens"))
+        cache_read_tokens: detail("prompt_tokens_details", "cached_tokens")
+            .or_else(|| count("prompt_cache_hit_tokens"))
+            .or_else(|| count("cached_tokens"))
             .unwrap_or(0),
-        cache_write_tokens: count("/prompt_tokens_details/cache_write_tokens").unwrap_or(0),
+        cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens").unwrap_or(0),
         reasoning_tokens: reasoning,
-        raw: Some(usage.clone()),
+        raw: Some(usage.to_value()),
     }
 }

@@ -1,6 +1,6 @@
 //! The arguments of a call, as the provider wrote them.
 
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -72,18 +72,17 @@ impl Arguments {
 // On the wire (UPP §14) arguments are an object; text that is none travels as a string.
 impl Serialize for Arguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // JSON has line breaks between tokens only.
-        let line = if self.0.contains(['\n', '\r']) {
-            Cow::Owned(self.0.replace(['\n', '\r'], " "))
-        } else {
-            Cow::Borrowed(&*self.0)
-        };
-        match serde_json::from_str::<&RawValue>(&line) {
-            Ok(raw)
-                if raw.get().starts_with('{')
-                    && serde_json::from_str::<&RawValue>(&self.0).is_ok() =>
-            {
-                raw.serialize(serializer)
+        match serde_json::from_str::<&RawValue>(&self.0) {
+            Ok(raw) if raw.get().starts_with('{') => {
+                // JSON has line breaks between tokens only.
+                if !raw.get().contains(['\n', '\r']) {
+                    return raw.serialize(serializer);
+                }
+                let line = raw.get().replace(['\n', '\r'], " ");
+                match serde_json::from_str::<&RawValue>(&line) {
+                    Ok(raw) => raw.serialize(serializer),
+                    Err(_) => serializer.serialize_str(&self.0),
+                }
             }
             Ok(_) | Err(_) => serializer.serialize_str(&self.0),
         }
@@ -102,6 +101,14 @@ impl<'de> Deserialize<'de> for Arguments {
 
 struct Text;
 
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = Arguments;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Arguments, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
 impl<'de> Visitor<'de> for Text {
     type Value = Arguments;
 
@@ -111,11 +118,15 @@ impl<'de> Visitor<'de> for Text {
 
     /// `serde_json` gives the text itself.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arguments, A::Error> {
-        let Some((_, text)) = map.next_entry::<String, String>()? else {
+        if map.next_key::<IgnoredAny>()?.is_none() {
             return Err(A::Error::custom("no arguments"));
-        };
+        }
+        map.next_value_seed(Self)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Arguments, E> {
         if text.starts_with('"') {
-            let text: String = serde_json::from_str(&text).map_err(A::Error::custom)?;
+            let text: String = serde_json::from_str(text).map_err(E::custom)?;
             return Ok(Arguments(text.into()));
         }
         Ok(Arguments(text.into()))

@@ -1,0 +1,175 @@
+//! Runs the sub-agents of one tools phase, and shows the parent's journal what they tell.
+
+use super::{N_WAITING, Parent, Told, run};
+use crate::error::AgentError;
+use crate::journal::{Journal, show};
+use crate::subagent::{Spawn, SubAgentHost, SubAgentRun};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, try_join};
+use futures_util::task::AtomicWaker;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Runs sub-agents inside the tool call, in memory.
+///
+/// The way to the parent's journal is made when the first tool of the phase spawns one: hardly any
+/// does.
+pub(crate) struct InMemoryHost {
+    agent_id: Arc<str>,
+    step: u64,
+    way: Mutex<Way>,
+    /// The phase, which is to begin to listen.
+    listener: AtomicWaker,
+}
+
+/// The way to the parent's journal.
+enum Way {
+    /// Nobody has taken it.
+    Untrodden,
+    /// Somebody has taken it, and the phase does not listen yet.
+    Taken(Parent, mpsc::Receiver<Box<Told>>),
+    /// The phase listens.
+    Heard(Parent),
+    /// The phase is over, and what a tool has left behind tells nobody.
+    Over,
+}
+
+/// Ends the way when the phase ends, in whatever way it does.
+struct End<'a>(&'a InMemoryHost);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        *self.0.way() = Way::Over;
+    }
+}
+
+impl InMemoryHost {
+    /// A host for one tools phase of this agent; what it tells is [`relayed`](Self::relayed).
+    pub(crate) fn new(agent_id: Arc<str>, step: u64) -> Self {
+        Self {
+            agent_id,
+            step,
+            way: Mutex::new(Way::Untrodden),
+            listener: AtomicWaker::new(),
+        }
+    }
+
+    fn way(&self) -> MutexGuard<'_, Way> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn parent(&self) -> Parent {
+        let mut way = self.way();
+        match &*way {
+            Way::Taken(parent, _) | Way::Heard(parent) => return parent.clone(),
+            Way::Untrodden | Way::Over => {}
+        }
+        let (told, receiver) = mpsc::channel(N_WAITING);
+        let parent = Parent {
+            agent_id: Arc::clone(&self.agent_id),
+            step: self.step,
+            told,
+        };
+        if matches!(*way, Way::Untrodden) {
+            *way = Way::Taken(parent.clone(), receiver);
+            drop(way);
+            self.listener.wake();
+        }
+        parent
+    }
+
+    /// The end of the way where it was taken; at most once.
+    fn hear(&self) -> Option<mpsc::Receiver<Box<Told>>> {
+        let mut way = self.way();
+        match std::mem::replace(&mut *way, Way::Untrodden) {
+            Way::Taken(parent, receiver) => {
+                *way = Way::Heard(parent);
+                Some(receiver)
+            }
+            other @ (Way::Untrodden | Way::Heard(_) | Way::Over) => {
+                *way = other;
+                None
+            }
+        }
+    }
+
+    /// Runs the tools, and shows the journal what their sub-agents tell.
+    pub(crate) async fn relayed<T>(
+        &self,
+        tools: impl Future<Output = Result<T, AgentError>>,
+        journal: &dyn Journal,
+    ) -> Result<T, AgentError> {
+        let _end = End(self);
+        let mut tools = pin!(tools);
+        let first = poll_fn(|cx| {
+            if let Poll::Ready(outcome) = tools.as_mut().poll(cx) {
+                return Poll::Ready(First::Ended(outcome));
+            }
+            self.listener.register(cx.waker());
+            match self.hear() {
+                Some(told) => Poll::Ready(First::Told(told)),
+                None => Poll::Pending,
+            }
+        });
+        match first.await {
+            First::Told(told) => {
+                let ended = CancellationToken::new();
+                let tools = tools.inspect(|_| ended.cancel());
+                let (outcome, ()) = try_join(tools, relay(told, journal, &ended)).await?;
+                Ok(outcome)
+            }
+            First::Ended(outcome) => {
+                let outcome = outcome?;
+                if let Some(told) = self.hear() {
+                    let ended = CancellationToken::new();
+                    ended.cancel();
+                    relay(told, journal, &ended).await?;
+                }
+                Ok(outcome)
+            }
+        }
+    }
+}
+
+/// What comes first in a tools phase.
+enum First<T> {
+    /// Its end.
+    Ended(Result<T, AgentError>),
+    /// Something from a sub-agent.
+    Told(mpsc::Receiver<Box<Told>>),
+}
+
+impl SubAgentHost for InMemoryHost {
+    fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun> {
+        run(spawn, Some(self.parent())).boxed()
+    }
+}
+
+/// Shows the journal what sub-agents tell, until the tools have ended and nothing is left.
+async fn relay(
+    mut told: mpsc::Receiver<Box<Told>>,
+    journal: &dyn Journal,
+    ended: &CancellationToken,
+) -> Result<(), AgentError> {
+    loop {
+        let next = if let Some(next) = ended.run_until_cancelled(told.recv()).await {
+            next
+        } else {
+            // A tool may have left something behind that could tell more; nobody listens any more.
+            told.close();
+            told.recv().await
+        };
+        let Some(next) = next else {
+            return Ok(());
+        };
+        let Told { event, shown } = *next;
+        show(journal, event).await?;
+        if let Some(shown) = shown {
+            let _gone = shown.send(());
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Reads blocks without buffering them.
+//!
+//! A derived internally tagged enum holds all fields in a buffer until it has seen the tag. Here the
+//! fields are read where they stand when the tag comes first, as it does in what is written here.
+
+use super::json::{audio, binary, document, image, video};
+use super::{AssistantContent, UserContent};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use std::marker::PhantomData;
+
+/// A block that is known by its tag.
+trait Block<'de>: Sized {
+    /// The tag.
+    type Kind: serde::de::DeserializeOwned;
+
+    /// Reads the fields of a block of this kind.
+    fn read<D: Deserializer<'de>>(kind: Self::Kind, fields: D) -> Result<Self, D::Error>;
+}
+
+#[derive(Deserialize)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Reasoning {
+    text: String,
+    #[serde(default)]
+    signature: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum UserKind {
+    Text,
+    Image,
+    Document,
+    Audio,
+    Video,
+    Binary,
+}
+
+impl<'de> Block<'de> for UserContent {
+    type Kind = UserKind;
+
+    fn read<D: Deserializer<'de>>(kind: UserKind, fields: D) -> Result<Self, D::Error> {
+        Ok(match kind {
+            UserKind::Text => {
+                let Text { text } = Text::deserialize(fields)?;
+                Self::Text { text }
+            }
+            UserKind::Image => Self::Image(image::deserialize(fields)?),
+            UserKind::Document => Self::Document(document::deserialize(fields)?),
+            UserKind::Audio => Self::Audio(audio::deserialize(fields)?),
+            UserKind::Video => Self::Video(video::deserialize(fields)?),
+            UserKind::Binary => Self::Binary(binary::deserialize(fields)?),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AssistantKind {
+    Text,
+    Reasoning,
+    Image,
+    Audio,
+    Video,
+}
+
+impl<'de> Block<'de> for AssistantContent {
+    type Kind = AssistantKind;
+
+    fn read<D: Deserializer<'de>>(kind: AssistantKind, fields: D) -> Result<Self, D::Error> {
+        Ok(match kind {
+            AssistantKind::Text => {
+                let Text { text } = Text::deserialize(fields)?;
+                Self::Text { text }
+            }
+            AssistantKind::Reasoning => {
+                let Reasoning { text, signature } = Reasoning::deserialize(fields)?;
+                Self::Reasoning { text, signature }
+            }
+            AssistantKind::Image => Self::Image(image::deserialize(fields)?),
+            AssistantKind::Audio => Self::Audio(audio::deserialize(fields)?),
+            AssistantKind::Video => Self::Video(video::deserialize(fields)?),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for UserContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for AssistantContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+/// The name of the tag.
+const TAG: &str = "type";
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Block<'de>> Visitor<'de> for Fields<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a content block")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let Some(key) = map.next_key_seed(Key)? else {
+            return Err(A::Error::missing_field(TAG));
+        };
+        let Some(key) = key else {
+            let kind = map.next_value()?;
+            return T::read(kind, MapAccessDeserializer::new(map));
+        };
+        // Fields stand before the tag.
+        let mut fields = Map::new();
+        fields.insert(key, map.next_value()?);
+        while let Some((key, value)) = map.next_entry::<String, Value>()? {
+            fields.insert(key, value);
+        }
+        let kind = fields
+            .shift_remove(TAG)
+            .ok_or_else(|| A::Error::missing_field(TAG))?;
+        let kind = T::Kind::deserialize(kind).map_err(A::Error::custom)?;
+        let fields = Value::Object(fields);
+        T::read(kind, fields).map_err(A::Error::custom)
+    }
+}
+
+/// A key: none where it is the tag.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok((key != TAG).then(|| key.to_owned()))
+    }
+}
