@@ -29,7 +29,6 @@ mod error;
 mod file;
 mod memory;
 mod saver;
-#[cfg(feature = "suite")]
 #[doc(hidden)]
 pub mod suite;
 

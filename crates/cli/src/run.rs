@@ -1,15 +1,18 @@
 //! `run`: one prompt on a durable thread, streamed.
 
+mod nested;
+
 use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::output::{DIM, Output, TOOL, clean};
 use crate::store::Place;
+use agents::SubagentEvent;
 use futures_util::StreamExt;
-use runtime::{Logged, Policy, React, Run, Until};
+use runtime::{Logged, Policy, React, Run, Until, Watched};
 use serde_json::{Value, json};
 use server::{DEV_TENANT, OpenMode};
 use std::ops::ControlFlow;
-use timeline::{Event, ExecutionId, ItemId, NewItem, Payload};
+use timeline::{Event, ExecutionId, Item, ItemId, ItemType, NewItem, Payload};
 
 pub(crate) async fn run(
     place: &Place,
@@ -41,21 +44,27 @@ pub(crate) async fn run(
     }
     let mut screen = Screen {
         output,
+        origin: accepted.item_id.clone(),
         item: accepted.item_id,
         execution: None,
         failure: None,
         column: false,
+        hands_over: false,
     };
-    let mut follow = runtime
-        .follow(&tenant, &key, accepted.after, Until::Rest)
+    let mut watch = runtime
+        .watch(&tenant, &key, accepted.after, Until::Rest)
         .await?;
-    while let Some(logged) = follow.next().await {
-        let logged = logged.map_err(runtime::RuntimeError::from)?;
-        if screen.show(&logged)?.is_break() {
-            break;
+    while let Some(watched) = watch.next().await {
+        match watched.map_err(runtime::RuntimeError::from)? {
+            Watched::Record(logged) => {
+                if screen.show(&logged)?.is_break() {
+                    break;
+                }
+            }
+            Watched::Subagent(event) => screen.inside(&event)?,
         }
     }
-    drop(follow);
+    drop(watch);
     screen.end()?;
     output.say(&format!(
         "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
@@ -70,12 +79,17 @@ pub(crate) async fn run(
 /// Shows the run that answers an item, as it comes.
 struct Screen<'a> {
     output: &'a Output,
+    /// What was said.
+    origin: ItemId,
+    /// What the run answers: the same, or a pointer to it.
     item: ItemId,
     /// The run, once it has begun: the item may have to wait.
     execution: Option<ExecutionId>,
     failure: Option<String>,
     /// Whether the cursor stands in the middle of a line.
     column: bool,
+    /// Whether another agent goes on when the run is over.
+    hands_over: bool,
 }
 
 impl Screen<'_> {
@@ -94,6 +108,15 @@ impl Screen<'_> {
                 ..
             } if self.is_seen() => self.chunk(chunk_type, &data.value())?,
             Event::PartUpdated { part, .. } if self.is_seen() => self.result(&part.value())?,
+            Event::PartCreated { part, .. } if self.execution.is_some() => {
+                let kind = part.str_field("type");
+                self.hands_over |= kind.as_deref() == Some("data-tp-agent_handoff");
+            }
+            Event::ItemCreated { item }
+                if item.item_type == ItemType::ItemReference && self.is_meant(item) =>
+            {
+                self.item = item.id.clone();
+            }
             Event::ExecutionStatusChanged {
                 execution_id,
                 interruption: Some(why),
@@ -104,7 +127,9 @@ impl Screen<'_> {
             Event::ThreadFinished { execution_id, .. }
                 if self.execution.as_ref() == Some(execution_id) =>
             {
-                return Ok(ControlFlow::Break(()));
+                if !std::mem::take(&mut self.hands_over) {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
@@ -124,6 +149,24 @@ impl Screen<'_> {
             | Event::ThreadFinished { .. } => {}
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether an item points to what this run answers: another agent goes on with it.
+    fn is_meant(&self, item: &Item) -> bool {
+        let content = item.content.as_ref();
+        let id = content.and_then(|content| content.str_field("itemId"));
+        id.as_deref() == Some(self.origin.as_str())
+    }
+
+    /// Shows what happens inside a sub-agent.
+    fn inside(&mut self, event: &SubagentEvent) -> Result<(), CliError> {
+        match nested::line(event) {
+            Some(line) if self.is_seen() => {
+                self.end()?;
+                self.output.line(&format!("{DIM}{line}{DIM:#}"))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether the run has begun, and people watch.

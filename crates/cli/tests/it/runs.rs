@@ -206,3 +206,73 @@ fn spans_of_a_run_go_to_the_collector_that_the_configuration_names() {
     let request = collector.join().unwrap();
     assert!(request.starts_with("POST /v1/traces "), "{request}");
 }
+
+#[test]
+fn what_happens_inside_a_sub_agent_is_shown_indented() {
+    let mut home = Home::new();
+    let script = json!({"turns": [
+        {"tool_calls": [{"name": "explore", "arguments": {"query": "compute 1+1"}}]},
+        {"text": "found"}
+    ]});
+    let script = home.file("script.json", &script.to_string());
+    home.configure(&format!(
+        r#"
+        default_agent = "coder"
+        [models.s]
+        provider = "scripted"
+        script = "{}"
+        [models.plain]
+        provider = "scripted"
+        [agents.coder]
+        model = "s"
+        [[agents.coder.subagents]]
+        agent = "explorer"
+        name = "explore"
+        description = "Finds things."
+        prompt = "{{query}}"
+        parameters = {{ type = "object", properties = {{ query = {{ type = "string" }} }}, required = ["query"] }}
+        [agents.explorer]
+        model = "plain"
+        tools = ["compute"]
+        "#,
+        script.display()
+    ));
+    let ran = home.run(&["run", "go", "--thread", "k"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.out,
+        "→ explore {\"query\":\"compute 1+1\"}\n  ┌ explore: compute 1+1\n    ← compute 2\n  \
+         └ explore: compute gave 2.\n← explore compute gave 2.\nfound\n"
+    );
+}
+
+#[test]
+fn a_run_goes_on_with_the_agent_that_it_was_handed_over_to() {
+    let mut home = Home::new();
+    let script =
+        json!({"turns": [{"tool_calls": [{"name": "transfer_to_writer", "arguments": {}}]}]});
+    let script = home.file("script.json", &script.to_string());
+    home.configure(&format!(
+        r#"
+        default_agent = "clerk"
+        [models.s]
+        provider = "scripted"
+        script = "{}"
+        [models.plain]
+        provider = "scripted"
+        [agents.clerk]
+        model = "s"
+        handoffs = ["writer"]
+        [agents.writer]
+        model = "plain"
+        "#,
+        script.display()
+    ));
+    let ran = home.run(&["run", "hello", "--thread", "k"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.out,
+        "→ transfer_to_writer {}\n← transfer_to_writer Transferred to writer.\n\
+         transfer_to_writer gave Transferred to writer.\n"
+    );
+}
