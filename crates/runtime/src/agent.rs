@@ -196,6 +196,7 @@ fn failed(error: &AgentError) -> ReactorError {
         | AgentError::OpenCalls { .. }
         | AgentError::Answers(_)
         | AgentError::Waiting { .. }
+        | AgentError::NothingWaits { .. }
         | AgentError::NoResponse
         | AgentError::Extension { .. } => "error",
     };
