@@ -95,14 +95,16 @@ impl Agent {
     }
 
     /// Answers one input from nothing, and keeps no state (UAP §4.7): no checkpoint either, for it
-    /// would take the place of the session's.
+    /// would take the place of the session's. A run that comes to wait for answers from outside
+    /// is [`AgentError::Waiting`], for there is no state to go on from.
     pub async fn query(&self, input: impl Into<Message>) -> Result<Turn, AgentError> {
-        let ephemeral = Self {
-            checkpoints: None,
-            ..self.clone()
-        };
+        let ephemeral = self.without_checkpoints();
         let result = ephemeral.generate(input, AgentState::initial()).await?;
-        Ok(result.turn)
+        if result.pending.is_empty() {
+            return Ok(result.turn);
+        }
+        let n_calls = result.state.open_calls().len();
+        Err(AgentError::Waiting { n_calls })
     }
 
     /// Runs one cycle of the strategy, with the events, hooks and stop condition of its step.
@@ -110,8 +112,9 @@ impl Agent {
     /// This is what `generate` and `stream` call until it is done; the runtime calls it itself, and
     /// commits in between. The state it gets has the input already. Where it has no
     /// [phase](AgentState::phase), a step begins, whose number is the one after the state's; so a
-    /// step that is repeated after a crash has the same number again. Where the outcome has no phase,
-    /// the step ends. Here `on_step_end` is told of the last cycle alone; `generate` and `stream`
+    /// step that is repeated after a crash has the same number again. One that goes on with answers
+    /// from outside begins again, too, under its number. Where the outcome has no phase, the step
+    /// ends. Here `on_step_end` is told of the last cycle alone; `generate` and `stream`
     /// tell it of all cycles of the step.
     pub async fn run_step(
         &self,
@@ -161,6 +164,14 @@ impl Agent {
     /// What the agent was made of; cloned and changed, it makes another agent (UAP §2.3).
     pub fn options(&self) -> &AgentOptions {
         &self.inner.options
+    }
+
+    /// The same agent, which saves nothing.
+    pub(crate) fn without_checkpoints(&self) -> Self {
+        Self {
+            checkpoints: None,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn shared_id(&self) -> Arc<str> {

@@ -1,5 +1,6 @@
 //! What a waiting run is told from outside: approvals, and results of tools executed elsewhere.
 
+use crate::depth::MAX_DEPTH;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -155,6 +156,14 @@ pub enum AnswerError {
     /// The call can't be settled yet, for it comes after another one that still waits.
     #[error("the tool call '{call}' comes after another one that still waits for its own answer")]
     Early {
+        /// The call.
+        call: ToolCallId,
+    },
+    /// The edited arguments, or the result, are nested more deeply than [`MAX_DEPTH`].
+    #[error(
+        "the answer to the tool call '{call}' is nested too deeply: more than {MAX_DEPTH} levels"
+    )]
+    TooDeep {
         /// The call.
         call: ToolCallId,
     },

@@ -82,12 +82,20 @@ pub enum AgentError {
     /// The answers do not fit the calls that wait; nothing has run.
     #[error("the answers can't be taken")]
     Answers(#[source] AnswerError),
-    /// A sub-agent came to calls that wait for answers from outside, which nobody can give it: its
-    /// state ends with the call that spawned it.
-    #[error("the sub-agent waits for answers to {n_calls} tool calls, which a sub-agent can't get")]
+    /// A sub-agent or a [query](crate::Agent::query) came to calls that wait for answers from
+    /// outside, which nobody can give it: its state ends with it.
+    #[error(
+        "the run waits for answers to {n_calls} tool calls, which it can't get: its state is not kept"
+    )]
     Waiting {
         /// How many calls wait.
         n_calls: usize,
+    },
+    /// A strategy said that the run waits, but no call waits for an answer, so it could never go on.
+    #[error("the strategy {strategy:?} waits for answers, but no tool call waits for one")]
+    NothingWaits {
+        /// The strategy's name.
+        strategy: String,
     },
     /// A strategy ended a run in which no model spoke.
     #[error("the run ended without a response")]
@@ -133,6 +141,7 @@ impl AgentError {
             Self::Tool(_)
             | Self::Plan(PlanError::StepFailed { .. } | PlanError::NoProgress { .. })
             | Self::Waiting { .. }
+            | Self::NothingWaits { .. }
             | Self::Extension { .. } => None,
         }
     }

@@ -50,7 +50,8 @@ pub enum UapEventType {
     StepEnd,
     /// The model has reasoned (`ReAct`): `{reasoning}`.
     Reasoning,
-    /// The model has called tools, none of which has started: `{toolCalls}`. Once for each response.
+    /// The model has called tools, none of which has started: `{toolCalls}`. Once for each response,
+    /// unless a step is repeated after a crash: not again for one that waited.
     Action,
     /// All calls of a response have results: `{observations}`, in call order. Once for each response.
     Observation,

@@ -24,7 +24,8 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, reasoning);
     }
 
-    /// The model has called tools; none has started. Once for each response.
+    /// The model has called tools; none has started. Once for each response, unless a step is repeated
+    /// after a crash.
     fn on_act(&self, step: u64, actions: &[ToolCall]) {
         let _ = (step, actions);
     }
@@ -35,7 +36,8 @@ pub trait AgentStrategy: Send + Sync {
         let _ = (step, observations);
     }
 
-    /// A step is complete; the turn is that of the step alone, with all its model calls.
+    /// A step is complete; the turn is that of the step alone, with all its model calls. Its response
+    /// is the last one of the state, or an empty one where no model has spoken yet.
     fn on_step_end(&self, step: u64, result: &GenerateResult) {
         let _ = (step, result);
     }

@@ -80,7 +80,9 @@ pub trait Journal: Send + Sync {
     ) -> BoxFuture<'a, Result<(), Stopped>>;
 
     /// A sub-agent has ended, well or not (UAP §8.8). It comes before the `returned` of the call
-    /// that spawned it, so that what has a result has its traces; to be kept as long as that.
+    /// that spawned it, so that what has a result has its traces; to be kept as long as that. A keeper
+    /// that rebuilds a state after a crash adds the traces of the calls it has results for
+    /// ([`StepContext::answered`](crate::StepContext::answered)).
     fn traced<'a>(
         &'a self,
         trace: &'a SubagentExecutionTrace,

@@ -29,6 +29,7 @@ mod id;
 mod agent;
 mod answers;
 pub mod checkpoint;
+mod depth;
 mod error;
 mod event;
 mod hooks;
@@ -56,13 +57,14 @@ pub mod execution {
 
 pub use agent::{Agent, AgentOptions, GenerateResult};
 pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
+pub use depth::MAX_DEPTH;
 pub use error::{AgentError, OptionsError};
 pub use event::{AgentStreamEvent, EventData, UapEvent, UapEventType};
 pub use hooks::{AgentStrategy, NoHooks};
 pub use journal::{Journal, Stopped};
 pub use middleware::{Middleware, MiddlewareContext};
 pub use plan::{PlanStatus, PlanStep};
-pub use state::{AgentState, StateError};
+pub use state::{AgentState, StateError, StateLimits};
 pub use strategy::{
     ExecutionStrategy, Limit, Loop, Next, Plan, PlanError, PromptMark, React, StepContext,
     StepOutcome,

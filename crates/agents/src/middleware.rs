@@ -30,10 +30,13 @@ pub struct MiddlewareContext {
     /// The agent.
     pub agent: Agent,
     /// What the user says; what `before` leaves here is what the agent gets. When a run that waited
-    /// is resumed, nobody says anything: it is the last message of the user, which the state has,
+    /// is resumed, nobody says anything: it is the last message of the user's own, which the state has,
     /// and what `before` leaves here is ignored.
     pub input: Message,
-    /// The state the run starts from; what `before` leaves here is what the agent gets.
+    /// The state the run starts from; what `before` leaves here is what the agent gets. A strategy
+    /// reads from the messages where it stands: behind the last one of the user's own, a run that is
+    /// resumed needs its last prompt ([`PromptMark`](crate::PromptMark)), and a user's message that is
+    /// put behind that begins it anew.
     pub state: AgentState,
     /// What middlewares keep for this request alone; it starts empty.
     pub metadata: Map<String, Value>,

@@ -4,8 +4,8 @@ mod calls;
 mod json;
 
 pub(crate) use calls::matched;
-pub use json::StateError;
 pub(crate) use json::StateTail;
+pub use json::{StateError, StateLimits};
 
 use crate::id::Id;
 use crate::plan::PlanStep;

@@ -3,9 +3,9 @@
 mod context;
 mod loop_;
 mod plan;
-mod prompt;
+pub(crate) mod prompt;
 mod react;
-mod rounds;
+pub(crate) mod rounds;
 
 pub use context::StepContext;
 pub use loop_::Loop;
@@ -136,7 +136,8 @@ pub enum Next {
     Continue,
     /// Calls at the end of the state wait for answers from outside, so the step is not complete:
     /// with answers, it is run again from the state as it is. A strategy need not say it: when the
-    /// open calls can do nothing but wait, the run waits whatever the strategy says.
+    /// open calls can do nothing but wait, the run waits whatever the strategy says. Where no call
+    /// waits, it is an error ([`AgentError::NothingWaits`]).
     Wait,
     /// The run is complete.
     Done,

@@ -1,5 +1,6 @@
 //! What a sub-agent did, kept in its parent's state (UAP §8.8).
 
+use crate::depth;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -58,11 +59,18 @@ pub struct SubagentExecutionTrace {
 
 impl From<&upp::ToolExecution> for ToolExecutionTrace {
     /// Keeps everything: arguments that were no object stand under the key `arguments`, as the text
-    /// that the model sent.
+    /// that the model sent; so do those that are nested too deeply to be read again.
     fn from(execution: &upp::ToolExecution) -> Self {
-        let arguments = execution.arguments.as_object().cloned();
+        let given = &execution.arguments;
+        let is_deep = depth::is_too_deep(given);
+        let arguments = given.as_object().filter(|_| !is_deep).cloned();
         let arguments = arguments.unwrap_or_else(|| {
-            Map::from_iter([("arguments".to_owned(), execution.arguments.clone())])
+            let given = if is_deep {
+                Value::String(given.to_string())
+            } else {
+                given.clone()
+            };
+            Map::from_iter([("arguments".to_owned(), given)])
         });
         let text = execution.result.as_str().map(str::to_owned);
         let result = text.unwrap_or_else(|| execution.result.to_string());

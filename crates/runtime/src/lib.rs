@@ -29,6 +29,8 @@ mod threads;
 mod writer;
 
 pub use agent::AgentReactor;
+/// What [`Watched`] tells of sub-agents.
+pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use children::{Children, Watch, Watched};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;

@@ -5,13 +5,14 @@ use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
 use crate::journal::{Journal, Stopped};
 use crate::state::AgentState;
+use crate::strategy::Next;
 use crate::trace::SubagentExecutionTrace;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use upp::{
-    Message, MessageId, RequestReport, Response, StopReason, TokenUsage, ToolExecution, Turn,
-    UserMessage,
+    AssistantMessage, Message, MessageId, MessageOptions, RequestReport, Response, StopReason,
+    TokenUsage, ToolExecution, Turn, UserMessage,
 };
 
 /// What a turn has beside its messages.
@@ -46,16 +47,26 @@ impl Record {
         messages: Vec<Message>,
         state: &AgentState,
     ) -> Result<Turn, AgentError> {
-        Ok(Turn {
+        let response = state.last_response().ok_or(AgentError::NoResponse)?;
+        Ok(self.into_turn(messages, Arc::clone(response), state))
+    }
+
+    fn into_turn(
+        self,
+        messages: Vec<Message>,
+        response: Arc<AssistantMessage>,
+        state: &AgentState,
+    ) -> Turn {
+        Turn {
             messages,
-            response: state.last_response().ok_or(AgentError::NoResponse)?.clone(),
+            response,
             tool_executions: self.executions,
             usage: self.usage,
             cycles: self.n_cycles,
             data: self.data,
             stop_reason: self.stop_reason.unwrap_or_else(|| standing(state)),
             requests: self.requests,
-        })
+        }
     }
 }
 
@@ -85,14 +96,25 @@ impl Progress {
         self.step.append(cycle);
     }
 
-    /// The step is over: shows what all of it did, up to `state`.
+    /// The step is over: shows what all of it did, up to `state`. Where the run goes on, no model need
+    /// have spoken yet; the response is empty then.
     ///
     /// What a step did is kept once. It is lent for a look as a result, and taken back for the run.
     pub(crate) fn end_step(
         &mut self,
         state: &AgentState,
+        next: Next,
         look: impl FnOnce(&GenerateResult),
     ) -> Result<(), AgentError> {
+        let response = match (state.last_response(), next) {
+            (Some(response), _) => Arc::clone(response),
+            (None, Next::Continue) => Arc::new(AssistantMessage::new(
+                Vec::new(),
+                Vec::new(),
+                MessageOptions::default(),
+            )),
+            (None, Next::Wait | Next::Done) => return Err(AgentError::NoResponse),
+        };
         let messages = state.messages();
         let added = (self.n_before.take().unwrap_or_default()..messages.len())
             .filter_map(|at| messages.get(at).cloned())
@@ -100,7 +122,7 @@ impl Progress {
         let step = std::mem::take(&mut self.step);
         let was_asked = step.stop_reason.is_some();
         let result = GenerateResult {
-            turn: step.turn(added, state)?,
+            turn: step.into_turn(added, response, state),
             state: state.clone(),
             pending: Vec::new(),
         };

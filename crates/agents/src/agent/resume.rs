@@ -4,7 +4,7 @@ use super::{Agent, GenerateResult, Start};
 use crate::answers::{AnswerError, Answers, PendingCall};
 use crate::error::AgentError;
 use crate::state::AgentState;
-use crate::strategy::{Next, StepOutcome};
+use crate::strategy::{Next, StepOutcome, prompt};
 use crate::stream::AgentStream;
 use crate::tools::Round;
 use upp::Message;
@@ -67,18 +67,19 @@ impl Agent {
     }
 }
 
-/// What a resumed run began with: the last message of the user.
+/// What a resumed run began with: the last message of the user's own, past summaries and the
+/// prompts of strategies.
 pub(super) fn question(state: &AgentState) -> Message {
     let messages = state.messages();
     let mut backwards = (0..messages.len()).rev().filter_map(|at| messages.get(at));
-    let question = backwards.find(|message| matches!(message, Message::User(_)));
+    let question = backwards.find(|message| prompt::is_input(message));
     question
         .or(messages.first())
         .cloned()
         .unwrap_or_else(|| Message::from(""))
 }
 
-/// Whether the run can do nothing before an answer comes, whatever the strategy makes of it.
+/// Whether the run waits: it can do nothing before an answer comes, whatever the strategy makes of it.
 pub(super) fn waits(agent: &Agent, outcome: &StepOutcome) -> bool {
     outcome.next == Next::Wait
         || Round::open(agent, &outcome.state).is_some_and(|round| round.is_stuck())

@@ -1,12 +1,11 @@
 //! The one way an agent runs, whether anybody listens or not (UAP §11.4).
 
 use super::record::{Progress, Recorder, messages_after, messages_from};
-use super::session::{checkpoint, note};
+use super::session::{checkpoint, in_effect, note};
 use super::{Agent, GenerateResult, resume};
 use crate::answers::Answers;
 use crate::error::AgentError;
 use crate::event::UapEventType;
-use crate::id;
 use crate::journal::Journal;
 use crate::middleware::{MiddlewareContext, enter, leave};
 use crate::state::AgentState;
@@ -32,7 +31,7 @@ pub(crate) async fn request(
     journal: &dyn Journal,
     signal: CancellationToken,
 ) -> Result<GenerateResult, AgentError> {
-    let operation = telemetry::invoke_agent(&agent, agent.options().session_id.as_deref());
+    let operation = telemetry::invoke_agent(&agent, in_effect(&agent, &state));
     let run = in_middleware(agent, start, state, journal, signal);
     telemetry::observe(operation, run, |result| Some(&result.turn.usage)).await
 }
@@ -49,6 +48,12 @@ async fn in_middleware(
         Start::Input(input) => (input, None),
         Start::Resume(answers) => (resume::question(&state), Some(answers)),
     };
+    // Answers that do not fit are refused before any layer does its work.
+    if let Some(answers) = &answers
+        && let Err(error) = agent.check(answers, &state)
+    {
+        return failed(&agent, error.into(), &state);
+    }
     let layers = agent.options().middleware.clone();
     let mut context = MiddlewareContext {
         agent: agent.clone(),
@@ -84,10 +89,19 @@ async fn execute(
             }
             Ok(result)
         }
-        Err(error) => match hooks.on_error(&error, &state) {
-            Some(result) if !matches!(error, AgentError::Cancelled) => Ok(result),
-            Some(_) | None => Err(error),
-        },
+        Err(error) => failed(agent, error, &state),
+    }
+}
+
+/// What becomes of a failure, once the hook has heard of it.
+fn failed(
+    agent: &Agent,
+    error: AgentError,
+    state: &AgentState,
+) -> Result<GenerateResult, AgentError> {
+    match agent.options().strategy.on_error(&error, state) {
+        Some(result) if !matches!(error, AgentError::Cancelled) => Ok(result),
+        Some(_) | None => Err(error),
     }
 }
 
@@ -103,6 +117,7 @@ async fn steps(
     let n_before = state.messages().len();
     let before = state.messages().last().map(|message| message.id().clone());
     if let Some(answers) = answers {
+        // Layers may have changed the state since.
         agent.check(answers, state)?;
     } else {
         let n_calls = n_unanswered(state, input);
@@ -116,13 +131,12 @@ async fn steps(
         *state = state.with_message(input.clone());
     }
     note(agent, state);
-    let scope = id::random();
     let mut context = StepContext {
         agent,
         journal,
         signal: signal.clone(),
         answered: &[],
-        scope: &scope,
+        scope: "",
         answers,
         host: None,
     };
@@ -184,9 +198,19 @@ async fn observed_cycle(
     progress: &mut Progress,
 ) -> Result<StepOutcome, AgentError> {
     let execution = &agent.options().execution;
-    let state = match state.phase() {
-        Some(_) => state,
-        None => begin_step(&state, context, progress).await?,
+    let state = match (state.phase(), context.answers) {
+        (None, _) => {
+            // The number goes on over calls of one agent, so that a stop condition can bound a session.
+            let state = state.with_step(state.step().saturating_add(1));
+            begin_step(&state, context, progress).await?;
+            state
+        }
+        // A step that waited within its cycles begins again, under its number.
+        (Some(_), Some(_)) => {
+            begin_step(&state, context, progress).await?;
+            state
+        }
+        (Some(_), None) => state,
     };
     progress.begin_cycle(state.messages().len());
     let recorder = Recorder::new(context.journal);
@@ -205,6 +229,10 @@ async fn observed_cycle(
     if resume::waits(agent, &outcome) {
         // The step is not complete: it goes on, under its number, when the answers come.
         outcome.next = Next::Wait;
+        if agent.pending(&outcome.state).is_empty() {
+            let strategy = execution.name().to_owned();
+            return Err(AgentError::NothingWaits { strategy });
+        }
         if outcome.state.phase().is_none() {
             let number = outcome.state.step();
             outcome.state = outcome.state.with_step(number.saturating_sub(1));
@@ -228,16 +256,13 @@ async fn begin_step(
     state: &AgentState,
     context: &StepContext<'_>,
     progress: &mut Progress,
-) -> Result<AgentState, AgentError> {
+) -> Result<(), AgentError> {
     let options = context.agent.options();
     progress.begin_step();
-    // The number goes on over calls of one agent, so that a stop condition can bound a session.
-    let number = state.step().saturating_add(1);
-    let state = state.with_step(number);
-    let data = options.execution.begin_step(&state, context.agent)?;
-    options.strategy.on_step_start(number, &state);
-    context.emit(UapEventType::StepStart, number, data).await?;
-    Ok(state)
+    let number = state.step();
+    let data = options.execution.begin_step(state, context.agent)?;
+    options.strategy.on_step_start(number, state);
+    context.emit(UapEventType::StepStart, number, data).await
 }
 
 /// `before` is the state before the step's last cycle.
@@ -255,7 +280,9 @@ async fn end_step(
     let data = options.execution.end_step(before, &outcome.state);
     context.emit(UapEventType::StepEnd, number, data).await?;
     let hooks = &options.strategy;
-    progress.end_step(&outcome.state, |result| hooks.on_step_end(number, result))?;
+    progress.end_step(&outcome.state, outcome.next, |result| {
+        hooks.on_step_end(number, result);
+    })?;
     checkpoint(context.agent, &mut outcome.state);
     if hooks.stop_condition(&outcome.state).await {
         outcome.next = Next::Done;

@@ -13,18 +13,29 @@ const AGENT_ID: &str = "agentId";
 /// checkpoints, the state's own session goes on, so that one restored from a checkpoint keeps it
 /// (UAP §12.4.7, 3); a state without one gets the session the agent has made for itself.
 pub(super) fn note(agent: &Agent, state: &mut AgentState) {
-    let own = state.metadata().get(SESSION_ID).and_then(Value::as_str);
-    let session = match (&agent.options().session_id, &agent.inner.session_id) {
-        (Some(given), _) => given.as_str(),
-        (None, Some(made)) if agent.checkpoints.is_some() => own.unwrap_or(made),
-        (None, _) => return,
+    let Some(session) = in_effect(agent, state) else {
+        return;
     };
+    let own = state.metadata().get(SESSION_ID).and_then(Value::as_str);
     if own != Some(session) {
+        let session = session.to_owned();
         *state = state.with_metadata(SESSION_ID, session);
     }
     let is_noted = state.metadata().get(AGENT_ID).and_then(Value::as_str) == Some(agent.id());
     if agent.checkpoints.is_some() && !is_noted {
         *state = state.with_metadata(AGENT_ID, agent.id());
+    }
+}
+
+/// The session of a run that begins at this state; none where sessions are not kept.
+pub(super) fn in_effect<'a>(agent: &'a Agent, state: &'a AgentState) -> Option<&'a str> {
+    match (&agent.options().session_id, &agent.inner.session_id) {
+        (Some(given), _) => Some(given),
+        (None, Some(made)) if agent.checkpoints.is_some() => {
+            let own = state.metadata().get(SESSION_ID).and_then(Value::as_str);
+            Some(own.unwrap_or(made))
+        }
+        (None, _) => None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Where a conversation may be cut.
 
-use serde_json::Value;
-use upp::{Message, Messages, UserMessage};
+use crate::strategy::{prompt, rounds};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use upp::{Message, Messages};
 
 /// Whether a cycle begins at this message: a request to the model, with its tools' results.
 ///
@@ -30,21 +32,42 @@ pub(super) fn last_until(messages: &Messages, at: usize) -> Option<usize> {
     (0..=at).rev().find(|at| begins(messages, *at))
 }
 
-/// The namespace of what this protocol's own parts note on messages.
-pub(super) const NAMESPACE: &str = "uap";
-
-/// The message as a summary: the ids of the first and the last message it stands for.
-pub(super) fn summary(message: &UserMessage) -> Option<(&str, &str)> {
-    let of = message.metadata.get(NAMESPACE)?.get("summary")?.get("of")?;
-    match of.as_array()?.as_slice() {
-        [Value::String(first), Value::String(last)] => Some((first, last)),
-        _ => None,
+pub(super) fn is_summary(messages: &Messages, at: usize) -> bool {
+    match messages.get(at) {
+        Some(Message::User(message)) => prompt::summary(message).is_some(),
+        Some(Message::Assistant(_) | Message::ToolResult(_)) | None => false,
     }
 }
 
-pub(super) fn is_summary(messages: &Messages, at: usize) -> bool {
-    match messages.get(at) {
-        Some(Message::User(message)) => summary(message).is_some(),
-        Some(Message::Assistant(_) | Message::ToolResult(_)) | None => false,
-    }
+/// Of the messages before a cut within a run, those that the run still needs: its input, and the
+/// last prompt of its strategy, from which the strategy reads where it stands. Neither is needed
+/// where there is a later one behind the cut.
+pub(super) fn needed(messages: &Messages, cut: usize) -> BTreeSet<usize> {
+    let last = |is_wanted: &dyn Fn(&Message) -> bool| {
+        let has_later = (cut..messages.len()).any(|at| messages.get(at).is_some_and(is_wanted));
+        let mut before = (0..cut).rev().filter(|_| !has_later);
+        before.find(|at| messages.get(*at).is_some_and(is_wanted))
+    };
+    let input = last(&prompt::is_input);
+    let said = last(&|message| prompt::said(message).is_some());
+    input.into_iter().chain(said).collect()
+}
+
+/// The messages at these places, all before a cut. The last one that said something to the model
+/// has a note of the rounds of tools that came after it and are cut away.
+pub(super) fn taken(messages: &Messages, places: &BTreeSet<usize>, cut: usize) -> Vec<Message> {
+    let at = |place: usize| messages.get(place);
+    let is_said = |place: &usize| at(*place).is_some_and(|it| prompt::said(it).is_some());
+    let last = places.iter().copied().rfind(is_said);
+    let take = |place: usize| {
+        let message = at(place)?;
+        if Some(place) == last
+            && let Some(said) = prompt::said(message)
+            && let Some(noted) = rounds::noted(said, (place + 1..cut).filter_map(at))
+        {
+            return Some(Message::User(Arc::new(noted)));
+        }
+        Some(message.clone())
+    };
+    places.iter().copied().filter_map(take).collect()
 }

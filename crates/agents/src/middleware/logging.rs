@@ -65,7 +65,7 @@ impl std::fmt::Debug for LoggingOptions {
 
 /// Logs each request when it begins and when it ends, well or not (`logging()`, UAP §9.3).
 ///
-/// Beginning and end are [`LogLevel::Info`], a failure is [`LogLevel::Error`], an aborted request
+/// Beginning and end are [`LogLevel::Info`], the end of a run that waits for answers included, a failure is [`LogLevel::Error`], an aborted request
 /// is [`LogLevel::Warn`]. A line has ids and counts. What was said, parameters, metadata and keys
 /// are in no line, but for the messages when they are asked for.
 #[derive(Debug)]
@@ -166,8 +166,13 @@ impl Middleware for Logging {
         let (timing, n_calls) = (self.timing(context), turn.tool_executions.len());
         let (cycles, usage) = (turn.cycles, &turn.usage);
         let tokens = usage.total_tokens;
+        let end = if result.pending.is_empty() {
+            "completed"
+        } else {
+            "waits"
+        };
         let line = format!(
-            "run completed{timing}: agent={agent} cycles={cycles} tool_calls={n_calls} tokens={tokens}"
+            "run {end}{timing}: agent={agent} cycles={cycles} tool_calls={n_calls} tokens={tokens}"
         );
         self.log(LogLevel::Info, &line);
         self.log_message("response", &turn.response);
@@ -189,6 +194,7 @@ impl Middleware for Logging {
             | AgentError::Answers(_)
             | AgentError::Waiting { .. }
             | AgentError::Plan(_)
+            | AgentError::NothingWaits { .. }
             | AgentError::NoResponse
             | AgentError::Extension { .. } => LogLevel::Error,
         };

@@ -12,8 +12,8 @@ use upp::{Message, Messages, ToolResultMessage};
 /// Replaces old tool outputs by a placeholder when a conversation grows too long (UAP §6.2).
 ///
 /// It acts when the state's messages have more than `usable` tokens. Then every result outside of
-/// the latest `protect_recent` tokens is replaced, if it is longer than the placeholder. Calls
-/// keep their results, by id and in order, and messages keep their ids. Doing it twice changes
+/// the latest `protect_recent` tokens is replaced, if it is longer than the placeholder and the model
+/// has answered since; results it has not read yet stay. Calls keep their results, by id and in order, and messages keep their ids. Doing it twice changes
 /// nothing more. The state that the run gives has the placeholders, too.
 #[derive(Clone, Debug)]
 pub struct PruneToolOutputs {
@@ -46,11 +46,15 @@ impl PruneToolOutputs {
             return None;
         }
         let mut pruned = messages.clone();
+        // What the model has not read yet it needs, however long it is.
+        let is_response = |at: &usize| matches!(messages.get(*at), Some(Message::Assistant(_)));
+        let n_read = (0..messages.len()).rev().find(is_response).unwrap_or(0);
         let mut n_recent = 0_u64;
         let mut has_changed = false;
         for (at, n_tokens) in tokens.iter().enumerate().rev() {
             n_recent = n_recent.saturating_add(*n_tokens);
             if n_recent > self.protect_recent
+                && at < n_read
                 && let Some(Message::ToolResult(message)) = messages.get(at)
                 && let Some(message) = self.cleared(message)
             {

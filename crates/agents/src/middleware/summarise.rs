@@ -4,13 +4,15 @@ use super::cycles;
 use super::{Estimate, Middleware, MiddlewareContext, transcript};
 use crate::agent::Agent;
 use crate::error::AgentError;
+use crate::state::AgentState;
+use crate::strategy::prompt;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use upp::{
-    Message, MessageOptions, Messages, Metadata, Model, Request, StopReason, UserContent,
-    UserMessage,
+    Message, MessageOptions, Metadata, Model, Request, StopReason, UserContent, UserMessage,
 };
 
 const NAME: &str = "summarise";
@@ -27,7 +29,10 @@ open. If it begins with an earlier summary, carry over what that says. Answer wi
 /// It acts when the state's messages have more than `threshold` tokens. All but the latest
 /// `keep_recent` messages are summarised, or fewer, for the cut is made between cycles: a call is
 /// never separated from its results, nor input from its answer. An earlier summary is part of what
-/// is summarised. The summary is a user message; its metadata names the first and the last message
+/// is summarised. Where the conversation is within a run, which waits for answers from outside, the
+/// run's input and the last prompt of its strategy stay behind the summary, with a note of the rounds
+/// of tools that were summarised after them: the run goes on where it stood, within its limits. The
+/// summary is a user message; its metadata names the first and the last message
 /// it stands for, earlier summaries seen through, and the tokens it cost, which are no part of the
 /// turn's usage: `{"uap": {"summary": {"of": [first, last], "usage": {…}}}}`.
 ///
@@ -59,6 +64,14 @@ pub enum Summariser {
     Agent(Agent),
 }
 
+/// Where a conversation is cut.
+struct Cut {
+    /// What is before is summarised.
+    at: usize,
+    /// What stays of it all the same.
+    needed: BTreeSet<usize>,
+}
+
 impl Summarise {
     /// Summarises by one call of a model.
     pub fn with_model(model: Arc<dyn Model>) -> Self {
@@ -81,8 +94,9 @@ impl Summarise {
         }
     }
 
-    /// How many messages are to be summarised; none when there is nothing to gain.
-    fn cut(&self, messages: &Messages) -> Option<usize> {
+    /// Where to cut; nowhere when there is nothing to gain.
+    fn cut(&self, state: &AgentState) -> Option<Cut> {
+        let messages = state.messages();
         let (_, total) = self.estimate.of_all(messages);
         if total <= self.threshold {
             return None;
@@ -90,8 +104,17 @@ impl Summarise {
         // The last cycle stays in any case, for its calls may be open.
         let at = messages.len().checked_sub(self.keep_recent.max(1))?;
         let cut = cycles::last_until(messages, at)?;
-        let is_summed_up = cut == 1 && cycles::is_summary(messages, 0);
-        (cut > 0 && !is_summed_up).then_some(cut)
+        let needed = if state.open_calls().is_empty() {
+            BTreeSet::new()
+        } else {
+            cycles::needed(messages, cut)
+        };
+        let mut old = (0..cut).filter(|at| !needed.contains(at));
+        let is_summed_up = match old.next() {
+            None => true,
+            Some(at) => cycles::is_summary(messages, at) && old.next().is_none(),
+        };
+        (!is_summed_up).then_some(Cut { at: cut, needed })
     }
 
     async fn summary(&self, old: &[Message]) -> Result<UserMessage, AgentError> {
@@ -109,7 +132,7 @@ impl Summarise {
                 text: format!("{HEADING}\n{text}"),
             }],
             MessageOptions {
-                metadata: Some(Metadata::from_iter([(cycles::NAMESPACE.to_owned(), note)])),
+                metadata: Some(Metadata::from_iter([(prompt::NAMESPACE.to_owned(), note)])),
                 ..MessageOptions::default()
             },
         ))
@@ -152,7 +175,7 @@ impl Summarise {
 /// The first message that this one stands for.
 fn first_id(message: &Message) -> &str {
     let summary = match message {
-        Message::User(message) => cycles::summary(message),
+        Message::User(message) => prompt::summary(message),
         Message::Assistant(_) | Message::ToolResult(_) => None,
     };
     summary.map_or_else(|| message.id().as_str(), |(first, _)| first)
@@ -169,14 +192,15 @@ impl Middleware for Summarise {
     ) -> BoxFuture<'a, Result<(), AgentError>> {
         async move {
             let messages = context.state.messages();
-            let Some(cut) = self.cut(messages) else {
+            let Some(Cut { at: cut, needed }) = self.cut(&context.state) else {
                 return Ok(());
             };
             let old: Vec<Message> = messages.iter().take(cut).cloned().collect();
             match self.summary(&old).await {
                 Ok(summary) => {
                     let recent = (cut..messages.len()).filter_map(|at| messages.get(at).cloned());
-                    let kept = std::iter::once(summary.into()).chain(recent);
+                    let needed = cycles::taken(messages, &needed, cut);
+                    let kept = std::iter::once(summary.into()).chain(needed).chain(recent);
                     context.state = context.state.with_context(kept);
                 }
                 Err(error) => {

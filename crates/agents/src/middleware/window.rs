@@ -3,19 +3,23 @@
 use super::cycles;
 use super::{Middleware, MiddlewareContext};
 use crate::error::AgentError;
+use crate::strategy::prompt;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use upp::{Message, Messages};
 
 /// Keeps the latest messages of a conversation, in whole cycles (UAP §6.2).
 ///
 /// A cycle is a request to the model with its input, calls and results; none is split, so the
-/// window never begins with results. Two messages from before the window stay in front of it and
-/// are counted: the latest summary, and, where the window begins within a run, the input of that
-/// run, so that what is kept begins with the user. These and the last cycle, whose calls may be
-/// open, are kept even where they are more than the window takes. The state that the run gives
-/// lacks what was dropped; keep the state before it where that is wanted.
+/// window never begins with results. Up to three messages from before the window stay in front of
+/// it and are counted: the latest summary, and, where the window begins within a run, the input of
+/// that run, so that what is kept begins with the user, and the last prompt of its strategy. The
+/// rounds of tools that are dropped after the last of these are noted on it, so that limits on
+/// them hold. These messages and the last cycle, whose calls may be open, are kept even where they
+/// are more than the window takes. The state that the run gives lacks what was dropped; keep the
+/// state before it where that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     /// How many messages may stay.
@@ -45,21 +49,25 @@ impl SlidingWindow {
         if head.len() == start {
             return None;
         }
-        let kept = head.into_iter().chain(start..n);
-        Some(kept.filter_map(|at| messages.get(at).cloned()).collect())
+        let mut kept = cycles::taken(messages, &head, start);
+        kept.extend((start..n).filter_map(|at| messages.get(at).cloned()));
+        Some(kept)
     }
 }
 
 /// What stays of the messages before the window.
-fn head(messages: &Messages, start: usize) -> Vec<usize> {
-    let last = |is_wanted: &dyn Fn(usize) -> bool| (0..start).rev().find(|at| is_wanted(*at));
-    let is_input = |at: usize| {
-        matches!(messages.get(at), Some(Message::User(_))) && !cycles::is_summary(messages, at)
-    };
-    let summary = last(&|at| cycles::is_summary(messages, at));
-    let input = (!is_input(start)).then(|| last(&is_input)).flatten();
-    let mut head: Vec<usize> = summary.into_iter().chain(input).collect();
-    head.sort_unstable();
+fn head(messages: &Messages, start: usize) -> BTreeSet<usize> {
+    let is = |at: usize, what: fn(&Message) -> bool| messages.get(at).is_some_and(what);
+    let last = |what: fn(&Message) -> bool| (0..start).rev().find(|at| is(*at, what));
+    let summary = (0..start)
+        .rev()
+        .find(|at| cycles::is_summary(messages, *at));
+    // The window begins within a run, be it the last one or an earlier one.
+    let input = (!is(start, prompt::is_input))
+        .then(|| last(prompt::is_input))
+        .flatten();
+    let mut head = cycles::needed(messages, start);
+    head.extend(summary.into_iter().chain(input));
     head
 }
 

@@ -1,10 +1,11 @@
 //! The JSON form of a state (UAP §6.4, §12.1).
 
 use super::{AgentState, Rest};
+use crate::depth::{self, MAX_DEPTH};
 use crate::id::Id;
 use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,9 +23,35 @@ pub enum StateError {
         /// The version it names.
         found: String,
     },
+    /// The text is longer than it may be.
+    #[error("the state's JSON has {length} bytes, more than {limit}")]
+    TooLong {
+        /// Its length, in bytes.
+        length: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// Something in the state is nested so deeply that it could be written, but not read again.
+    #[error("the state can't be written: something in it is nested too deeply")]
+    TooDeep(#[source] serde_json::Error),
     /// It is not the JSON of a state.
     #[error("the state is not an AgentStateJSON")]
     Malformed(#[source] serde_json::Error),
+}
+
+/// How large a state may be that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateLimits {
+    /// How long its JSON may be, in bytes; 256 MiB by default.
+    pub max_bytes: usize,
+}
+
+impl Default for StateLimits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 256 << 20,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -54,14 +81,21 @@ struct Read<'a> {
     messages: Vec<Message>,
     step: u64,
     metadata: Arc<Map<String, Value>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     reasoning: Vec<Arc<str>>,
     #[serde(default)]
     plan: Option<Arc<[PlanStep]>>,
     #[serde(default)]
     phase: Option<Arc<str>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     subagent_traces: Vec<Arc<SubagentExecutionTrace>>,
+}
+
+/// What may be absent may be `null` as well.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[derive(Deserialize)]
@@ -129,14 +163,46 @@ impl AgentState {
     /// Writes the state as an `AgentStateJSON` text (UAP §6.4, §12.1).
     ///
     /// It is a text and not a [`Value`], for a value would lose the spelling of numbers in tool
-    /// arguments. It fails only when a part of the state refuses to be written.
+    /// arguments. It fails when a part of the state refuses to be written, or is nested so deeply
+    /// that the text could not be read again ([`StateError::TooDeep`]), which may be the metadata or
+    /// a message that the application gave; what tools take and give is never
+    /// ([`MAX_DEPTH`]).
     pub fn to_json(&self) -> Result<String, StateError> {
-        serde_json::to_string(self).map_err(StateError::Malformed)
+        let json = serde_json::to_string(self).map_err(StateError::Malformed)?;
+        // Arguments of calls are kept as text, so a deep text may well be readable.
+        if depth::of_text(&json) > MAX_DEPTH
+            && let Err(StateError::Malformed(source)) = Self::read(&json)
+        {
+            return Err(StateError::TooDeep(source));
+        }
+        Ok(json)
+    }
+
+    /// Reads a state within the default [`StateLimits`].
+    pub fn from_json(json: &str) -> Result<Self, StateError> {
+        Self::from_json_within(json, StateLimits::default())
     }
 
     /// Restores exactly the state that was written, its id and its messages' ids and instants
     /// included; refuses any other version (UAP §6.5, §12.3).
-    pub fn from_json(json: &str) -> Result<Self, StateError> {
+    ///
+    /// The structure is that of UAP §12.1 (UAP §15.3): a field that is missing, is given twice, or
+    /// has another type is refused, as is JSON nested more deeply than about 120 levels. What may be
+    /// absent may be `null`. Fields that are not known are left out. Whether the messages are a
+    /// conversation is not checked: results without their calls, ids that repeat and steps of a plan
+    /// that depend on nothing there are read as they stand, for histories are cut and merged by
+    /// others, and it is the model's provider that takes or refuses a conversation.
+    pub fn from_json_within(json: &str, limits: StateLimits) -> Result<Self, StateError> {
+        if json.len() > limits.max_bytes {
+            return Err(StateError::TooLong {
+                length: json.len(),
+                limit: limits.max_bytes,
+            });
+        }
+        Self::read(json)
+    }
+
+    fn read(json: &str) -> Result<Self, StateError> {
         let read: Read<'_> = serde_json::from_str(json).map_err(|it| refusal(json, it))?;
         check(read.version)?;
         Ok(Self {

@@ -28,9 +28,15 @@ pub struct StepContext<'a> {
     /// Cancelled when the run is no longer wanted.
     pub signal: CancellationToken,
     /// Results already recorded for the open calls at the end of the state, after a crash; these
-    /// calls are not run again.
+    /// calls are not run again. What their sub-agents did is not in here: a keeper that kept it
+    /// ([`Journal::traced`]) adds it to the state it rebuilds
+    /// ([`AgentState::with_subagent_trace`]), before the step goes on. Such traces come before those
+    /// of the calls that are run now.
     pub answered: &'a [ToolResult],
-    /// What makes the ids of calls unique: a call's idempotency key is `<scope>:<call id>`.
+    /// What makes the ids of calls unique: a call's idempotency key is `<scope>:<call id>`. It must
+    /// be the same whenever the same call is run again, and another for each response, for providers
+    /// repeat the ids of calls. Where it is empty, it is the id of the response's message, which is
+    /// both as long as the state has that message.
     pub scope: &'a str,
     /// The answers that came for the open calls at the end of the state, when the step waited for
     /// them; `None` in a step that has not waited. They must have passed [`Agent::check`].
@@ -105,7 +111,7 @@ impl StepContext<'_> {
     /// a prompt of this kind ([`PromptMark`]), after the journal has it.
     ///
     /// Where `state` already ends in the prompt of this kind and step, as after a crash, it stays as
-    /// it is.
+    /// it is. Nothing can be said over calls that have no results: [`AgentError::OpenCalls`].
     pub async fn prompt(
         &self,
         state: &AgentState,
@@ -116,6 +122,10 @@ impl StepContext<'_> {
             && PromptMark::of(last).is_some_and(|mark| mark.is_now(kind, state))
         {
             return Ok(state.clone());
+        }
+        let n_calls = state.open_calls().len();
+        if n_calls > 0 {
+            return Err(AgentError::OpenCalls { n_calls });
         }
         let message = Arc::new(prompt::marked(state, kind, text.into()));
         self.journal.prompted(&message).await?;
@@ -176,7 +186,9 @@ impl StepContext<'_> {
     /// state that has open calls then is one that the run waits in ([`Next::Wait`](super::Next)).
     ///
     /// Once for each response, `on_act` and the `action` event come before the first tool starts,
-    /// `on_observe` and `observation` after all calls have their results (UAP §10.2). What
+    /// `on_observe` and `observation` after all calls have their results (UAP §10.2). With
+    /// [answers](Self::answers), the response was shown when the step came to wait, so it is not
+    /// shown again. A step that is repeated after a crash shows it again. What
     /// sub-agents did is added to the state's traces, in call order (UAP §8.8).
     pub async fn act(&self, state: &AgentState) -> Result<AgentState, AgentError> {
         let Some(round) = Round::open(self.agent, state) else {

@@ -43,6 +43,10 @@ impl Loop {
         mut state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
+        // A step of this strategy is one cycle. A phase is another strategy's, and would never end.
+        if state.phase().is_some() {
+            state = state.with_phase(None);
+        }
         if !state.has_open_calls() {
             let response = context.ask(context.request(&state)).await?;
             state = state.and_response(response);

@@ -8,7 +8,7 @@ mod words;
 
 pub use error::PlanError;
 
-use super::{ExecutionStrategy, Limit, StepContext, StepOutcome, prompt};
+use super::{ExecutionStrategy, Limit, Next, PromptMark, StepContext, StepOutcome, prompt};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::plan::{PlanStatus, PlanStep};
@@ -40,7 +40,8 @@ use std::sync::Arc;
 ///
 /// The last answer is the run's response. [`AgentOptions::structure`](crate::AgentOptions) is asked
 /// of the last step of the plan only. An input always begins with a new plan, whatever is left of
-/// an old one.
+/// an old one. Calls that another strategy left open at the end of the state are answered first, in
+/// a step of their own.
 ///
 /// [`PromptMark`]: crate::PromptMark
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +68,8 @@ impl Default for Plan {
 
 /// What the step that stands at a state is about.
 enum Position<'a> {
+    /// The state ends in calls that no prompt of a plan led to: another strategy was interrupted.
+    Interrupted,
     /// A plan is to be made, by the prompt of this kind.
     Planning(&'static str),
     /// This step of the plan is to be executed.
@@ -80,7 +83,11 @@ impl Plan {
         if state.phase() == Some(carry::EXECUTING) {
             return self.within(state);
         }
-        let Some(mark) = prompt::last_mark(state) else {
+        let mark = prompt::last_mark(state);
+        if !state.open_calls().is_empty() && !mark.is_some_and(|mark| has_asked(&mark, state)) {
+            return Position::Interrupted;
+        }
+        let Some(mark) = mark else {
             return Position::Planning(prompt::PLAN);
         };
         match mark.kind {
@@ -120,6 +127,7 @@ impl ExecutionStrategy for Plan {
     ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
         async move {
             match self.position(&state) {
+                Position::Interrupted => interrupted(&state, context).await,
                 Position::Planning(kind) => self.make(state.clone(), kind, context).await,
                 Position::Executing(step) => carry::out(step, &state, context).await,
                 Position::Stuck(step) => Err(stuck(step).into()),
@@ -134,6 +142,7 @@ impl ExecutionStrategy for Plan {
         agent: &Agent,
     ) -> Result<Map<String, Value>, AgentError> {
         match self.position(state) {
+            Position::Interrupted => Ok(Map::new()),
             Position::Planning(_) => {
                 self.check_means(agent)?;
                 Ok(planning())
@@ -150,6 +159,7 @@ impl ExecutionStrategy for Plan {
     fn end_step(&self, before: &AgentState, after: &AgentState) -> Map<String, Value> {
         let plan = after.plan().unwrap_or_default();
         match self.position(before) {
+            Position::Interrupted => Map::new(),
             Position::Planning(_) => {
                 let mut data = planning();
                 data.insert("plan".to_owned(), json!(plan));
@@ -161,6 +171,32 @@ impl ExecutionStrategy for Plan {
             }
         }
     }
+}
+
+/// Whether the calls at the end of the state came of this prompt for a plan or for a step of it.
+fn has_asked(mark: &PromptMark<'_>, state: &AgentState) -> bool {
+    let in_progress = |step: &PlanStep| step.status == PlanStatus::InProgress;
+    let has_begun = || state.plan().unwrap_or_default().iter().any(in_progress);
+    match mark.kind {
+        prompt::PLAN | prompt::REPLAN => mark.step == state.step(),
+        prompt::PLAN_STEP => carry::was_asked(state, has_begun()),
+        _ => false,
+    }
+}
+
+/// One cycle that does what another strategy left to be done.
+async fn interrupted(
+    state: &AgentState,
+    context: &StepContext<'_>,
+) -> Result<StepOutcome, AgentError> {
+    let state = state.with_phase(None);
+    if context.agent.tool_rounds() == Some(0) {
+        let next = Next::Done;
+        return Ok(StepOutcome { state, next });
+    }
+    let state = context.act(&state).await?;
+    let next = Next::Continue;
+    Ok(StepOutcome { state, next })
 }
 
 fn planning() -> Map<String, Value> {

@@ -4,7 +4,8 @@
 //! history only grows, and a provider's prompt cache keeps hitting.
 
 use crate::state::AgentState;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::sync::Arc;
 use upp::{Message, MessageOptions, Messages, UserContent, UserMessage};
 
 /// Asks for reasoning (UAP §5.3).
@@ -19,7 +20,7 @@ pub(crate) const PLAN_STEP: &str = "plan_step";
 pub(crate) const REPLAN: &str = "replan";
 
 /// The metadata's key for what the protocol itself keeps with a message.
-const NAMESPACE: &str = "uap";
+pub(crate) const NAMESPACE: &str = "uap";
 
 /// The mark of a message that a strategy wrote in the user's place: its metadata is
 /// `{"uap": {"prompt": kind, "step": n, "firstStep": n}}`.
@@ -38,7 +39,7 @@ impl<'a> PromptMark<'a> {
     /// The mark of this message; none where the user wrote it.
     pub fn of(message: &'a UserMessage) -> Option<Self> {
         let mark = message.metadata.get(NAMESPACE)?;
-        let number = |key: &str| mark.get(key).and_then(serde_json::Value::as_u64);
+        let number = |key: &str| mark.get(key).and_then(Value::as_u64);
         Some(Self {
             kind: mark.get("prompt")?.as_str()?,
             step: number("step").unwrap_or_default(),
@@ -50,6 +51,29 @@ impl<'a> PromptMark<'a> {
     pub(crate) fn is_now(&self, kind: &str, state: &AgentState) -> bool {
         self.kind == kind && self.step == state.step()
     }
+}
+
+/// The message as a summary: the ids of the first and the last message it stands for.
+pub(crate) fn summary(message: &UserMessage) -> Option<(&str, &str)> {
+    let of = message.metadata.get(NAMESPACE)?.get("summary")?.get("of")?;
+    match of.as_array()?.as_slice() {
+        [Value::String(first), Value::String(last)] => Some((first, last)),
+        _ => None,
+    }
+}
+
+/// The message where it was said to the model by the user or in the user's place. A summary was
+/// not: it stands for what was said, so nothing begins with it.
+pub(crate) fn said(message: &Message) -> Option<&Arc<UserMessage>> {
+    match message {
+        Message::User(message) => Some(message).filter(|message| summary(message).is_none()),
+        Message::Assistant(_) | Message::ToolResult(_) => None,
+    }
+}
+
+/// Whether the user's own words are in this message: it is no prompt of a strategy and no summary.
+pub(crate) fn is_input(message: &Message) -> bool {
+    said(message).is_some_and(|message| PromptMark::of(message).is_none())
 }
 
 /// A message of this kind, for the step that `state` is in.
@@ -71,14 +95,11 @@ pub(crate) fn backwards(messages: &Messages) -> impl Iterator<Item = &Message> {
 /// The marks of the prompts of this run, the latest first.
 pub(crate) fn marks(state: &AgentState) -> impl Iterator<Item = PromptMark<'_>> {
     backwards(state.messages())
-        .filter_map(|message| match message {
-            Message::User(message) => Some(PromptMark::of(message)),
-            Message::Assistant(_) | Message::ToolResult(_) => None,
-        })
-        .map_while(|mark| mark)
+        .filter_map(said)
+        .map_while(|message| PromptMark::of(message))
 }
 
-/// The mark of the last message of the user's side.
+/// The mark of the last message of the user's side, summaries seen through.
 pub(crate) fn last_mark(state: &AgentState) -> Option<PromptMark<'_>> {
     marks(state).next()
 }
@@ -99,6 +120,7 @@ pub(crate) fn is_first_answer(messages: &Messages) -> bool {
         match message {
             Message::ToolResult(_) => {}
             Message::Assistant(_) => answers = true,
+            Message::User(message) if summary(message).is_some() => {}
             Message::User(message) => match PromptMark::of(message).map(|mark| mark.kind) {
                 Some(REASON | PLAN | REPLAN) => answers = false,
                 Some(_) if answers => return false,

@@ -181,7 +181,9 @@ impl Child {
         let Spawn { agent, prompt, .. } = &self.spawn;
         let start = Start::Input(prompt.clone());
         let signal = self.spawn.signal.clone();
-        let result = request(agent.clone(), start, AgentState::initial(), self, signal).await?;
+        // It begins from nothing, so a checkpoint would take the place of the session's.
+        let agent = agent.without_checkpoints();
+        let result = request(agent, start, AgentState::initial(), self, signal).await?;
         match result.state.open_calls().len() {
             n_calls if !result.pending.is_empty() => Err(AgentError::Waiting { n_calls }),
             _ => Ok(result.turn),

@@ -3,6 +3,7 @@
 use super::round::Round;
 use super::schedule;
 use crate::answers::{ExternalResult, PendingKind, Verdict};
+use crate::depth::{self, MAX_DEPTH};
 use crate::error::AgentError;
 use crate::id;
 use crate::journal::show;
@@ -208,6 +209,14 @@ impl Phase<'_> {
         self.context.agent.toolbox().check(call)
     }
 
+    /// What makes the ids of the calls unique.
+    fn scope(&self) -> &str {
+        match self.context.scope {
+            "" => self.round.response.as_str(),
+            given => given,
+        }
+    }
+
     async fn execute(
         &self,
         at: usize,
@@ -232,7 +241,7 @@ impl Phase<'_> {
         self.signals().push(signal.clone().drop_guard());
         let context = ToolContext {
             tool_call_id: call.tool_call_id.clone(),
-            idempotency_key: format!("{}:{}", self.context.scope, call.tool_call_id).into(),
+            idempotency_key: format!("{}:{}", self.scope(), call.tool_call_id).into(),
             agent_id: self.context.agent.shared_id(),
             state_id: Arc::clone(&self.state_id),
             parent_model: Some(Arc::clone(&options.model)),
@@ -247,6 +256,7 @@ impl Phase<'_> {
 
     /// Has the end of a call kept, then shown.
     async fn settle(&self, at: usize, execution: ToolExecution) -> Result<Ended, AgentError> {
+        let execution = readable(execution);
         let journal = self.context.journal;
         let traces = self.hosted.take(&execution.tool_call_id);
         for trace in &traces {
@@ -264,6 +274,23 @@ impl Phase<'_> {
         };
         show(journal, end).await?;
         Ok((result, traces))
+    }
+}
+
+/// The execution with a result that can be written and read again.
+fn readable(execution: ToolExecution) -> ToolExecution {
+    if !depth::is_too_deep(&execution.result) {
+        return execution;
+    }
+    let result = format!(
+        "The result is nested too deeply: the tool '{}' has run, but more than {MAX_DEPTH} levels are \
+         not taken.",
+        execution.tool_name
+    );
+    ToolExecution {
+        result: result.into(),
+        is_error: true,
+        ..execution
     }
 }
 

@@ -3,13 +3,17 @@
 use super::schedule;
 use crate::agent::Agent;
 use crate::answers::{AnswerError, Answers, PendingCall, PendingKind, Verdict};
+use crate::depth;
 use crate::state::{AgentState, matched};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use upp::{ToolCall, ToolCallId, ToolResult};
+use upp::{MessageId, ToolCall, ToolCallId, ToolResult};
 
 /// The calls of the response a state ends with, some of which are open.
 pub(crate) struct Round<'a> {
     agent: &'a Agent,
+    /// The id of the response.
+    pub(crate) response: &'a MessageId,
     /// All calls of the response.
     pub(crate) calls: &'a [ToolCall],
     /// For each call, the positions of those that must have ended.
@@ -32,6 +36,7 @@ impl<'a> Round<'a> {
         if !state.has_open_calls() {
             return None;
         }
+        let response = &state.last_response()?.id;
         let (calls, results) = state.last_round();
         let recorded = matched(calls, results);
         if recorded.len() == calls.len() {
@@ -47,6 +52,7 @@ impl<'a> Round<'a> {
         let recorded = recorded.into_iter().map(|(at, it)| (at, it.clone()));
         let mut round = Self {
             agent,
+            response,
             calls,
             needs,
             recorded: recorded.collect(),
@@ -131,11 +137,18 @@ impl<'a> Round<'a> {
         let mut answered = BTreeSet::new();
         for (id, verdict) in &answers.approvals {
             let at = self.asked(id, PendingKind::Approval)?;
-            self.check_arguments(at, verdict)?;
+            if let Verdict::Approve {
+                arguments: Some(arguments),
+            } = verdict
+            {
+                check_depth(id, arguments)?;
+                self.check_arguments(at, arguments)?;
+            }
             answered.insert(at);
         }
-        for id in answers.results.keys() {
+        for (id, result) in &answers.results {
             answered.insert(self.asked(id, PendingKind::External)?);
+            check_depth(id, &result.result)?;
         }
         let ending = self.ending(&answered);
         let early = answered.iter().find(|at| !ending.contains(at));
@@ -171,13 +184,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn check_arguments(&self, at: usize, verdict: &Verdict) -> Result<(), AnswerError> {
-        let Verdict::Approve {
-            arguments: Some(arguments),
-        } = verdict
-        else {
-            return Ok(());
-        };
+    fn check_arguments(&self, at: usize, arguments: &Value) -> Result<(), AnswerError> {
         let Some(call) = self.calls.get(at) else {
             return Ok(());
         };
@@ -194,6 +201,13 @@ impl<'a> Round<'a> {
             None => Ok(()),
         }
     }
+}
+
+fn check_depth(call: &ToolCallId, value: &Value) -> Result<(), AnswerError> {
+    if depth::is_too_deep(value) {
+        return Err(AnswerError::TooDeep { call: call.clone() });
+    }
+    Ok(())
 }
 
 fn repeated(calls: &[ToolCall]) -> BTreeSet<usize> {

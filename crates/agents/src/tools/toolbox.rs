@@ -1,6 +1,7 @@
 //! An agent's tools with their compiled schemas.
 
 use super::schedule;
+use crate::depth::{self, MAX_DEPTH};
 use crate::error::OptionsError;
 use jsonschema::Validator;
 use serde_json::Value;
@@ -87,6 +88,13 @@ impl Toolbox {
     /// Reads and checks the arguments of a call; a failure tells the model how to correct them.
     pub(crate) fn check(&self, call: &ToolCall) -> Result<Value, ToolFailure> {
         let value = upp::arguments_of(call)?;
+        if depth::is_too_deep(&value) {
+            return Err(ToolFailure::new(format!(
+                "Tool '{}' was not run: the arguments are nested too deeply, more than {MAX_DEPTH} \
+                 levels.",
+                call.tool_name
+            )));
+        }
         match self.by_name.get(&call.tool_name) {
             Some((_, validator)) if !validator.is_valid(&value) => {
                 let breaches = breaches(validator, &value);

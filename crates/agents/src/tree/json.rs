@@ -1,7 +1,8 @@
 //! The JSON form of a tree (UAP §12.2).
 
 use super::{MAX_NODES, ThreadNode, ThreadTree, TreeError, extended, is_extension};
-use crate::state::{AgentState, StateTail};
+use crate::depth::{self, MAX_DEPTH};
+use crate::state::{AgentState, StateLimits, StateTail};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +107,16 @@ impl ThreadTree {
             current_id: &self.current,
             nodes: nodes.collect(),
         };
-        serde_json::to_string(&tree).map_err(TreeError::Unwritable)
+        let json = serde_json::to_string(&tree).map_err(TreeError::Unwritable)?;
+        // What could not be read again is not written.
+        if depth::of_text(&json) > MAX_DEPTH {
+            let limits = TreeLimits {
+                max_nodes: usize::MAX,
+                max_bytes: usize::MAX,
+            };
+            Self::from_json_within(&json, limits)?;
+        }
+        Ok(json)
     }
 
     /// Reads a tree within the default [`TreeLimits`].
@@ -229,7 +239,12 @@ fn build(read: TreeIn<'_>) -> Result<ThreadTree, TreeError> {
 }
 
 fn make(node: NodeIn<'_>, parent: Option<&ThreadNode>) -> Result<ThreadNode, TreeError> {
-    let mut state = AgentState::from_json(node.state.get()).map_err(|source| TreeError::State {
+    // The limit is the whole tree's.
+    let limits = StateLimits {
+        max_bytes: usize::MAX,
+    };
+    let state = AgentState::from_json_within(node.state.get(), limits);
+    let mut state = state.map_err(|source| TreeError::State {
         node: node.id.to_string(),
         source,
     })?;

@@ -2,13 +2,20 @@
 
 mod answers;
 
+use crate::strategies::{approve_all, queued};
 use crate::support::*;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use loomline_agents::{
     AgentError, AgentOptions, AgentState, AnswerError, Answers, GenerateResult, PendingKind,
 };
 use serde_json::{Value, json};
+use std::future::ready;
 use std::sync::{Arc, Mutex};
-use upp::{Arguments, BeforeCall, Code, Message, StopReason, Tool, ToolCall, ToolUseStrategy};
+use upp::{
+    Arguments, BeforeCall, Code, Message, StopReason, Tool, ToolCall, ToolContext, ToolOutput,
+    ToolUseStrategy,
+};
 
 use crate::support::result as answer;
 
@@ -158,6 +165,53 @@ async fn answers_may_come_one_by_one_in_any_order() {
         ]
     );
     assert_eq!(result.turn.response.joined_text(), "done");
+}
+
+#[tokio::test]
+async fn a_resume_that_is_tried_again_runs_an_approved_call_under_its_key() {
+    let log = Log::default();
+    let keys = log.clone();
+    let calls = vec![call("1", "keyed", &[])];
+    let responses = [calls.clone(), calls.clone()];
+    let mut options = options(queued(responses.map(asked).into()));
+    options.tools = vec![
+        Tool::new(
+            "keyed",
+            "",
+            json!({"type": "object"}),
+            move |_: Value, it: ToolContext| {
+                keys.add(&*it.idempotency_key);
+                ready(Ok(Value::Null)).boxed() as BoxFuture<'static, ToolOutput>
+            },
+        )
+        .with_requires_approval(),
+    ];
+    let agent = agent(options);
+    let waiting = agent.generate("go", AgentState::initial()).await.unwrap();
+    let json = waiting.state.to_json().unwrap();
+    let mut next = None;
+    for _ in 0..2 {
+        let state = AgentState::from_json(&json).unwrap();
+        let went_on = agent.resume(approve_all(&waiting), state).await.unwrap();
+        next.get_or_insert(went_on);
+    }
+    let lines = log.lines();
+    assert_eq!((lines.len(), &lines[0]), (2, &lines[1]));
+
+    let next = next.unwrap();
+    assert_eq!(next.pending.len(), 1, "another response with the same id");
+    agent.resume(approve_all(&next), next.state).await.unwrap();
+    assert_ne!(log.lines()[2], lines[0]);
+}
+
+#[tokio::test]
+async fn a_query_that_would_wait_is_an_error() {
+    let log = Log::default();
+    let waited = agent(options_with(&log)).query("go").await;
+    assert!(
+        matches!(waited, Err(AgentError::Waiting { n_calls: 3 })),
+        "{waited:?}"
+    );
 }
 
 #[tokio::test]

@@ -24,8 +24,8 @@ fn id(text: &str) -> MessageOptions {
     }
 }
 
-/// Messages by their kinds: `u` input, `a` answer, `c` two calls, `r` their results, `s` summary.
-/// The id of each is its kind and place.
+/// Messages by their kinds: `u` input, `p` prompt of a strategy, `a` answer, `c` two calls, `r` their
+/// results, `h` and `g` one of them each, `s` summary. The id of each is its kind and place.
 fn history(kinds: &str) -> AgentState {
     let messages = kinds.char_indices().map(|(at, kind)| {
         let name = format!("{kind}{at}");
@@ -39,6 +39,12 @@ fn history(kinds: &str) -> AgentState {
                 message.metadata.insert("uap".to_owned(), note);
                 message.into()
             }
+            'p' => {
+                let mut message = UserMessage::new(vec![text], id(&name));
+                let mark = json!({"prompt": "plan_step", "step": 1, "firstStep": 1});
+                message.metadata.insert("uap".to_owned(), mark);
+                message.into()
+            }
             'a' => {
                 let mut message = said(&name);
                 message.id = name.as_str().into();
@@ -49,9 +55,14 @@ fn history(kinds: &str) -> AgentState {
                 AssistantMessage::new(Vec::new(), calls, id(&name)).into()
             }
             _ => {
-                let results = calls(at - 1)
+                let mut results: Vec<_> = calls(if kind == 'g' { at - 2 } else { at - 1 })
                     .map(|id| result(&id, "output ".repeat(20)))
                     .into();
+                match kind {
+                    'h' => drop(results.pop()),
+                    'g' => drop(results.remove(0)),
+                    _ => {}
+                }
                 Message::from(ToolResultMessage::new(results, id(&name)))
             }
         }
@@ -109,23 +120,22 @@ fn summarise(model: Arc<dyn upp::Model>) -> Summarise {
     }
 }
 
-/// Every call has its results right behind it, and no results are without calls.
+/// Every call has its results right behind it, in one message or several, and no results are without
+/// calls. The last calls may be open.
 fn is_sound(messages: &[Message]) -> bool {
-    messages.iter().enumerate().all(|(at, message)| {
-        let next = messages.get(at + 1);
-        match message {
-            Message::User(_) => true,
-            Message::Assistant(message) if message.tool_calls.is_empty() => true,
-            Message::Assistant(_) => matches!(next, None | Some(Message::ToolResult(_))),
-            Message::ToolResult(message) => match at.checked_sub(1).and_then(|at| messages.get(at))
-            {
-                Some(Message::Assistant(before)) => {
-                    let calls = before.tool_calls.iter().map(|call| &call.tool_call_id);
-                    calls.eq(message.results.iter().map(|result| &result.tool_call_id))
-                }
-                _ => false,
-            },
+    let mut open = Vec::new();
+    messages.iter().all(|message| match message {
+        Message::User(_) => open.is_empty(),
+        Message::Assistant(message) => {
+            let was_open = !open.is_empty();
+            let calls = message.tool_calls.iter();
+            open = calls.map(|call| call.tool_call_id.clone()).collect();
+            !was_open
         }
+        Message::ToolResult(message) => message.results.iter().all(|result| {
+            let at = open.iter().position(|id| *id == result.tool_call_id);
+            at.map(|at| open.remove(at)).is_some()
+        }),
     })
 }
 

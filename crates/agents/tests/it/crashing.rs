@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use loomline_agents::{
     Agent, AgentError, AgentState, AgentStreamEvent, Journal, Next, StepContext, Stopped,
+    SubagentExecutionTrace,
 };
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,7 @@ pub(crate) struct Crashing {
     n_entries: Mutex<usize>,
     messages: Mutex<Vec<Message>>,
     answered: Mutex<Vec<ToolResult>>,
+    traces: Mutex<Vec<SubagentExecutionTrace>>,
 }
 
 impl Crashing {
@@ -56,6 +58,14 @@ impl Journal for Crashing {
         let result = ToolResult::from(execution);
         self.entry(|| self.answered.lock().unwrap().push(result))
     }
+
+    fn traced<'a>(
+        &'a self,
+        trace: &'a SubagentExecutionTrace,
+    ) -> BoxFuture<'a, Result<(), Stopped>> {
+        let trace = trace.clone();
+        self.entry(|| self.traces.lock().unwrap().push(trace))
+    }
 }
 
 /// Runs cycle by cycle, with nothing between two cycles but the text of the state. The keeper
@@ -73,7 +83,17 @@ pub(crate) async fn cycle_by_cycle(
         let restored = AgentState::from_json(&state.to_json().unwrap()).unwrap();
         let kept = std::mem::take(&mut *keeper.messages.lock().unwrap());
         let answered = std::mem::take(&mut *keeper.answered.lock().unwrap());
-        let resumed = restored.with_messages(kept.clone());
+        // A trace counts when its call has its result; else the call runs again.
+        let mut traces = std::mem::take(&mut *keeper.traces.lock().unwrap());
+        traces.retain(|trace| {
+            let mut ids = answered.iter().map(|result| &result.tool_call_id);
+            ids.any(|id| *id == trace.parent_tool_call_id)
+        });
+        let resumed = traces
+            .into_iter()
+            .fold(restored.with_messages(kept.clone()), |state, trace| {
+                state.with_subagent_trace(trace)
+            });
         let context = StepContext {
             agent,
             journal: &keeper,
@@ -89,6 +109,7 @@ pub(crate) async fn cycle_by_cycle(
                 state = outcome.state;
                 keeper.messages.lock().unwrap().clear();
                 keeper.answered.lock().unwrap().clear();
+                keeper.traces.lock().unwrap().clear();
             }
             Err(AgentError::Cancelled) if keeper.refuses_at.take().is_some() => {
                 // The model's last word to the user needs no further cycle.

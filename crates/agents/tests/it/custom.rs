@@ -1,5 +1,6 @@
 //! A strategy of the application's own (UAP §5.1, §5.5).
 
+use crate::strategies::{Keeping, with};
 use crate::support::*;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
@@ -70,4 +71,132 @@ async fn a_strategy_of_ones_own_is_streamed_without_a_line_of_its_own() {
         .collect();
     assert_eq!(seen, own);
     assert!(events.contains(&"message_start".to_owned()));
+}
+
+/// Has a first step in which no model is asked, and a second in which one is.
+struct Prepared {
+    asks: bool,
+}
+
+impl ExecutionStrategy for Prepared {
+    fn name(&self) -> &'static str {
+        "prepared"
+    }
+
+    fn step<'a>(
+        &'a self,
+        state: AgentState,
+        context: &'a StepContext<'a>,
+    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+        async move {
+            if state.step() == 1 {
+                let next = if self.asks {
+                    Next::Continue
+                } else {
+                    Next::Done
+                };
+                return Ok(StepOutcome { state, next });
+            }
+            let response = context.ask(context.request(&state)).await?;
+            let state = state.with_response(response);
+            let next = Next::Done;
+            Ok(StepOutcome { state, next })
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_step_without_a_model_call_ends_like_any_other_while_the_run_goes_on() {
+    let mut options = scripted(vec![ScriptTurn::text("hello")]);
+    options.execution = Arc::new(Prepared { asks: true });
+    let (options, hooks) = with(options, Keeping::default());
+    let result = generate(options).await;
+    assert_eq!(result.turn.response.joined_text(), "hello");
+    let ends = ["end 1: 0 cycles, 0 messages", "end 2: 1 cycles, 1 messages"];
+    let lines = hooks.log.lines();
+    assert!(lines.iter().filter(|it| it.starts_with("end")).eq(&ends));
+}
+
+#[tokio::test]
+async fn a_run_in_which_no_model_speaks_has_no_response() {
+    let mut options = scripted(Vec::new());
+    options.execution = Arc::new(Prepared { asks: false });
+    let run = agent(options).generate("go", AgentState::initial()).await;
+    assert!(matches!(run, Err(AgentError::NoResponse)), "{run:?}");
+}
+
+/// Says that it waits, though no call does.
+struct Idle;
+
+impl ExecutionStrategy for Idle {
+    fn name(&self) -> &'static str {
+        "idle"
+    }
+
+    fn step<'a>(
+        &'a self,
+        state: AgentState,
+        context: &'a StepContext<'a>,
+    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+        async move {
+            let response = context.ask(context.request(&state)).await?;
+            let state = state.with_response(response);
+            let next = Next::Wait;
+            Ok(StepOutcome { state, next })
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_strategy_that_waits_for_nothing_is_told_so_and_its_run_is_not_complete() {
+    let mut options = scripted(vec![ScriptTurn::text("hello")]);
+    options.execution = Arc::new(Idle);
+    let (options, hooks) = with(options, Keeping::default());
+    let run = agent(options).generate("go", AgentState::initial()).await;
+    assert!(
+        matches!(&run, Err(AgentError::NothingWaits { strategy }) if strategy == "idle"),
+        "{run:?}"
+    );
+    let lines = hooks.log.lines();
+    assert!(
+        !lines.iter().any(|it| it.starts_with("complete")),
+        "{lines:?}"
+    );
+}
+
+/// Says something to the model over the calls that it has just made.
+struct Rude;
+
+impl ExecutionStrategy for Rude {
+    fn name(&self) -> &'static str {
+        "rude"
+    }
+
+    fn step<'a>(
+        &'a self,
+        state: AgentState,
+        context: &'a StepContext<'a>,
+    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+        async move {
+            let response = context.ask(context.request(&state)).await?;
+            let state = state.with_response(response);
+            let state = context.prompt(&state, "more", "Go on.").await?;
+            let next = Next::Done;
+            Ok(StepOutcome { state, next })
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_over_open_calls_is_refused() {
+    let mut options = once();
+    options.execution = Arc::new(Rude);
+    let run = agent(options).generate("go", AgentState::initial()).await;
+    assert!(
+        matches!(run, Err(AgentError::OpenCalls { n_calls: 1 })),
+        "{run:?}"
+    );
 }

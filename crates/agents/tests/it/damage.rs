@@ -2,11 +2,13 @@
 
 use crate::strategies::{on_script, two_react_steps};
 use crate::support::*;
-use loomline_agents::{AgentState, React};
+use loomline_agents::{AgentState, React, StateError, StateLimits};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use upp::{Media, MediaSource, MessageOptions, UserContent, UserMessage};
+use upp::{
+    Media, MediaSource, Message, MessageOptions, ToolResultMessage, UserContent, UserMessage,
+};
 
 #[test]
 fn bytes_in_memory_are_base64_in_a_state_and_come_back() {
@@ -71,6 +73,42 @@ fn a_state_without_a_required_part_is_refused() {
         }
     }
     assert_eq!(n_refused, 15);
+}
+
+#[test]
+fn a_state_is_read_within_limits() {
+    let json = AgentState::initial().with_message("hi").to_json().unwrap();
+    let within = |max_bytes| AgentState::from_json_within(&json, StateLimits { max_bytes });
+    assert!(within(json.len()).is_ok());
+    let Err(StateError::TooLong { length, limit }) = within(json.len() - 1) else {
+        panic!("it is longer");
+    };
+    assert_eq!((length, limit), (json.len(), json.len() - 1));
+}
+
+#[test]
+fn what_may_be_absent_may_be_null_and_what_is_given_twice_is_refused() {
+    let json = json!({
+        "version": "1.0.0", "id": "s", "messages": [], "step": 1, "metadata": {},
+        "reasoning": null, "plan": null, "phase": null, "subagentTraces": null, "other": 1,
+    });
+    let json = json.to_string();
+    let state = AgentState::from_json(&json).unwrap();
+    assert_eq!((state.step(), state.plan(), state.phase()), (1, None, None));
+    for wrong in ["\"step\":1,\"step\":2", "\"step\":-1", "\"step\":null"] {
+        let wrong = json.replace("\"step\":1", wrong);
+        assert!(AgentState::from_json(&wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn whether_messages_are_a_conversation_is_left_to_who_takes_them() {
+    let orphan = ToolResultMessage::new(vec![result("gone", 1)], MessageOptions::default());
+    let orphan = Message::from(orphan);
+    let state = AgentState::initial().with_messages([orphan.clone(), orphan]);
+    let read = AgentState::from_json(&state.to_json().unwrap()).unwrap();
+    assert_eq!(read, state);
+    assert!(read.open_calls().is_empty());
 }
 
 /// The JSON of a state with a whole run in it.

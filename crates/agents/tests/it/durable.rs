@@ -1,9 +1,12 @@
 //! Steps as the runtime drives them: what is told when, and how a run goes on after a crash.
 
 use crate::support::*;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use loomline_agents::{AgentError, AgentOptions, AgentState, Next};
-use serde_json::json;
-use upp::Message;
+use serde_json::{Value, json};
+use std::future::ready;
+use upp::{Message, ToolContext, ToolOutput};
 
 fn two_calls(log: &Log) -> AgentOptions {
     let calls = vec![
@@ -177,6 +180,29 @@ async fn a_keepers_refusal_stops_the_run_at_once() {
 }
 
 #[tokio::test]
+async fn a_keeper_without_a_scope_has_keys_by_the_response_that_made_the_calls() {
+    let log = Log::default();
+    let lines = log.clone();
+    let mut options = two_calls(&log);
+    options.tools = vec![tool("tool", move |_: Value, context: ToolContext| {
+        lines.add(&*context.idempotency_key);
+        ready(Ok(Value::Null)).boxed() as BoxFuture<'static, ToolOutput>
+    })];
+    let agent = agent(options);
+    let keeper = Keeper::default();
+    let state = open();
+    let response = state.last_response().unwrap().id.as_str().to_owned();
+    let restored = AgentState::from_json(&state.to_json().unwrap()).unwrap();
+    for state in [state, restored] {
+        let mut context = keeper.context(&agent, &[]);
+        context.scope = "";
+        agent.run_step(state, &context).await.unwrap();
+    }
+    let keys = ["1", "2", "3", "1", "2", "3"].map(|id| format!("{response}:{id}"));
+    assert_eq!(log.lines(), keys);
+}
+
+#[tokio::test]
 async fn a_cancelled_signal_runs_nothing() {
     let log = Log::default();
     let agent = agent(two_calls(&log));
@@ -191,7 +217,7 @@ async fn a_cancelled_signal_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_never_left_with_two_messages_of_results() {
+async fn a_round_that_does_not_wait_has_one_message_of_results() {
     let agent = agent(two_calls(&Log::default()));
     let result = agent.generate("go", AgentState::initial()).await.unwrap();
     let kinds: Vec<&str> = result

@@ -1,5 +1,6 @@
 //! The logging middleware (UAP §9.3).
 
+use crate::strategies::{approve_all, gate};
 use crate::support::*;
 use loomline_agents::middleware::{LogLevel, LoggingOptions, logging};
 use loomline_agents::{AgentOptions, AgentState};
@@ -75,6 +76,22 @@ async fn a_run_is_logged_when_it_begins_and_when_it_ends() {
         result.state.metadata().is_empty(),
         "nothing is left in the state"
     );
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_not_logged_as_completed() {
+    let mut waiting = options(Canned::calls(vec![call("1", "gate", &[])]));
+    waiting.tools = vec![gate()];
+    let (options, log) = logged(waiting, |options| options.include_timing = false);
+    let agent = agent(options);
+    let waiting = agent.generate("go", AgentState::initial()).await.unwrap();
+    agent
+        .resume(approve_all(&waiting), waiting.state)
+        .await
+        .unwrap();
+    let lines = log.lines();
+    assert!(lines[1].starts_with("Info run waits: agent=agent-1 cycles=1"));
+    assert!(lines[3].starts_with("Info run completed: agent=agent-1 cycles=1"));
 }
 
 #[tokio::test]

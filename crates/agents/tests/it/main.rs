@@ -13,6 +13,7 @@ mod context;
 mod crashing;
 mod custom;
 mod damage;
+mod depth;
 mod durable;
 mod equivalence;
 mod hooks;

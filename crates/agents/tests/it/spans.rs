@@ -6,6 +6,7 @@ mod recorder;
 use crate::support::{Canned, Log, agent, call, noted, options, quick, said, scripted, tool};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use loomline_agents::checkpoint::{Checkpoints, MemoryCheckpoints};
 use loomline_agents::{Agent, AgentOptions, AgentState};
 use recorder::Recorder;
 use serde_json::{Value, json};
@@ -78,6 +79,22 @@ async fn model_calls_and_tools_are_spans_within_the_span_of_the_run() {
             .iter()
             .all(|span| span.get("error.type").is_none())
     );
+}
+
+#[tokio::test]
+async fn the_conversation_of_a_span_is_the_session_that_the_state_goes_on() {
+    let checkpoints = Checkpoints::from(MemoryCheckpoints::new());
+    let mut first = scripted(vec![ScriptTurn::text("hi")]);
+    first.checkpoints = Some(checkpoints);
+    let first = agent(first);
+    let other = Agent::new(first.options().clone()).unwrap();
+    let state = go(&first).await.unwrap();
+    let recorder = Recorder::new();
+    other.ask("on", state).await.unwrap();
+    let run = recorder.named("invoke_agent tester");
+    let session = first.session_id().unwrap();
+    assert_eq!(run.get("gen_ai.conversation.id").unwrap(), session);
+    assert_ne!(other.session_id(), Some(session));
 }
 
 #[tokio::test]

@@ -3,15 +3,16 @@
 use crate::support::*;
 use futures_util::future::BoxFuture;
 use loomline_agents::{
-    AgentError, AgentOptions, AgentState, AgentStrategy, ExecutionStrategy, GenerateResult,
-    PlanError, PlanStatus, PromptMark,
+    AgentError, AgentOptions, AgentState, AgentStrategy, Answers, ExecutionStrategy,
+    GenerateResult, PlanError, PlanStatus, PromptMark,
 };
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 use upp::{
-    Capabilities, Message, Model, ModelStream, Request, Script, ScriptTurn, Scripted, ToolCall,
-    ToolResult, UserMessage,
+    Arguments, AssistantMessage, Capabilities, Message, Model, ModelStream, Request, Script,
+    ScriptTurn, Scripted, Tool, ToolCall, ToolResult, UserMessage,
 };
 
 /// A script that runs on through the thread, and all it was asked.
@@ -66,6 +67,44 @@ impl Model for Watched {
         self.seen.lock().unwrap().push(request.clone());
         self.model.stream(request)
     }
+}
+
+/// A model that gives these answers in turn, whatever the conversation has become.
+pub(crate) fn queued(answers: Vec<AssistantMessage>) -> Arc<Canned> {
+    let answers = Mutex::new(VecDeque::from(answers));
+    let model = Canned::new(move |_| {
+        let next = answers.lock().unwrap().pop_front();
+        Some(next.unwrap_or_else(|| said("nothing is left")))
+    });
+    let mut model = Arc::into_inner(model).unwrap();
+    model.capabilities.structured_output = true;
+    Arc::new(model)
+}
+
+/// A plan as an answer.
+pub(crate) fn planned(steps: &[Value]) -> AssistantMessage {
+    said(&json!({ "steps": steps }).to_string())
+}
+
+/// A call of `add` that succeeds.
+pub(crate) fn sum(id: &str) -> ToolCall {
+    ToolCall {
+        arguments: Arguments::from_text(r#"{"a": 1, "b": 2}"#),
+        ..call(id, "add", &[])
+    }
+}
+
+/// `gate`, which waits for approval.
+pub(crate) fn gate() -> Tool {
+    quick("gate", |_| Ok(json!("opened"))).with_requires_approval()
+}
+
+/// Lets everything run that waits for an approval.
+pub(crate) fn approve_all(result: &GenerateResult) -> Answers {
+    let calls = result.pending.iter();
+    calls.fold(Answers::new(), |answers, pending| {
+        answers.approve(pending.call.tool_call_id.clone())
+    })
 }
 
 fn text_of(message: &UserMessage) -> String {

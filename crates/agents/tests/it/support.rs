@@ -38,6 +38,7 @@ type Answer = Box<dyn Fn(&Request) -> Option<AssistantMessage> + Send + Sync>;
 /// It is for what a script can't say: `after`, repeated ids, silence.
 pub(crate) struct Canned {
     answer: Answer,
+    pub(crate) capabilities: Capabilities,
     pub(crate) seen: Mutex<Vec<Request>>,
 }
 
@@ -47,6 +48,7 @@ impl Canned {
     ) -> Arc<Self> {
         Arc::new(Self {
             answer: Box::new(answer),
+            capabilities: Capabilities::default(),
             seen: Mutex::default(),
         })
     }
@@ -74,7 +76,7 @@ impl Model for Canned {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        self.capabilities
     }
 
     fn stream(&self, request: Request) -> ModelStream {

@@ -1,7 +1,9 @@
 //! How a run waits and goes on: order, hooks, events, limits, laws.
 
+mod context;
 mod law;
 mod order;
+mod plans;
 
 use crate::support::*;
 use futures_util::future::BoxFuture;
@@ -30,7 +32,7 @@ fn tools(log: &Log) -> Vec<Tool> {
     tools
 }
 
-fn with(log: &Log, calls: Vec<ToolCall>) -> Agent {
+fn calling(log: &Log, calls: Vec<ToolCall>) -> Agent {
     let mut options = options(Canned::calls(calls));
     options.tools = tools(log);
     agent(options)
@@ -54,7 +56,7 @@ fn answered(state: &AgentState) -> Vec<String> {
 
 #[tokio::test]
 async fn each_act_appends_one_message_of_results_and_none_if_nothing_ran() {
-    let agent = with(
+    let agent = calling(
         &Log::default(),
         vec![call("g", "gate", &[]), call("x", "far", &[])],
     );
@@ -92,7 +94,7 @@ async fn action_and_observation_come_once_a_response() {
         call("f", "free", &[]),
         call("x", "far", &[]),
     ];
-    let agent = with(&Log::default(), calls);
+    let agent = calling(&Log::default(), calls);
     let mut seen = Vec::new();
     let mut stream = agent.stream("go", AgentState::initial());
     while let Some(event) = stream.next().await {
@@ -293,7 +295,7 @@ async fn a_resumed_run_passes_the_middleware_with_the_message_it_began_with() {
 #[tokio::test]
 async fn a_step_that_waits_says_so_to_its_keeper() {
     let log = Log::default();
-    let agent = with(&log, vec![call("g", "gate", &[]), call("x", "far", &[])]);
+    let agent = calling(&log, vec![call("g", "gate", &[]), call("x", "far", &[])]);
     let keeper = Keeper::default();
     let state = AgentState::initial().with_message("go");
     let waiting = agent
@@ -325,7 +327,7 @@ async fn what_a_crash_left_is_taken_in_a_waiting_round_too() {
         call("1", "free", &[]),
         call("2", "free", &[]),
     ];
-    let agent = with(&log, calls.clone());
+    let agent = calling(&log, calls.clone());
     let state = AgentState::initial()
         .with_message("go")
         .with_message(asked(calls));

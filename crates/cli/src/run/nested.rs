@@ -1,7 +1,7 @@
 //! What happens inside sub-agents, as lines (UAP §8.7): indented by how deep it is.
 
 use super::shortened;
-use agents::{AgentStreamEvent, SubagentEvent};
+use runtime::{AgentStreamEvent, SubagentEvent};
 use serde_json::Value;
 use upp::StreamEvent;
 

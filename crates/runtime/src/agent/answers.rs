@@ -226,6 +226,7 @@ pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Res
                 | AnswerError::AlreadyAnswered { call }
                 | AnswerError::WrongKind { call, .. }
                 | AnswerError::Early { call }
+                | AnswerError::TooDeep { call }
                 | AnswerError::Arguments { call, .. } => Some(call.to_string()),
             };
             let detail = error.to_string();

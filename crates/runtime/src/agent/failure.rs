@@ -54,6 +54,7 @@ pub(super) fn failed(error: &AgentError) -> ReactorError {
         | AgentError::OpenCalls { .. }
         | AgentError::Answers(_)
         | AgentError::Waiting { .. }
+        | AgentError::NothingWaits { .. }
         | AgentError::NoResponse
         | AgentError::Extension { .. } => "error",
     };

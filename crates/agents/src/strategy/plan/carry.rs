@@ -4,6 +4,7 @@ use super::words;
 use crate::error::AgentError;
 use crate::plan::{PlanStatus, PlanStep};
 use crate::state::AgentState;
+use crate::strategy::rounds::Past;
 use crate::strategy::{Limit, Next, StepContext, StepOutcome, prompt, rounds};
 use std::collections::BTreeSet;
 use upp::{Message, ToolCallId};
@@ -72,7 +73,7 @@ pub(super) async fn out(
 
 /// Whether the prompt for the next step of the plan is there, as after a crash or after results that
 /// were given by hand.
-fn was_asked(state: &AgentState, has_begun: bool) -> bool {
+pub(super) fn was_asked(state: &AgentState, has_begun: bool) -> bool {
     prompt::last_mark(state).is_some_and(|mark| {
         mark.kind == prompt::PLAN_STEP && (has_begun || mark.step == state.step())
     })
@@ -105,20 +106,23 @@ fn ended(state: &AgentState, step: &PlanStep) -> StepOutcome {
 
 /// Whether all calls of the last round failed, or the tool that was named gave nothing.
 fn has_failed(state: &AgentState, step: &PlanStep) -> bool {
+    let past = Past::of(state).succeeded;
+    let mut needs_tool = step.tool.as_ref().is_some_and(|name| !past.contains(name));
     let mut last_failed = None;
-    let mut needs_tool = step.tool.is_some();
-    let mut succeeded: BTreeSet<&ToolCallId> = BTreeSet::new();
+    // A round that waited has its results in several messages, all before its response is come to.
+    let mut succeeded: Option<BTreeSet<&ToolCallId>> = None;
     for message in rounds::since_prompt(state) {
         match message {
             Message::ToolResult(message) => {
-                let results = message.results.iter();
-                succeeded = results
-                    .filter(|result| !result.is_error)
-                    .map(|result| &result.tool_call_id)
-                    .collect();
-                last_failed.get_or_insert(succeeded.is_empty());
+                let results = message.results.iter().filter(|result| !result.is_error);
+                let ids = results.map(|result| &result.tool_call_id);
+                succeeded.get_or_insert_default().extend(ids);
             }
             Message::Assistant(message) => {
+                let Some(succeeded) = succeeded.take() else {
+                    continue;
+                };
+                last_failed.get_or_insert(succeeded.is_empty());
                 needs_tool &= !message.tool_calls.iter().any(|call| {
                     Some(&call.tool_name) == step.tool.as_ref()
                         && succeeded.contains(&call.tool_call_id)

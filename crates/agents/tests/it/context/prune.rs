@@ -3,6 +3,17 @@
 use super::*;
 
 #[test]
+fn results_that_the_model_has_not_read_are_not_cleared() {
+    for kinds in ["ucrcr", "ucrchg", "ucrch"] {
+        let state = history(kinds);
+        let pruned = now(&prune(10, 0), state.clone());
+        let is_cleared = |at: usize| list(&pruned)[at] != list(&state)[at];
+        assert!(is_cleared(2), "{kinds}: what was read");
+        assert!(!(3..kinds.len()).any(is_cleared), "{kinds}: what was not");
+    }
+}
+
+#[test]
 fn pruning_clears_old_outputs_and_keeps_the_id_of_every_result() {
     let state = history("ucrcra");
     let pruned = now(&prune(50, 20), state.clone());

@@ -16,6 +16,10 @@ fn a_window_keeps_the_latest_whole_cycles_behind_an_input() {
         ("sucrcr", 4, vec!["s0", "u1", "c4", "r5"]),
         ("acra", 2, vec!["a3"]),
         ("uuuaua", 3, vec!["u4", "a5"]),
+        ("upapc", 3, vec!["u0", "p3", "c4"]),
+        ("upcrcrc", 3, vec!["u0", "p1", "c6"]),
+        ("upcrchgc", 5, vec!["u0", "p1", "c7"]),
+        ("upcruaua", 5, vec!["u4", "a5", "u6", "a7"]),
     ] {
         let kept = now(&window(max), history(kinds));
         assert_eq!(ids(&kept), expected, "{kinds} {max}");

@@ -1,6 +1,8 @@
 //! How a sub-agent runs: back-pressure, cancellation, hosts (UAP §8.7, §15.2).
 
 use super::*;
+use crate::crashing::cycle_by_cycle;
+use loomline_agents::checkpoint::{Checkpoints, MemoryCheckpoints};
 
 #[tokio::test]
 async fn no_event_is_lost_and_each_sub_agents_order_is_kept() {
@@ -159,4 +161,39 @@ async fn a_sub_agent_may_be_interrupted_by_the_keeper() {
     let run = parent.run_step(state, &keeper.context(&parent, &[])).await;
     assert!(matches!(run, Err(loomline_agents::AgentError::Cancelled)));
     assert_eq!(keeper.log.lines().last().unwrap(), "subagent_event");
+}
+
+#[tokio::test]
+async fn a_sub_agent_leaves_the_checkpoint_of_its_own_session_alone() {
+    let checkpoints = Checkpoints::from(MemoryCheckpoints::new());
+    let mut options = scripted(vec![ScriptTurn::text("hi")]);
+    options.checkpoints = Some(checkpoints.clone());
+    options.session_id = Some("talk".to_owned());
+    let helper = agent(options);
+    let talk = helper.ask("hello", AgentState::initial()).await.unwrap();
+    let tool = subagent_tool(definition("helper", helper));
+    let result = generate(lead(vec![tool])).await;
+    assert!(traces(&result.state)[0].success);
+    checkpoints.flush().await;
+    let saved = checkpoints.store().load("talk").await.unwrap().unwrap();
+    assert_eq!(AgentState::from_json(&saved).unwrap(), talk.state);
+}
+
+#[tokio::test]
+async fn a_keeper_that_adds_the_traces_it_kept_has_them_all_after_any_crash() {
+    let tools = || ["one", "two"].map(|name| subagent_tool(definition(name, adder())));
+    let parents = |state: &AgentState| -> Vec<String> {
+        let traces = traces(state).into_iter();
+        let mut ids: Vec<String> = traces
+            .map(|it| it.parent_tool_call_id.to_string())
+            .collect();
+        ids.sort();
+        ids
+    };
+    for crash in [None].into_iter().chain((0..7).map(Some)) {
+        let agent = agent(lead(tools().to_vec()));
+        let state = AgentState::initial().with_message("go");
+        let state = cycle_by_cycle(&agent, state, crash).await.unwrap();
+        assert_eq!(parents(&state), ["call_one", "call_two"], "{crash:?}");
+    }
 }

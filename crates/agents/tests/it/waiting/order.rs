@@ -11,7 +11,7 @@ async fn what_comes_after_a_waiting_call_waits_too() {
         call("by_model", "free", &["g"]),
         call("now", "free", &[]),
     ];
-    let agent = with(&log, calls);
+    let agent = calling(&log, calls);
     let waiting = start(&agent).await;
     assert_eq!(log.lines(), ["+now", "-now"]);
     assert_eq!(ids(&waiting), ["g"], "nobody is asked about the others");
@@ -26,7 +26,7 @@ async fn what_comes_after_a_waiting_call_waits_too() {
 #[tokio::test]
 async fn a_denial_ends_a_call_and_frees_those_behind_it() {
     let log = Log::default();
-    let agent = with(&log, vec![call("g", "gate", &[]), call("l", "last", &[])]);
+    let agent = calling(&log, vec![call("g", "gate", &[]), call("l", "last", &[])]);
     let waiting = start(&agent).await;
     agent
         .resume(Answers::new().deny("g"), waiting.state)
@@ -43,7 +43,7 @@ async fn a_sequential_call_that_waits_holds_all_later_ones_back() {
         call("2", "free", &[]),
         call("3", "lock", &[]),
     ];
-    let agent = with(&log, calls);
+    let agent = calling(&log, calls);
     let first = start(&agent).await;
     assert!(log.lines().is_empty());
     assert_eq!((ids(&first), results(&first.state).len()), (vec!["1"], 0));
@@ -63,7 +63,7 @@ async fn a_sequential_call_that_waits_holds_all_later_ones_back() {
 #[tokio::test]
 async fn an_answer_that_cant_be_used_yet_is_refused_not_lost() {
     let log = Log::default();
-    let agent = with(
+    let agent = calling(
         &log,
         vec![call("1", "gate", &[]), call("2", "gate", &["1"])],
     );
@@ -84,7 +84,7 @@ async fn an_answer_that_cant_be_used_yet_is_refused_not_lost() {
 #[tokio::test]
 async fn calls_that_cant_be_ordered_wait_for_nobody() {
     let log = Log::default();
-    let agent = with(
+    let agent = calling(
         &log,
         vec![call("1", "gate", &["2"]), call("2", "gate", &["1"])],
     );
