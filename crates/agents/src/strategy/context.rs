@@ -79,12 +79,12 @@ impl StepContext<'_> {
     /// Asks the model: shows its events as they come, and has its answer recorded.
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
         let model = self.agent.model();
-        let answered = self.answered(upp::telemetry::call(&**model, request));
+        let answered = self.heard(upp::telemetry::call(&**model, request));
         let answer = self.signal.run_until_cancelled(answered).await;
         answer.unwrap_or(Err(AgentError::Cancelled))
     }
 
-    async fn answered(&self, mut stream: ModelStream) -> Result<Response, AgentError> {
+    async fn heard(&self, mut stream: ModelStream) -> Result<Response, AgentError> {
         loop {
             // A stream that never waits would not be stopped otherwise.
             if self.signal.is_cancelled() {
