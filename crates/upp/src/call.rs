@@ -17,7 +17,7 @@ impl EndpointCall {
     pub fn json(path: impl Into<String>, body: Map<String, Value>) -> Self {
         Self {
             path: path.into(),
-            body: CallBody::Json(Value::Object(body).to_string()),
+            body: CallBody::Json(Value::Object(body).to_string().into()),
         }
     }
 
@@ -34,7 +34,7 @@ impl EndpointCall {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallBody {
     /// JSON text.
-    Json(String),
+    Json(Bytes),
     /// The fields of a `multipart/form-data` body, in order.
     Form(Vec<FormField>),
 }

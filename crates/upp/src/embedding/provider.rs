@@ -38,6 +38,7 @@ impl EmbeddingProvider {
             modality: Modality::Embedding,
             base_url: codec.base_url(),
             auth: codec.auth(),
+            headers: Vec::new(),
         };
         let endpoint = Endpoint::new(&address, config, move |status, body| {
             refusing.refusal(status, body)

@@ -43,6 +43,7 @@ impl ImageProvider {
             modality: Modality::Image,
             base_url: codec.base_url(),
             auth: codec.auth(),
+            headers: Vec::new(),
         };
         let endpoint = Endpoint::new(&address, config, move |status, body| {
             refusing.refusal(status, body)

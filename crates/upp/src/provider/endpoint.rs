@@ -1,7 +1,8 @@
-//! The client of the endpoints that are no language models: one request, one answer.
+//! The client of an endpoint: its address, keys, headers and limits.
 
 mod session;
 
+pub(super) use session::is_json;
 pub(crate) use session::{Answer, Session};
 
 use super::ProviderConfig;
@@ -10,6 +11,7 @@ use crate::call::{CallBody, EndpointCall, FormField, FormValue};
 use crate::codec::Auth;
 use crate::error::{Code, Error, Modality};
 use crate::http::{http_client_builder, unreached};
+use crate::retry::{NoRetry, RetryStrategy};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -21,6 +23,18 @@ use tokio_util::sync::CancellationToken;
 
 /// Gives the error of a response with a status other than 2xx.
 type Refusal = dyn Fn(u16, &str) -> Error + Send + Sync;
+
+/// The hosts of the vendors: they take no request without a key.
+const VENDORS: [&str; 8] = [
+    "api.anthropic.com",
+    "api.cerebras.ai",
+    "api.groq.com",
+    "api.moonshot.ai",
+    "api.openai.com",
+    "api.x.ai",
+    "generativelanguage.googleapis.com",
+    "openrouter.ai",
+];
 
 const BAD_KEY: &str = "the API key can't be a header";
 
@@ -34,6 +48,8 @@ pub(crate) struct Address<'a> {
     pub(crate) base_url: &'a str,
     /// How the key travels.
     pub(crate) auth: Auth,
+    /// Other headers; the configuration's win over them.
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 /// Sends the calls of one model. Cloning shares it. All its errors have the model's modality.
@@ -41,11 +57,11 @@ pub(crate) struct Address<'a> {
 pub(crate) struct Endpoint {
     provider: Arc<str>,
     modality: Modality,
-    config: Arc<ProviderConfig>,
+    pub(super) config: Arc<ProviderConfig>,
     client: reqwest::Client,
     base: Arc<str>,
     auth: Auth,
-    /// The provider's own address, which takes no request without a key.
+    /// Whether it takes no request without a key.
     is_vendors: bool,
     headers: HeaderMap,
     refusal: Arc<Refusal>,
@@ -73,10 +89,12 @@ impl Endpoint {
         let refused = |text: &str| of_model(Error::new(Code::InvalidRequest, provider, text));
         let base = config.base_url.as_deref().unwrap_or(address.base_url);
         let base: Arc<str> = base.trim_end_matches('/').into();
-        if !reqwest::Url::parse(&base).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-            return Err(refused("the base URL is no HTTP address"));
-        }
-        let headers = headers(&config).map_err(|text| refused(&text))?;
+        let url = reqwest::Url::parse(&base)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"))
+            .ok_or_else(|| refused("the base URL is no HTTP address"))?;
+        let headers = address.headers.iter().chain(&config.headers);
+        let headers = header_map(headers).map_err(|text| refused(&text))?;
         if let Some(key) = &config.api_key {
             key_header(address.auth, key).ok_or_else(|| refused(BAD_KEY))?;
         }
@@ -91,7 +109,7 @@ impl Endpoint {
         Ok(Self {
             provider: provider.into(),
             modality: address.modality,
-            is_vendors: config.base_url.is_none() && base.starts_with("https:"),
+            is_vendors: url.host_str().is_some_and(|host| VENDORS.contains(&host)),
             auth: address.auth,
             config: Arc::new(config),
             client,
@@ -105,12 +123,17 @@ impl Endpoint {
         Error::new(code, &*self.provider, text).with_modality(self.modality)
     }
 
-    fn cancelled(&self) -> Error {
+    pub(super) fn cancelled(&self) -> Error {
         self.error(Code::Cancelled, "the request was cancelled")
     }
 
     fn unreached(&self, cause: reqwest::Error) -> Error {
         unreached(&self.provider, cause).with_modality(self.modality)
+    }
+
+    pub(super) fn retry(&self) -> Arc<dyn RetryStrategy> {
+        let retry = self.config.retry.clone();
+        retry.unwrap_or_else(|| Arc::new(NoRetry))
     }
 
     /// Gets the key of one call.
@@ -200,7 +223,7 @@ impl Endpoint {
     }
 
     /// The body, up to the limit.
-    async fn whole(
+    pub(super) async fn whole(
         &self,
         response: reqwest::Response,
         signal: &CancellationToken,
@@ -218,7 +241,7 @@ impl Endpoint {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    fn chunks(
+    pub(super) fn chunks(
         &self,
         response: reqwest::Response,
         signal: CancellationToken,
@@ -264,10 +287,10 @@ fn key_header(auth: Auth, key: &SecretString) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// The caller's own headers.
-fn headers(config: &ProviderConfig) -> Result<HeaderMap, String> {
+/// The headers, of which the last one of a name counts.
+fn header_map<'a>(pairs: impl Iterator<Item = &'a (String, String)>) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &config.headers {
+    for (name, value) in pairs {
         let bad = || format!("the header '{name}' is malformed");
         let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
         value.set_sensitive(true);

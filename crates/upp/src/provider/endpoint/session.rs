@@ -5,35 +5,42 @@ use crate::call::EndpointCall;
 use crate::error::{Code, Error};
 use crate::failure::retry_after;
 use crate::provider::frames::{self, Frame};
-use crate::retry::{NoRetry, with_retries};
+use crate::retry::with_retries;
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// The length from which on a header's value is taken for a secret.
+const SECRET: usize = 8;
 
 /// One call, with its key.
 pub(crate) struct Session {
-    pub(super) endpoint: Endpoint,
+    pub(in crate::provider) endpoint: Endpoint,
     /// Which no error may quote.
     pub(super) key: Option<SecretString>,
     pub(super) header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Session {
-    /// An error as the caller may see it: providers quote a refused key.
+    /// An error as the caller may see it. Providers quote a refused key, though usually shortened; a
+    /// key may be in a header of the caller's, too. What is as short as a word is none.
     pub(crate) fn shown(&self, error: Error) -> Error {
         let mut error = error.with_modality(self.endpoint.modality);
-        if let Some(key) = &self.key
-            && !key.expose_secret().is_empty()
-        {
-            error.message = error.message.replace(key.expose_secret(), "***");
+        let key = self.key.as_ref().map(ExposeSecret::expose_secret);
+        let headers = self.endpoint.config.headers.iter();
+        let values = headers.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
+        let secrets = key
+            .into_iter()
+            .chain(values.filter(|value| value.len() >= SECRET));
+        for secret in secrets.filter(|secret| !secret.is_empty()) {
+            error.message = error.message.replace(secret, "***");
         }
         error
     }
 
     /// Sends the call and waits for the headers of a successful answer.
-    async fn open(
+    pub(in crate::provider) async fn open(
         &self,
         call: &EndpointCall,
         accept: &str,
@@ -63,17 +70,20 @@ impl Session {
         Err(self.refused(response, signal).await)
     }
 
+    /// What an answer with a status other than 2xx means.
     async fn refused(&self, response: reqwest::Response, signal: &CancellationToken) -> Error {
         let status = response.status().as_u16();
         let header = response.headers().get(RETRY_AFTER);
         let wait = header
             .and_then(|value| value.to_str().ok())
             .and_then(|value| retry_after(value, crate::clock::now()));
-        let body = match self.endpoint.whole(response, signal).await {
-            Ok(body) => body,
-            Err(error) if error.code == Code::Cancelled => return error,
-            // The status says enough if the body can't be read.
-            Err(_) => String::new(),
+        // The status says enough if the body can't be read, or comes drop by drop.
+        let limit = self.endpoint.config.timeouts.headers;
+        let body = tokio::time::timeout(limit, self.endpoint.whole(response, signal)).await;
+        let body = match body {
+            Ok(Err(error)) if error.code == Code::Cancelled => return error,
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) | Err(_) => String::new(),
         };
         let mut error = (self.endpoint.refusal)(status, &body);
         error.retry_after = wait
@@ -88,8 +98,7 @@ impl Session {
         signal: &CancellationToken,
         attempt: impl FnMut() -> F,
     ) -> Result<T, Error> {
-        let retry = self.endpoint.config.retry.clone();
-        let retry = retry.unwrap_or_else(|| Arc::new(NoRetry));
+        let retry = self.endpoint.retry();
         with_retries(&*retry, signal, || self.endpoint.cancelled(), attempt).await
     }
 
@@ -136,7 +145,8 @@ pub(crate) enum Answer<S> {
     Whole(String),
 }
 
-fn is_json(response: &reqwest::Response) -> bool {
+/// Whether the answer is one JSON text although a stream was asked for.
+pub(in crate::provider) fn is_json(response: &reqwest::Response) -> bool {
     response
         .headers()
         .get(CONTENT_TYPE)
