@@ -21,7 +21,6 @@ impl Seen {
         serde_json::from_slice(&self.body).expect("a JSON body")
     }
 
-    #[allow(dead_code, reason = "one of the two tests has no forms")]
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
