@@ -1,6 +1,8 @@
 //! Handoffs that can't be, before anything runs and while it does.
 
-use crate::rig::{KEY, agent, at_rest, call, document, endings, events, message, results, text};
+use crate::children::rig::{
+    KEY, agent, at_rest, call, document, endings, events, message, results, text,
+};
 use agents::Agent;
 use loomline_runtime as runtime;
 use runtime::handoff::{self, HandoffError};

@@ -14,6 +14,7 @@ use timeline::{Seq, ThreadId};
 pub(crate) struct Mortal {
     inner: Arc<MemoryStore>,
     left: AtomicUsize,
+    n_writes: AtomicUsize,
     /// Whether the last write is in the log, though nobody hears of it.
     keeps_last: bool,
     /// Whether threads are recovered in the other order.
@@ -33,6 +34,7 @@ impl Mortal {
         Arc::new(Self {
             inner: Arc::clone(inner),
             left: AtomicUsize::new(writes),
+            n_writes: AtomicUsize::new(0),
             keeps_last,
             reversed,
             dead: AtomicBool::new(false),
@@ -53,6 +55,15 @@ impl Mortal {
 
     pub(crate) fn dies_at_the_next_write(&self) {
         self.left.store(0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn die(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+    }
+
+    /// How many writes it has made, its last one apart.
+    pub(crate) fn writes(&self) -> usize {
+        self.n_writes.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -79,9 +90,10 @@ impl Mortal {
             return Err(StoreError::Failed("the disk is full".into()));
         }
         if self.left.fetch_update(order, order, spend).is_ok() {
+            self.n_writes.fetch_add(1, order);
             return write.await;
         }
-        self.dead.store(true, Ordering::SeqCst);
+        self.die();
         if self.keeps_last {
             write.await?;
         }
@@ -168,7 +180,7 @@ impl Store for Mortal {
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         // The process ends; what it has written stays.
-        self.dead.store(true, Ordering::SeqCst);
+        self.die();
         Box::pin(ready(Ok(())))
     }
 }

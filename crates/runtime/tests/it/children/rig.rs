@@ -200,7 +200,7 @@ pub(crate) async fn exported(runtime: &Runtime, key: &str) -> (Value, Vec<String
 /// A process of its own over a store that outlives it.
 pub(crate) fn process(store: &Arc<MemoryStore>, agents: Vec<Agent>) -> Runtime {
     over(
-        super::store::Mortal::new(store, usize::MAX, true, false),
+        crate::mortal::Mortal::new(store, usize::MAX, true, false),
         agents,
     )
 }
@@ -275,7 +275,7 @@ pub(crate) async fn survive(
 ) -> (Runtime, bool) {
     let mut died = false;
     for (writes, keeps_last, reversed) in lives {
-        let mortal = super::store::Mortal::new(store, *writes, *keeps_last, *reversed);
+        let mortal = crate::mortal::Mortal::new(store, *writes, *keeps_last, *reversed);
         let process = over(Arc::clone(&mortal) as Arc<dyn Store>, agents());
         let _ = live(&process).await;
         loop {

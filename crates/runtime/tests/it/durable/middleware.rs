@@ -1,9 +1,9 @@
 //! Middleware around executions, whatever happens between their steps.
 
-use crate::model::{Canned, call, said};
-use crate::rig::{Client, records};
-use crate::strategies::options;
-use crate::tools::{World, all};
+use crate::durable::model::{Canned, call, said};
+use crate::durable::rig::{Client, records};
+use crate::durable::strategies::options;
+use crate::durable::tools::{World, all};
 use agents::middleware::{PruneToolOutputs, SlidingWindow};
 use agents::{
     Agent, AgentError, AgentOptions, AgentState, AgentStrategy, GenerateResult, Loop, Middleware,
@@ -132,7 +132,7 @@ async fn middleware_is_around_the_execution_and_not_around_its_steps() {
 
 #[tokio::test]
 async fn the_way_back_is_the_same_after_a_restart_between_steps() {
-    for at in 1..12 {
+    for at in 2..13 {
         let notes = Notes::default();
         let mut client = Client::new(agent(&notes), vec![(at, at % 2 == 0)]);
         client.say("go").await;
@@ -250,7 +250,7 @@ async fn what_middleware_leaves_of_a_conversation_is_the_same_after_a_restart() 
         let pruned = json!(calm[4]).to_string().contains("\"[]\"");
         assert!(lengths[4] < 19 || pruned, "{lengths:?}");
         assert_eq!(asked(Arc::clone(&layer), true, Vec::new()).await, calm);
-        for at in (3..25).step_by(2) {
+        for at in (4..26).step_by(2) {
             let crashed = asked(Arc::clone(&layer), false, vec![(at, false)]).await;
             assert_eq!(crashed, calm, "{} death at {at}", layer.name());
         }

@@ -1,6 +1,6 @@
 //! Sub-agents that the runtime does not know by name: they run inside the call.
 
-use crate::rig::{
+use crate::children::rig::{
     agent, at_rest, call, children, document, endings, fresh, process, results, say, stalls, sub,
     text, tool,
 };

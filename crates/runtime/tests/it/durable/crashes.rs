@@ -1,9 +1,9 @@
 //! Runs that die at any append, again and again, come to what an undisturbed run comes to.
 
-use crate::model::{Dice, seeded};
-use crate::rig::{Client, approve, bring, deny, document, messages, records};
-use crate::strategies::{Twice, options};
-use crate::tools::{World, all};
+use crate::durable::model::{Dice, seeded};
+use crate::durable::rig::{Client, approve, bring, deny, document, messages, records};
+use crate::durable::strategies::{Twice, options};
+use crate::durable::tools::{World, all};
 use agents::{AgentOptions, ExecutionStrategy, Loop, Plan, React};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -106,10 +106,10 @@ async fn a_run_that_dies_at_any_append_comes_to_what_an_undisturbed_one_does() {
         let mut calm = Client::calm(agent(seed, &world));
         converse(&mut calm, seed).await;
         world.check(&format!("seed {seed}, undisturbed"));
-        let (expected, n_appends) = (left(&calm).await, calm.appends());
+        let (expected, n_writes) = (left(&calm).await, calm.writes());
         let mut dice = Dice(seed.wrapping_mul(77));
         for n in 0..3 {
-            let mut deaths = vec![(dice.roll(n_appends), dice.roll(2) == 0)];
+            let mut deaths = vec![(dice.roll(n_writes), dice.roll(2) == 0)];
             // It may die again, while it recovers or later.
             while dice.roll(2) == 0 {
                 deaths.push((dice.roll(5), dice.roll(2) == 0));

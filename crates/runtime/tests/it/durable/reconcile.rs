@@ -1,9 +1,9 @@
 //! What becomes of calls that had started when the process died.
 
-use crate::model::{Canned, call};
-use crate::rig::{Client, messages};
-use crate::strategies::options;
-use crate::tools::{World, all, reconcilable};
+use crate::durable::model::{Canned, call};
+use crate::durable::rig::{Client, messages};
+use crate::durable::strategies::options;
+use crate::durable::tools::{World, all, reconcilable};
 use agents::Loop;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use timeline::Entry;
 async fn dying(tool: &'static str, blind: bool) -> Vec<(Value, usize)> {
     let mut found = Vec::new();
     let rounds = || Canned::rounds(vec![vec![call("c", tool), call("d", "pure")]]);
-    for at in 0..12 {
+    for at in 0..13 {
         let world = World::default();
         if blind {
             world.blind();
@@ -83,7 +83,7 @@ async fn what_may_run_twice_runs_again_with_the_same_key() {
 
 #[tokio::test]
 async fn a_tool_that_is_gone_leaves_no_run_stuck() {
-    for at in 0..12 {
+    for at in 0..13 {
         let world = World::default();
         let rounds = Canned::rounds(vec![vec![call("c", "reconcilable")]]);
         let agent = options(

@@ -1,10 +1,10 @@
 //! A parent and its child in processes that die after each write of either.
 
-use crate::rig::{
+use crate::children::rig::{
     KEY, agent, at_rest, call, calls, children, endings, everything, message, over, sub, survive,
     text, tool,
 };
-use crate::store::Mortal;
+use crate::mortal::Mortal;
 use agents::Agent;
 use futures_util::FutureExt;
 use loomline_runtime as runtime;

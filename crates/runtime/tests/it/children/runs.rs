@@ -1,6 +1,6 @@
 //! Children that run to their end: what the parent's log and theirs say.
 
-use crate::rig::{
+use crate::children::rig::{
     agent, at_rest, call, calls, children, document, endings, events, fresh, messages, parameters,
     process, results, say, stalls, sub, text, tool,
 };
@@ -77,7 +77,7 @@ async fn a_client_is_shown_that_a_thread_was_started_and_has_ended() {
     let runtime = fresh(vec![top, helper]);
     say(&runtime, "go").await;
     at_rest(&runtime, "k").await;
-    let transcript = crate::rig::transcript(&runtime, "k").await;
+    let transcript = crate::children::rig::transcript(&runtime, "k").await;
     let shown = interop::ai_sdk::to_ui_messages(&transcript);
     assert_eq!(shown.losses, Vec::new());
     let parts = shown.value[1]["parts"].as_array().unwrap();
@@ -318,7 +318,7 @@ async fn a_child_goes_on_while_its_parents_process_is_gone_and_is_found_again() 
     };
     let first = process(&store, agents(true));
     say(&first, "go").await;
-    let key = crate::rig::running_child(&first, 1).await;
+    let key = crate::children::rig::running_child(&first, 1).await;
     first.shutdown().await.unwrap();
     let second = process(&store, agents(false));
     second.recover().await.unwrap();

@@ -1,6 +1,6 @@
 //! What those who watch a parent see of its children (UAP §8.7).
 
-use crate::rig::{agent, at_rest, call, fresh, say, sub, tenant, text, tool};
+use crate::children::rig::{agent, at_rest, call, fresh, say, sub, tenant, text, tool};
 use agents::{AgentStreamEvent, SubagentEvent};
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;

@@ -1,6 +1,6 @@
 //! Runtimes over one store, one after another, and what is left in it.
 
-use crate::store::Lease;
+use crate::mortal::Mortal;
 use agents::{Agent, AgentOptions};
 use interop::document::to_document;
 use interop::model::history;
@@ -29,11 +29,11 @@ pub(crate) fn runtime_over(store: Arc<dyn Store>, agent: &Agent) -> Runtime {
 pub(crate) struct Client {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) agent: Agent,
-    lease: Arc<Lease>,
+    process: Arc<Mortal>,
     pub(crate) runtime: Runtime,
-    /// After how many appends each next process dies, and whether it does its last one.
+    /// After how many writes each next process dies, and whether it does its last one.
     deaths: Vec<(usize, bool)>,
-    pub(crate) n_appends: usize,
+    n_writes: usize,
 }
 
 impl Client {
@@ -41,14 +41,14 @@ impl Client {
         deaths.reverse();
         let store = Arc::new(MemoryStore::new());
         let agent = Agent::new(options).unwrap();
-        let (lease, runtime) = process(&store, &agent, deaths.pop());
+        let (process, runtime) = start(&store, &agent, deaths.pop());
         Self {
             store,
             agent,
-            lease,
+            process,
             runtime,
             deaths,
-            n_appends: 0,
+            n_writes: 0,
         }
     }
 
@@ -59,9 +59,9 @@ impl Client {
     /// The client of a thread, whose processes die from now on.
     pub(crate) fn over(client: Self, mut deaths: Vec<(usize, bool)>) -> Self {
         deaths.reverse();
-        let (lease, runtime) = process(&client.store, &client.agent, deaths.pop());
+        let (process, runtime) = start(&client.store, &client.agent, deaths.pop());
         Self {
-            lease,
+            process,
             runtime,
             deaths,
             ..client
@@ -70,16 +70,11 @@ impl Client {
 
     /// The process is gone; the next one takes over.
     pub(crate) async fn restart(&mut self) {
-        self.n_appends += self
-            .lease
-            .n_appends
-            .load(std::sync::atomic::Ordering::SeqCst);
-        self.lease
-            .died
-            .store(true, std::sync::atomic::Ordering::SeqCst);
+        self.n_writes = self.writes();
+        self.process.die();
         let _ = self.runtime.shutdown().await;
-        let (lease, runtime) = process(&self.store, &self.agent, self.deaths.pop());
-        (self.lease, self.runtime) = (lease, runtime);
+        let (process, runtime) = start(&self.store, &self.agent, self.deaths.pop());
+        (self.process, self.runtime) = (process, runtime);
         self.runtime.recover().await.unwrap();
     }
 
@@ -103,7 +98,7 @@ impl Client {
             };
             match self.runtime.react(request).await {
                 Ok(_) => return,
-                Err(error) if self.lease.is_dead() => drop(error),
+                Err(error) if self.process.is_dead() => drop(error),
                 Err(error) => panic!("{error}"),
             }
             self.restart().await;
@@ -115,7 +110,7 @@ impl Client {
         loop {
             match self.try_answer(&parts).await {
                 Ok(()) => return,
-                Err(error) if self.lease.is_dead() => drop(error),
+                Err(error) if self.process.is_dead() => drop(error),
                 Err(error) => panic!("{error}: {parts}"),
             }
             self.restart().await;
@@ -139,7 +134,7 @@ impl Client {
             if state.active().is_none() && state.waiting().len() == 0 {
                 return state;
             }
-            if self.lease.is_dead() {
+            if self.process.is_dead() {
                 self.restart().await;
             }
             tokio::task::yield_now().await;
@@ -166,25 +161,21 @@ impl Client {
         transcript.unwrap()
     }
 
-    /// All appends so far.
-    pub(crate) fn appends(&self) -> usize {
-        self.n_appends
-            + self
-                .lease
-                .n_appends
-                .load(std::sync::atomic::Ordering::SeqCst)
+    /// All writes so far.
+    pub(crate) fn writes(&self) -> usize {
+        self.n_writes + self.process.writes()
     }
 }
 
-fn process(
+fn start(
     store: &Arc<MemoryStore>,
     agent: &Agent,
     death: Option<(usize, bool)>,
-) -> (Arc<Lease>, Runtime) {
+) -> (Arc<Mortal>, Runtime) {
     let (left, keeps_last) = death.unwrap_or((usize::MAX, false));
-    let lease = Lease::new(store, left, keeps_last);
-    let runtime = runtime_over(lease.clone(), agent);
-    (lease, runtime)
+    let process = Mortal::new(store, left, keeps_last, false);
+    let runtime = runtime_over(process.clone(), agent);
+    (process, runtime)
 }
 
 pub(crate) fn answer_item(id: String, parts: &Value) -> NewItem {

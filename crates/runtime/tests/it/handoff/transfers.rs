@@ -1,6 +1,6 @@
 //! Handing over, and what the log and the document say of it.
 
-use crate::rig::{
+use crate::children::rig::{
     KEY, agent, at_rest, call, calls, children, content, document, endings, events, fresh,
     messages, results, say, sub, survive, text, transcript,
 };

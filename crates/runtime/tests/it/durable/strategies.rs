@@ -1,8 +1,8 @@
 //! What each strategy's run leaves in the log, and how it goes on from it.
 
-use crate::model::{Canned, call, said, seeded};
-use crate::rig::{Client, document, records};
-use crate::tools::{World, all};
+use crate::durable::model::{Canned, call, said, seeded};
+use crate::durable::rig::{Client, document, records};
+use crate::durable::tools::{World, all};
 use agents::{
     Agent, AgentError, AgentOptions, AgentState, ExecutionStrategy, Loop, Next, Plan, React,
     StepContext, StepOutcome, SubAgentTool, subagent_tool,
@@ -192,7 +192,7 @@ async fn what_sub_agents_did_is_kept_with_the_result_of_their_call() {
         .map(|trace| trace.result.clone())
         .collect();
     assert_eq!(expected.len(), 2);
-    for at in 0..9 {
+    for at in 0..10 {
         let mut client = Client::new(agent(), vec![(at, false)]);
         client.say("go").await;
         client.rest().await;

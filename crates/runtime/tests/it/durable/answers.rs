@@ -1,9 +1,9 @@
 //! Calls that wait for somebody, and what somebody says.
 
-use crate::model::{Canned, call};
-use crate::rig::{Client, KEY, approve, bring, deny, tenant};
-use crate::strategies::options;
-use crate::tools::{World, all};
+use crate::durable::model::{Canned, call};
+use crate::durable::rig::{Client, KEY, approve, bring, deny, tenant};
+use crate::durable::strategies::options;
+use crate::durable::tools::{World, all};
 use agents::Loop;
 use interop::model::history;
 use interop::parts::ToolPart;
@@ -250,8 +250,8 @@ async fn a_late_answer_is_told_that_something_else_was_said() {
             .iter()
             .filter(|it| matches!(it, Message::User(_)));
         match n_users.count() {
-            1 => crate::model::calling(three()),
-            _ => crate::model::said("fine"),
+            1 => crate::durable::model::calling(three()),
+            _ => crate::durable::model::said("fine"),
         }
     });
     let mut client = Client::calm(options(model, Arc::new(Loop::default()), all(&world)));
@@ -291,7 +291,7 @@ async fn an_answer_for_a_tool_that_is_gone_tells_the_model_so() {
 
 #[tokio::test]
 async fn an_answer_is_acted_on_once_wherever_the_process_dies() {
-    for at in 0..12 {
+    for at in 0..13 {
         for keeps_last in [false, true] {
             let world = World::default();
             let (client, model) = waiting(&world).await;

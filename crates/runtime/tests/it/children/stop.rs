@@ -1,10 +1,10 @@
 //! A parent that is stopped stops its children, and each thread says so.
 
-use crate::rig::{
+use crate::children::rig::{
     agent, at_rest, call, endings, exported, fresh, message, over, running_child, say, stalls, sub,
     tenant, text, tool,
 };
-use crate::store::Mortal;
+use crate::mortal::Mortal;
 use agents::{Agent, Spawn};
 use futures_util::FutureExt;
 use loomline_runtime as runtime;

@@ -1,0 +1,4 @@
+//! Agents that hand over to each other on one thread.
+
+mod limits;
+mod transfers;
