@@ -6,7 +6,7 @@ use crate::store::Place;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use server::telemetry::TelemetryGuard;
-use server::{App, OpenMode};
+use server::{App, OpenMode, ServeError, Sockets};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -64,10 +64,15 @@ pub(crate) async fn serve(
     let directory = place.directory(&config);
     let address = listen.or(config.server.listen).unwrap_or(DEFAULT);
     let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
-    let listener = tokio::net::TcpListener::bind(address)
+    let sockets = Sockets::bind(&app.config().server, address)
         .await
-        .map_err(CliError::io(format!("listen on {address}")))?;
-    let address = listener
+        .map_err(|error| {
+            if let ServeError::Socket(error) = error {
+                return CliError::io(format!("listen on {address}"))(error);
+            }
+            CliError::Serve(error)
+        })?;
+    let address = sockets
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
     let resumed = app.recover().await?;
@@ -76,10 +81,12 @@ pub(crate) async fn serve(
             "{GOOD}resumed{GOOD:#} {resumed} unfinished threads"
         ));
     }
-    output.value(&json!({"listening": format!("http://{address}"), "data": directory, "development": development}))?;
-    output.line(&format!("listening on http://{address}"))?;
+    let scheme = if sockets.is_tls() { "https" } else { "http" };
+    let url = format!("{scheme}://{address}");
+    output.value(&json!({"listening": url, "data": directory, "development": development}))?;
+    output.line(&format!("listening on {url}"))?;
     if development {
-        output.line(&welcome(&address, &directory.display().to_string()))?;
+        output.line(&welcome(&url, &directory.display().to_string()))?;
     }
     let shutdown = CancellationToken::new();
     let stop = async {
@@ -89,13 +96,12 @@ pub(crate) async fn serve(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        result = server::serve(app, listener, shutdown.clone()) => result.map_err(CliError::Serve),
+        result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
         () = stop => Ok(()),
     }
 }
 
-fn welcome(address: &SocketAddr, data: &str) -> String {
-    let base = format!("http://{address}");
+fn welcome(base: &str, data: &str) -> String {
     format!(
         "{DIM}Development mode: no configuration, so no keys are asked for and only this machine is served.
 The agent \"demo\" uses the scripted model: deterministic, offline, no key. Threads are kept in {data}.{DIM:#}

@@ -67,6 +67,17 @@ pub struct ServerConfig {
     pub run_timeout: Option<Duration>,
     /// The origins a browser may call from; `*` is all of them.
     pub cors_origins: Vec<String>,
+    /// The certificate, if the server speaks TLS itself.
+    pub tls: Option<TlsConfig>,
+}
+
+/// Where the certificate is. Both files are PEM; they are read again when they change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// The certificate, followed by those that vouch for it.
+    pub cert: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
 }
 
 impl Default for ServerConfig {
@@ -79,6 +90,7 @@ impl Default for ServerConfig {
             max_streams: 1_000,
             run_timeout: None,
             cors_origins: Vec::new(),
+            tls: None,
         }
     }
 }

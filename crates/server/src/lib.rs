@@ -39,11 +39,13 @@ mod run_events;
 mod serve;
 mod sse;
 pub mod telemetry;
+mod tls;
 
 pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};
 pub use inspect::{Inspection, inspect};
 pub use reactors::{AgentSummary, AgentsError};
 pub use routes::openapi;
-pub use serve::{ServeError, router, serve};
+pub use serve::{ServeError, Sockets, router, serve};
 pub use stores::OpenMode;
+pub use tls::TlsError;

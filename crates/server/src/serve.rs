@@ -1,22 +1,24 @@
 //! The router with its layers, and the server around it.
 
 use crate::app::{App, DEV_TENANT};
+use crate::config::ServerConfig;
 use crate::error::{ApiError, ErrorBody, Failure};
 use crate::guard;
 use crate::routes;
 use crate::state::Api;
+use crate::tls::{TlsError, TlsListener};
 use axum::Json;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::serve::ListenerExt;
+use axum::serve::{Listener as _, ListenerExt};
 use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
 use std::any::Any;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -44,9 +46,80 @@ pub enum ServeError {
     /// The socket failed.
     #[error("the socket failed")]
     Socket(#[from] std::io::Error),
+    /// The certificate can't be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// What was left unfinished could not be taken up, or the store could not be closed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+}
+
+/// What the server listens on.
+pub struct Sockets {
+    inner: Inner,
+}
+
+enum Inner {
+    Plain(TcpListener),
+    Tls(TlsListener),
+}
+
+impl Sockets {
+    /// Listens on an address; with TLS where the configuration has a certificate, which is read now.
+    pub async fn bind(config: &ServerConfig, address: SocketAddr) -> Result<Self, ServeError> {
+        let sockets = TcpListener::bind(address).await?;
+        match &config.tls {
+            None => Ok(sockets.into()),
+            Some(files) => Ok(Self {
+                inner: Inner::Tls(TlsListener::new(sockets, files.clone())?),
+            }),
+        }
+    }
+
+    /// The address; with the port that the system chose, where none was named.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        match &self.inner {
+            Inner::Plain(sockets) => sockets.local_addr(),
+            Inner::Tls(sockets) => sockets.local_addr(),
+        }
+    }
+
+    /// Whether clients need TLS.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.inner, Inner::Tls(_))
+    }
+
+    /// Answers until `shutdown` is cancelled and all is answered.
+    async fn answer(self, router: Router, shutdown: &CancellationToken) -> std::io::Result<()> {
+        let stop = shutdown.clone().cancelled_owned();
+        match self.inner {
+            Inner::Plain(sockets) => {
+                let sockets = sockets.tap_io(|socket| send_at_once(socket));
+                let served = axum::serve(sockets, router);
+                served.with_graceful_shutdown(stop).await
+            }
+            Inner::Tls(sockets) => {
+                let served = axum::serve(sockets, router);
+                served.with_graceful_shutdown(stop).await
+            }
+        }
+    }
+}
+
+impl From<TcpListener> for Sockets {
+    /// Without TLS.
+    fn from(sockets: TcpListener) -> Self {
+        Self {
+            inner: Inner::Plain(sockets),
+        }
+    }
+}
+
+/// A stream's events are small, and each is waited for.
+pub(crate) fn send_at_once(socket: &TcpStream) {
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "a connection keeps Nagle's algorithm");
+    }
 }
 
 /// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
@@ -56,10 +129,11 @@ pub enum ServeError {
 /// configuration has no tenants.
 pub async fn serve(
     app: App,
-    listener: TcpListener,
+    sockets: impl Into<Sockets>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let addr = listener.local_addr()?;
+    let sockets = sockets.into();
+    let addr = sockets.local_addr()?;
     if app.config().is_development() {
         if !addr.ip().is_loopback() {
             return Err(ServeError::Exposed { addr });
@@ -67,17 +141,9 @@ pub async fn serve(
         tracing::warn!(%addr, tenant = DEV_TENANT, "development mode: no tenants are configured, so no key is asked for");
     }
     let n_threads = app.recover().await?;
-    tracing::info!(%addr, n_threads, "serving");
-    let listener = listener.tap_io(|socket| {
-        if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "a connection keeps Nagle's algorithm");
-        }
-    });
+    tracing::info!(%addr, n_threads, tls = sockets.is_tls(), "serving");
     let router = router(app.clone(), shutdown.clone());
-    let stop = shutdown.clone().cancelled_owned();
-    let served = axum::serve(listener, router)
-        .with_graceful_shutdown(stop)
-        .into_future();
+    let served = sockets.answer(router, &shutdown);
     let late = async {
         shutdown.cancelled().await;
         tokio::time::sleep(GRACE).await;

@@ -9,7 +9,7 @@ mod secrets;
 mod subagents;
 
 use super::file::{File, Server, Telemetry, Tenant, Tools};
-use super::{Config, ServerConfig, TelemetryConfig, TenantConfig, ToolsConfig};
+use super::{Config, ServerConfig, TelemetryConfig, TenantConfig, TlsConfig, ToolsConfig};
 use crate::auth;
 use http::HeaderValue;
 use serde::de::DeserializeOwned;
@@ -265,6 +265,10 @@ impl Checker<'_> {
                 .into_iter()
                 .map(Spanned::into_inner)
                 .collect(),
+            tls: file.tls.map(|tls| TlsConfig {
+                cert: tls.cert,
+                key: tls.key,
+            }),
         })
     }
 

@@ -38,6 +38,14 @@ pub(super) struct Server {
     pub(super) max_streams: Option<NonZeroUsize>,
     pub(super) run_timeout_s: Option<NonZeroU64>,
     pub(super) cors_origins: Vec<Spanned<String>>,
+    pub(super) tls: Option<Tls>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tls {
+    pub(super) cert: PathBuf,
+    pub(super) key: PathBuf,
 }
 
 #[derive(Default, Deserialize)]

@@ -5,7 +5,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use loomline_server::{App, Config, OpenMode, router, serve};
+use loomline_server::{App, Config, OpenMode, Sockets, router, serve};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -204,11 +204,15 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) async fn new(app: App) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
+        Self::on(app, listener.into())
+    }
+
+    pub(crate) fn on(app: App, sockets: Sockets) -> Self {
+        let addr = sockets.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let stop = shutdown.clone();
-        tasks.spawn(async move { serve(app, listener, stop).await.unwrap() });
+        tasks.spawn(async move { serve(app, sockets, stop).await.unwrap() });
         Self {
             addr,
             shutdown,

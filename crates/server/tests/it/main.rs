@@ -19,3 +19,4 @@ mod operation;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod tenants;
+mod tls;
