@@ -30,7 +30,7 @@ pub(crate) fn log(verbose: u8, serving: bool, telemetry: Option<&TelemetryGuard>
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG").unwrap_or_else(|_| {
         tracing_subscriber::EnvFilter::new(format!(
-            "warn,rmcp=warn,loomline={level},server={level}"
+            "warn,rmcp=warn,loomline={level},server={level},audit={level}"
         ))
     });
     let lines = tracing_subscriber::fmt::layer()
@@ -95,7 +95,9 @@ pub(crate) async fn serve(
         shutdown.cancel();
         std::future::pending::<()>().await;
     };
+    let keys = app.clone();
     tokio::select! {
+        () = reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
         () = stop => Ok(()),
     }
@@ -119,6 +121,25 @@ The agent \"demo\" uses the scripted model: deterministic, offline, no key. Thre
    curl {base}/api/v1/threads/hello/document
 "
     )
+}
+
+/// Reads the keys of the configuration again whenever the system says so (`SIGHUP`).
+async fn reload(place: &Place, app: &App, output: &Output) {
+    #[cfg(unix)]
+    if let Ok(mut hang_up) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
+    {
+        while hang_up.recv().await.is_some() {
+            match place.config() {
+                Ok(config) => {
+                    app.replace_keys(&config.tenants);
+                    output.say("the keys of the configuration were read again");
+                }
+                Err(error) => output.say(&format!("the keys stay as they are: {error}")),
+            }
+        }
+    }
+    let _ = (place, app, output);
+    std::future::pending::<()>().await;
 }
 
 async fn stopped() {

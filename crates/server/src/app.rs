@@ -4,11 +4,13 @@ mod exchange;
 
 pub use exchange::{ExchangeError, Format};
 
-use crate::config::Config;
+use crate::auth::Keys;
+use crate::config::{Config, TenantConfig};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use runtime::{Runtime, RuntimeError, RuntimeOptions, Store, StoreError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use stores::{OpenMode, SqliteOptions, SqliteStore};
 use tokio::sync::OnceCell;
 
@@ -58,6 +60,7 @@ pub struct App {
     store: Arc<SqliteStore>,
     runtime: Runtime,
     agents: ConfiguredAgents,
+    keys: Arc<RwLock<Arc<Keys>>>,
     recovered: Arc<OnceCell<usize>>,
 }
 
@@ -99,11 +102,13 @@ impl App {
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let runtime = Runtime::new(shared, Arc::new(agents.clone()), options);
+        let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         Ok(Self {
             config,
             store,
             runtime,
             agents,
+            keys,
             recovered: Arc::default(),
         })
     }
@@ -126,6 +131,19 @@ impl App {
     /// The agents, by name.
     pub fn agents(&self) -> Vec<AgentSummary> {
         self.agents.list()
+    }
+
+    /// Puts other keys in place of those there are, from this instant on: so keys come and go without
+    /// a restart. Streams that are open go on. Nothing else of a configuration can be changed so.
+    pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) {
+        let keys = Arc::new(Keys::new(tenants));
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    /// The keys as they are now.
+    pub(crate) fn keys(&self) -> Arc<Keys> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&keys)
     }
 
     /// Reaches the MCP servers, and goes on with what a crash or a stop left unfinished; answers

@@ -18,6 +18,7 @@ pub use check::{Checked, ConfigError, Finding, Severity};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
 pub use template::{PromptTemplate, TemplateError};
 
+use crate::auth::KeyConfig;
 use ::agents::mcp::McpServer;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -109,8 +110,8 @@ pub struct ToolsConfig {
 /// A tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantConfig {
-    /// The SHA-256 of each of its keys.
-    pub key_hashes: Vec<[u8; 32]>,
+    /// Its keys.
+    pub keys: Vec<KeyConfig>,
 }
 
 impl Default for Config {

@@ -2,11 +2,13 @@
 //! decided here and nowhere else.
 
 use crate::app::ExchangeError;
+use crate::auth::Scope;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use runtime::{RuntimeError, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 use timeline::{ContentError, Rejected};
 use utoipa::ToSchema;
 
@@ -15,6 +17,14 @@ use utoipa::ToSchema;
 pub(crate) enum ApiError {
     #[error("a key is needed: send the header \"authorization: Bearer llk_…\" with a valid one")]
     Unauthorized,
+    #[error("the key has expired; use its successor, or ask who runs this server for one")]
+    KeyExpired,
+    #[error("this key may not do that; a key with the scope \"{}\" may", .needed.name())]
+    MissingScope { needed: Scope },
+    #[error("this key has made too many requests; the next one is taken in {} s", .wait.as_secs() + 1)]
+    RateLimited { wait: Duration },
+    #[error("this key may not touch this thread")]
+    ForbiddenThread,
     #[error("this server serves this machine only; the host {host:?} is not this machine")]
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
@@ -191,6 +201,13 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
+            Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
+            Self::MissingScope { needed } => {
+                Verdict::new(S::FORBIDDEN, "missing_scope").with(json!({ "scope": needed.name() }))
+            }
+            Self::RateLimited { wait } => Verdict::new(S::TOO_MANY_REQUESTS, "rate_limited")
+                .with(json!({ "retryAfterS": wait.as_secs() + 1 })),
+            Self::ForbiddenThread => Verdict::new(S::FORBIDDEN, "forbidden_thread"),
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
@@ -376,7 +393,12 @@ impl IntoResponse for ApiError {
             status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         ) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            let wait = if let Self::RateLimited { wait } = &self {
+                wait.as_secs() + 1
+            } else {
+                1
+            };
+            headers.insert(header::RETRY_AFTER, wait.into());
         }
         response.extensions_mut().insert(self.shown(verdict));
         response

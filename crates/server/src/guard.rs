@@ -1,21 +1,50 @@
 //! Who may call: keys, and in development mode this machine alone.
 
 use crate::app::DEV_TENANT;
+use crate::auth::{Caller, Scope};
 use crate::error::ApiError;
 use crate::state::Api;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::RequestPartsExt as _;
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use http::request::Parts;
 use http::{HeaderMap, Uri, header};
+use jiff::Timestamp;
 use runtime::TenantId;
 use std::net::IpAddr;
 
 /// The tenant a request speaks for.
-#[derive(Clone)]
 pub(crate) struct Tenant(pub(crate) TenantId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Tenant {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        Ok(Self(caller.tenant))
+    }
+}
+
+/// Routes that name no thread in their path, and ask [`Caller::check`] themselves.
+const CHECK_THEMSELVES: [&str; 4] = [
+    "/api/v1/threads",
+    "/api/v1/import",
+    "/api/v1/agents",
+    "/api/chat",
+];
+
+impl Caller {
+    /// Refuses a thread that the key may not touch.
+    pub(crate) fn check(&self, key: &str) -> Result<(), ApiError> {
+        if self.rights.cover(key) {
+            return Ok(());
+        }
+        Err(ApiError::ForbiddenThread)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
@@ -31,23 +60,68 @@ impl<S: Send + Sync> FromRequestParts<S> for Tenant {
 /// Lets through who has a key, or in development mode who is on this machine.
 pub(crate) async fn authenticate(
     State(api): State<Api>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let config = api.app().config();
-    let tenant = if config.is_development() {
-        check_host(request.uri(), request.headers())?;
-        check_origin(request.headers(), &config.server.cors_origins)?;
-        TenantId::from(DEV_TENANT)
-    } else {
-        let key = bearer(request.headers()).ok_or(ApiError::Unauthorized)?;
-        api.keys()
-            .tenant(key)
-            .cloned()
-            .ok_or(ApiError::Unauthorized)?
+    let caller = caller(&api, request.headers(), request.uri())?;
+    let (mut parts, body) = request.into_parts();
+    // The answer says who it was, for the audit log, also when it is a refusal.
+    let done = match admit(&caller, &mut parts).await {
+        Ok(()) => {
+            parts.extensions.insert(caller.clone());
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(error) => error.into_response(),
     };
-    request.extensions_mut().insert(Tenant(tenant));
-    Ok(next.run(request).await)
+    let mut response = done;
+    response.extensions_mut().insert(caller);
+    Ok(response)
+}
+
+fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
+    let config = api.app().config();
+    if config.is_development() {
+        check_host(uri, headers)?;
+        check_origin(headers, &config.server.cors_origins)?;
+        return Ok(Caller::local(DEV_TENANT));
+    }
+    let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
+    let keys = api.app().keys();
+    keys.caller(key).cloned().ok_or(ApiError::Unauthorized)
+}
+
+/// Whether the caller may ask this at all.
+async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
+    if caller.has_expired(Timestamp::now()) {
+        return Err(ApiError::KeyExpired);
+    }
+    caller
+        .spend()
+        .map_err(|wait| ApiError::RateLimited { wait })?;
+    let needed = Scope::of(&parts.method);
+    if !caller.rights.scopes.contains(&needed) {
+        return Err(ApiError::MissingScope { needed });
+    }
+    if caller.rights.threads.is_none() {
+        return Ok(());
+    }
+    // A path that can't be decoded is refused by its route.
+    let params = parts.extract::<RawPathParams>().await.ok();
+    let named = params.iter().flat_map(RawPathParams::iter);
+    let mut keys = named
+        .filter(|(name, _)| matches!(*name, "key" | "id"))
+        .peekable();
+    if keys.peek().is_some() {
+        return keys.try_for_each(|(_, key)| caller.check(key));
+    }
+    let route = parts
+        .extensions
+        .get::<MatchedPath>()
+        .map(MatchedPath::as_str);
+    match route {
+        Some(route) if CHECK_THEMSELVES.contains(&route) => Ok(()),
+        _ => Err(ApiError::ForbiddenThread),
+    }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -11,6 +11,7 @@ pub(crate) mod runs;
 pub(crate) mod threads;
 mod view;
 
+use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
 use utoipa::OpenApi;
@@ -101,4 +102,17 @@ fn check_key(key: &str, pointer: &str) -> Result<(), ApiError> {
         return Ok(());
     };
     Err(ApiError::field(pointer, what))
+}
+
+/// The same, where the caller names it in the body. One that is made up because none is named can be
+/// reached only by who may touch all threads.
+fn check_named_key(caller: &Caller, key: Option<&str>, pointer: &str) -> Result<(), ApiError> {
+    match key {
+        Some(key) => {
+            check_key(key, pointer)?;
+            caller.check(key)
+        }
+        None if caller.rights.threads.is_some() => Err(ApiError::ForbiddenThread),
+        None => Ok(()),
+    }
 }

@@ -1,7 +1,6 @@
 //! What all requests share.
 
 use crate::app::App;
-use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ pub(crate) struct Api {
 
 struct Inner {
     app: App,
-    keys: Keys,
     metrics: Metrics,
     streams: Arc<Semaphore>,
     shutdown: CancellationToken,
@@ -41,11 +39,9 @@ impl Api {
         let streams = Arc::new(Semaphore::new(
             app.config().server.max_streams.min(Semaphore::MAX_PERMITS),
         ));
-        let keys = Keys::new(&app.config().tenants);
         Self {
             inner: Arc::new(Inner {
                 app,
-                keys,
                 metrics: Metrics::default(),
                 streams,
                 shutdown,
@@ -59,10 +55,6 @@ impl Api {
 
     pub(crate) fn runtime(&self) -> &runtime::Runtime {
         self.inner.app.runtime()
-    }
-
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.inner.keys
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -7,10 +7,10 @@ mod models;
 mod names;
 mod secrets;
 mod subagents;
+mod tenants;
 
-use super::file::{File, Server, Telemetry, Tenant, Tools};
-use super::{Config, ServerConfig, TelemetryConfig, TenantConfig, TlsConfig, ToolsConfig};
-use crate::auth;
+use super::file::{File, Server, Telemetry, Tools};
+use super::{Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
 use http::HeaderValue;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -157,7 +157,8 @@ impl Checker<'_> {
             .map(|telemetry| self.telemetry(telemetry))
             .transpose()?;
         for (name, tenant) in file.tenants {
-            config.tenants.insert(name, self.tenant(&tenant)?);
+            let tenant = self.tenant(&tenant)?;
+            config.tenants.insert(name, tenant);
         }
         Ok(config)
     }
@@ -269,24 +270,6 @@ impl Checker<'_> {
                 cert: tls.cert,
                 key: tls.key,
             }),
-        })
-    }
-
-    fn tenant(&self, tenant: &Tenant) -> Result<TenantConfig, ConfigError> {
-        let hash = |text: &Spanned<String>| {
-            auth::parse_hash(text.get_ref()).ok_or_else(|| {
-                self.wrong(
-                    text,
-                    "this is no key hash, expected \"sha256:\" and 64 hexadecimal digits",
-                )
-            })
-        };
-        Ok(TenantConfig {
-            key_hashes: tenant
-                .key_hashes
-                .iter()
-                .map(hash)
-                .collect::<Result<_, _>>()?,
         })
     }
 }

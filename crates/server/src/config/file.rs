@@ -8,10 +8,11 @@ pub(super) use agent::{Agent, External, Subagent};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
 
+use crate::auth::Scope;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -71,5 +72,19 @@ pub(super) struct Telemetry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tenant {
+    #[serde(default)]
     pub(super) key_hashes: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) keys: BTreeMap<String, Key>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Key {
+    pub(super) hash: Spanned<String>,
+    pub(super) scopes: Option<Vec<Scope>>,
+    pub(super) threads: Option<Vec<Spanned<String>>>,
+    pub(super) actors: Option<Vec<String>>,
+    pub(super) expires: Option<Spanned<toml::value::Datetime>>,
+    pub(super) requests_per_minute: Option<NonZeroU32>,
 }

@@ -2,8 +2,9 @@
 
 mod answers;
 
-use super::check_key;
+use super::check_named_key;
 use super::threads::CancelledView;
+use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
@@ -133,13 +134,14 @@ impl From<ChatRequestError> for ApiError {
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     Query(query): Query<ChatQuery>,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let major = major(&query)?;
     let request = from_chat_request(&body)?;
-    check_key(&request.chat_id, "/id")?;
+    check_named_key(&caller, Some(&request.chat_id), "/id")?;
+    let tenant = caller.tenant;
     if request.last_user.is_none() && request.trigger == ChatTrigger::SubmitMessage {
         let given = answers::recorded(&api, &tenant, &request).await?;
         if !given.is_empty() {

@@ -1,8 +1,9 @@
 //! Threads as documents: given out, and taken in.
 
-use super::check_key;
+use super::check_named_key;
 use super::view::ThreadView;
 use crate::app::{ExchangeError, Format};
+use crate::auth::Caller;
 use crate::body::{JsonText, PathOf, Query};
 use crate::error::{ApiError, ErrorBody, told};
 use crate::guard::Tenant;
@@ -117,18 +118,19 @@ pub(crate) async fn export(
     responses((status = 201, body = ImportedView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn import(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     Query(query): Query<ImportQuery>,
     JsonText(text): JsonText,
 ) -> Result<(StatusCode, Json<ImportedView>), ApiError> {
-    if let Some(key) = &query.key {
-        check_key(key, "")?;
-    }
+    check_named_key(&caller, query.key.as_deref(), "")?;
     let format = match query.from {
         Source::Threadprotocol => Format::Thread,
         Source::PydanticAi => Format::PydanticAi,
     };
-    let (row, losses) = api.app().import(&tenant, query.key, format, &text).await?;
+    let (row, losses) = api
+        .app()
+        .import(&caller.tenant, query.key, format, &text)
+        .await?;
     let losses = losses.into_iter().map(Into::into).collect();
     Ok((
         StatusCode::CREATED,

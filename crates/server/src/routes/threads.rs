@@ -1,7 +1,8 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
-use super::check_key;
+use super::check_named_key;
 use super::view::ThreadView;
+use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
@@ -106,7 +107,7 @@ impl From<Cancelled> for CancelledView {
     responses((status = 200, body = ThreadList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ThreadList>, ApiError> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
@@ -114,7 +115,7 @@ pub(crate) async fn list(
     let rows = api
         .runtime()
         .list(
-            &tenant,
+            &caller.tenant,
             Page {
                 after,
                 prefix: query.prefix,
@@ -125,8 +126,12 @@ pub(crate) async fn list(
     let next = (rows.len() == limit)
         .then(|| rows.last().map(cursor))
         .flatten();
+    let may_see = |row: &ThreadRow| {
+        let key = row.thread.key.as_deref();
+        key.is_some_and(|key| caller.rights.cover(key))
+    };
     Ok(Json(ThreadList {
-        threads: rows.into_iter().map(Into::into).collect(),
+        threads: rows.into_iter().filter(may_see).map(Into::into).collect(),
         next,
     }))
 }
@@ -155,19 +160,17 @@ fn read_cursor(text: &str) -> Result<(Timestamp, ThreadId), ApiError> {
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn create(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     OptionalBody(new): OptionalBody<NewThread>,
 ) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
-    if let Some(key) = &new.key {
-        check_key(key, "/key")?;
-    }
+    check_named_key(&caller, new.key.as_deref(), "/key")?;
     let new = NewThreadRequest {
         key: new.key,
         title: new.title,
         metadata: new.metadata,
         fork: None,
     };
-    let (row, created) = api.runtime().get_or_create(&tenant, new).await?;
+    let (row, created) = api.runtime().get_or_create(&caller.tenant, new).await?;
     let status = if created {
         StatusCode::CREATED
     } else {
@@ -204,16 +207,14 @@ pub(crate) async fn delete(
     request_body = Option<NewFork>, responses((status = 201, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn fork(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     PathOf(key): PathOf<String>,
     OptionalBody(fork): OptionalBody<NewFork>,
 ) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
-    if let Some(new) = &fork.key {
-        check_key(new, "/key")?;
-    }
+    check_named_key(&caller, fork.key.as_deref(), "/key")?;
     let row = api
         .runtime()
-        .fork(&tenant, &key, fork.key, fork.at.map(Seq))
+        .fork(&caller.tenant, &key, fork.key, fork.at.map(Seq))
         .await?;
     Ok((StatusCode::CREATED, Json(row.into())))
 }

@@ -16,6 +16,7 @@ mod harness;
 mod messages;
 mod openapi;
 mod operation;
+mod rights;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod tenants;

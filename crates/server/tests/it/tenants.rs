@@ -6,7 +6,7 @@ use http::header;
 use serde_json::{Value, json};
 
 /// Every route that needs a key, from the generated document, so that none is forgotten.
-fn guarded_routes() -> Vec<(String, String)> {
+pub(crate) fn guarded_routes() -> Vec<(String, String)> {
     let document: Value = serde_json::from_str(&loomline_server::openapi().unwrap()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let routes = paths.iter().flat_map(|(path, methods)| {
@@ -34,7 +34,7 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
     }
 }
 
-async fn ask(client: &Server, method: &str, path: &str, execution: &str) -> Answer {
+pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &str) -> Answer {
     let filled = path
         .replace("{key}", "secret")
         .replace("{id}", "secret")

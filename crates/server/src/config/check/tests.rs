@@ -100,7 +100,7 @@ fn every_setting_is_read() {
     let rounds = config.agents["b"].max_tool_rounds.unwrap();
     assert_eq!(rounds.get(), 4);
     assert_eq!(config.tools.ledger_effect, Effect::Idempotent);
-    assert_eq!(config.tenants["acme"].key_hashes.len(), 1);
+    assert_eq!(config.tenants["acme"].keys.len(), 1);
     assert!(!format!("{config:?}").contains("secret"));
     let telemetry = config.telemetry.unwrap();
     assert_eq!(telemetry.endpoint, "https://traces.example:4318");
@@ -123,7 +123,7 @@ fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
         "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
-         `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`"
+         `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`, `tls`"
     );
     assert_eq!(
         said("[models.m]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"n\""),

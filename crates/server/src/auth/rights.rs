@@ -1,0 +1,140 @@
+//! What a key may do.
+
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// One kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// To look: `GET`.
+    Read,
+    /// To say, answer, run, stop, make: `POST`, `PUT`, `PATCH`.
+    Write,
+    /// To take away: `DELETE`.
+    Delete,
+}
+
+impl Scope {
+    /// What a request with this method needs.
+    pub(crate) fn of(method: &http::Method) -> Self {
+        match method.as_str() {
+            "GET" | "HEAD" | "OPTIONS" => Self::Read,
+            "DELETE" => Self::Delete,
+            _ => Self::Write,
+        }
+    }
+
+    /// Its name in configurations and tokens.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// Threads by their keys: one key, or all that begin alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadPattern {
+    prefix: String,
+    whole: bool,
+}
+
+impl ThreadPattern {
+    /// Reads `support-*` or `support-7`. A star stands at the end alone; a key that has one
+    /// elsewhere can't be meant.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (prefix, whole) = match text.strip_suffix('*') {
+            Some(prefix) => (prefix, false),
+            None => (text, true),
+        };
+        let nonsense = prefix.contains('*') || (whole && prefix.is_empty());
+        (!nonsense).then(|| Self {
+            prefix: prefix.to_owned(),
+            whole,
+        })
+    }
+
+    /// Whether it means the thread of this key.
+    pub fn covers(&self, key: &str) -> bool {
+        if self.whole {
+            key == self.prefix
+        } else {
+            key.starts_with(&self.prefix)
+        }
+    }
+}
+
+/// What a key may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// What kinds of requests.
+    pub scopes: BTreeSet<Scope>,
+    /// On which threads; on all when absent.
+    pub threads: Option<Vec<ThreadPattern>>,
+    /// As which actors it may speak (AITP); as any that joins with it when absent.
+    pub actors: Option<BTreeSet<String>>,
+}
+
+impl Default for Rights {
+    /// Everything.
+    fn default() -> Self {
+        Self {
+            scopes: [Scope::Read, Scope::Write, Scope::Delete].into(),
+            threads: None,
+            actors: None,
+        }
+    }
+}
+
+impl Rights {
+    /// Whether it may touch the thread of this key.
+    pub fn cover(&self, key: &str) -> bool {
+        let covers = |patterns: &Vec<ThreadPattern>| patterns.iter().any(|it| it.covers(key));
+        self.threads.as_ref().is_none_or(covers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_one_key_or_all_that_begin_alike() {
+        let all = ThreadPattern::parse("support-*").unwrap();
+        assert!(all.covers("support-") && all.covers("support-7") && !all.covers("sales-7"));
+        let one = ThreadPattern::parse("support-7").unwrap();
+        assert!(one.covers("support-7") && !one.covers("support-77"));
+        assert!(ThreadPattern::parse("*").unwrap().covers("anything"));
+        for wrong in ["", "a*b", "**", "*a*"] {
+            assert_eq!(ThreadPattern::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_a_list_all_threads_are_meant_and_an_empty_list_means_none() {
+        assert!(Rights::default().cover("any"));
+        let none = Rights {
+            threads: Some(Vec::new()),
+            ..Rights::default()
+        };
+        assert!(!none.cover("any"));
+    }
+
+    #[test]
+    fn what_changes_something_needs_more_than_reading() {
+        use http::Method as M;
+        for (method, scope) in [
+            (M::GET, Scope::Read),
+            (M::HEAD, Scope::Read),
+            (M::POST, Scope::Write),
+            (M::PATCH, Scope::Write),
+            (M::PUT, Scope::Write),
+            (M::DELETE, Scope::Delete),
+        ] {
+            assert_eq!(Scope::of(&method), scope, "{method}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Tenants and their keys.
+
+use super::super::TenantConfig;
+use super::super::file::{Key, Tenant};
+use super::{Checker, ConfigError};
+use crate::auth::{self, KeyConfig, Rights, ThreadPattern};
+use jiff::Timestamp;
+use toml::Spanned;
+
+impl Checker<'_> {
+    pub(super) fn tenant(&self, tenant: &Tenant) -> Result<TenantConfig, ConfigError> {
+        let mut keys = Vec::new();
+        for (place, hash) in tenant.key_hashes.iter().enumerate() {
+            keys.push(KeyConfig {
+                name: format!("key_hashes[{place}]"),
+                hash: self.key_hash(hash)?,
+                rights: Rights::default(),
+                expires: None,
+                requests_per_minute: None,
+            });
+        }
+        for (name, key) in &tenant.keys {
+            keys.push(self.key(name, key)?);
+        }
+        Ok(TenantConfig { keys })
+    }
+
+    fn key(&self, name: &str, key: &Key) -> Result<KeyConfig, ConfigError> {
+        let mut rights = Rights::default();
+        if let Some(scopes) = &key.scopes {
+            rights.scopes = scopes.iter().copied().collect();
+        }
+        if let Some(threads) = &key.threads {
+            let patterns = threads.iter().map(|text| self.pattern(text));
+            rights.threads = Some(patterns.collect::<Result<_, _>>()?);
+        }
+        rights.actors = key.actors.as_ref().map(|ids| ids.iter().cloned().collect());
+        Ok(KeyConfig {
+            name: name.to_owned(),
+            hash: self.key_hash(&key.hash)?,
+            rights,
+            expires: key
+                .expires
+                .as_ref()
+                .map(|at| self.instant(at))
+                .transpose()?,
+            requests_per_minute: key.requests_per_minute,
+        })
+    }
+
+    fn key_hash(&self, text: &Spanned<String>) -> Result<[u8; 32], ConfigError> {
+        let expected = "this is no key hash, expected \"sha256:\" and 64 hexadecimal digits, as \"loomline key\" prints";
+        auth::parse_hash(text.get_ref()).ok_or_else(|| self.wrong(text, expected))
+    }
+
+    fn pattern(&self, text: &Spanned<String>) -> Result<ThreadPattern, ConfigError> {
+        let expected =
+            "these are no threads, expected a key, or how keys begin and a star: \"support-*\"";
+        ThreadPattern::parse(text.get_ref()).ok_or_else(|| self.wrong(text, expected))
+    }
+
+    fn instant(&self, text: &Spanned<toml::value::Datetime>) -> Result<Timestamp, ConfigError> {
+        let read = text.get_ref().to_string().parse();
+        let expected =
+            "this is no instant, expected a date, a time and an offset: 2027-01-01T00:00:00Z";
+        read.map_err(|_| self.wrong(text, expected))
+    }
+}
