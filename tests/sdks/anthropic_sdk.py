@@ -8,7 +8,7 @@ import anthropic
 import httpx2
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 
-from fixtures import KEY, PATIENCE, Fixture, Replay, Tally, said
+from fixtures import KEY, PATIENCE, Fixture, Replay, Tally, comparable, said
 from strict import RequestType, answer_faults
 
 VENDORS = ("anthropic",)
@@ -53,7 +53,8 @@ class Library:
         request = {key: value for key, value in fixture.request.items() if key != "stream"}
         with self.client.messages.stream(**request) as stream:
             read = read_message(stream.get_final_message())
-        self.tally.equal(fixture, "answers", "the answer", read, said(fixture.decoded))
+        read, expected = comparable(fixture, read), comparable(fixture, said(fixture.decoded))
+        self.tally.equal(fixture, "answers", "the answer", read, expected)
 
     def answer(self, fixture: Fixture) -> None:
         events, error = [], None

@@ -4,7 +4,7 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
-from fixtures import KEY, PATIENCE, Fixture, Replay, Tally, said
+from fixtures import KEY, PATIENCE, Fixture, Replay, Tally, comparable, said
 from strict import answer_faults, piece_faults
 
 VENDORS = ("gemini",)
@@ -80,6 +80,7 @@ class Library:
             expected["calls"] = [
                 (call[0] if call_id else None, *call[1:]) for call_id, call in zip(given, expected["calls"], strict=True)
             ]
+            read, expected = comparable(fixture, read), comparable(fixture, expected)
             self.tally.equal(fixture, "answers", "the answer", read, expected)
 
     def outcome(self, fixture: Fixture, chunks: list, error: Exception | None) -> list:
@@ -135,7 +136,7 @@ def read_chunks(chunks: list[types.GenerateContentResponse]) -> dict:
         "input": usage.prompt_token_count,
         "output": usage.candidates_token_count + (usage.thoughts_token_count or 0),
         "cached": usage.cached_content_token_count or 0,
-        "stop": "tool_use" if calls else STOPS[finish],
+        "stop": "tool_use" if calls and finish == "STOP" else STOPS[finish],
         "model": last.model_version,
         "id": last.response_id,
     }

@@ -1,7 +1,6 @@
 """OpenAI's own library, which is also how the hosts that speak its formats are reached."""
 
 import copy
-import json
 from collections.abc import Callable
 
 import httpx2
@@ -11,7 +10,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
-from fixtures import KEY, PATIENCE, Fixture, Replay, Tally, said
+from fixtures import KEY, PATIENCE, Fixture, Replay, Tally, arguments, comparable, said
 from strict import RequestType, answer_faults
 
 VENDORS = ("chat_completions.", "responses.")
@@ -108,7 +107,8 @@ class Library:
             self.event(fixture, event, frame)
         if fixture.error is None:
             read = read_chat(events) if isinstance(events[0], ChatCompletionChunk) else read_response(events)
-            self.tally.equal(fixture, "answers", "the answer", read, said(fixture.decoded))
+            read, expected = comparable(fixture, read), comparable(fixture, said(fixture.decoded))
+            self.tally.equal(fixture, "answers", "the answer", read, expected)
 
     def outcome(self, fixture: Fixture, events: list, error: Exception | None) -> list:
         """Whether it ended as it should; the frames that the library must have read before."""
@@ -169,7 +169,7 @@ def read_chat(chunks: list[ChatCompletionChunk]) -> dict:
         state.handle_chunk(chunk)
     whole = state.current_completion_snapshot
     (choice,), usage = whole.choices, whole.usage
-    calls = [(call.id, call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls or []]
+    calls = [(call.id, call.function.name, arguments(call.function.arguments)) for call in choice.message.tool_calls or []]
     extra = choice.message.model_extra or {}
     return {
         "text": choice.message.content or "",
@@ -191,7 +191,7 @@ def read_response(events: list) -> dict:
         "output_text", "refusal", "reasoning_summary_text"
     )}
     calls = [
-        (item.call_id, item.name, json.loads(item.arguments)) for item in response.output if item.type == "function_call"
+        (item.call_id, item.name, arguments(item.arguments)) for item in response.output if item.type == "function_call"
     ]
     stop = "content_filter" if deltas["refusal"] else "tool_use" if calls else "end_turn"
     if response.incomplete_details:

@@ -13,14 +13,17 @@ mod answer;
 mod body;
 mod call_ids;
 mod document;
+mod end;
 pub(crate) mod items;
 mod json;
 mod origin;
 
 pub(crate) use answer::{AnswerBuilder, made};
 pub(crate) use body::{Conversation, tool_result_text};
+pub use call_ids::CallIdForm;
 pub(crate) use call_ids::CallIds;
 pub(crate) use document::{document_text, file_name};
+pub(crate) use end::{data, ended_early, invalid, is_cut, structured, text};
 pub(crate) use json::{Document, Json};
 pub(crate) use origin::{is_native, native_metadata};
 

@@ -33,6 +33,7 @@ pub fn arguments_of(call: &ToolCall) -> Result<Value, ToolFailure> {
     call.arguments.parse().map_err(|error| {
         let detail = match &error {
             ArgumentsError::NotJson(cause) => format!(": {cause}"),
+            ArgumentsError::CutOff(_) => ". Call it again with less in them.".to_owned(),
             ArgumentsError::NotAnObject => String::new(),
         };
         ToolFailure::new(format!(

@@ -61,7 +61,7 @@ mod usage;
 pub use anthropic::Anthropic;
 pub use call::{CallBody, EndpointCall, FormField, FormValue};
 pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
-pub use codec::{Codec, Encoded, Omission};
+pub use codec::{CallIdForm, Codec, Encoded, Omission};
 pub use content::{AssistantContent, Media, MediaSource, ReasoningAsInput, UserContent};
 #[cfg(feature = "http")]
 pub use embedding::EmbeddingProvider;

@@ -40,7 +40,6 @@ impl Provider {
     /// Checks the configuration and makes the client. Nothing is sent.
     pub fn new(codec: impl Codec, config: ProviderConfig) -> Result<Self, Error> {
         let codec: Arc<dyn Codec> = Arc::new(codec);
-        let refusing = Arc::clone(&codec);
         let address = Address {
             provider: codec.provider(),
             modality: Modality::Llm,
@@ -48,9 +47,7 @@ impl Provider {
             auth: codec.auth(),
             headers: codec.headers(),
         };
-        let endpoint = Endpoint::new(&address, config, move |status, body| {
-            refusing.refusal(status, body)
-        })?;
+        let endpoint = Endpoint::new(&codec, &address, <dyn Codec>::refusal, config)?;
         Ok(Self { codec, endpoint })
     }
 

@@ -1,5 +1,6 @@
 //! The agent and its methods (UAP §2, §4, §5.2).
 
+use crate::strategies::assert_sums;
 use crate::support::*;
 use loomline_agents::{Agent, AgentError, AgentState, Limit, Loop};
 use serde_json::{Value, json};
@@ -39,15 +40,7 @@ async fn the_turn_is_that_of_the_whole_run() {
     );
     assert_eq!(result.turn.messages[0].id(), &input.id);
     assert_eq!(result.turn.tool_executions.len(), 3);
-    assert_eq!((result.turn.cycles, result.turn.usage.cycles.len()), (4, 4));
-    let sum: u64 = result
-        .turn
-        .usage
-        .cycles
-        .iter()
-        .map(|cycle| cycle.input_tokens)
-        .sum();
-    assert_eq!(result.turn.usage.input_tokens, sum);
+    assert_sums(&result, 4);
 }
 
 #[tokio::test]

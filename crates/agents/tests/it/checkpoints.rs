@@ -1,5 +1,6 @@
 //! Checkpoints of a run (UAP §12.4).
 
+use crate::strategies::{Own, Stepping};
 use crate::support::*;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -124,12 +125,12 @@ fn session_of(state: &AgentState) -> &str {
     state.metadata()["sessionId"].as_str().unwrap()
 }
 
-/// Lets the save of each step finish before the next begins.
-struct Patient(Checkpoints);
+/// Lets every save finish before the next step begins, and runs as the strategy inside.
+struct Unhurried<S>(S, Checkpoints);
 
-impl ExecutionStrategy for Patient {
+impl<S: ExecutionStrategy> ExecutionStrategy for Unhurried<S> {
     fn name(&self) -> &'static str {
-        "patient"
+        self.0.name()
     }
 
     fn step<'a>(
@@ -138,8 +139,8 @@ impl ExecutionStrategy for Patient {
         context: &'a StepContext<'a>,
     ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
         async move {
-            self.0.flush().await;
-            Loop::default().step(state, context).await
+            self.1.flush().await;
+            self.0.step(state, context).await
         }
         .boxed()
     }
@@ -149,7 +150,7 @@ impl ExecutionStrategy for Patient {
 async fn every_step_is_saved_and_the_last_save_is_the_state_that_is_returned() {
     let (store, checkpoints) = slow(100, |_| {});
     let mut options = kept(adding(), &checkpoints);
-    options.execution = Arc::new(Patient(checkpoints.clone()));
+    options.execution = Arc::new(Unhurried(Loop::default(), checkpoints.clone()));
     let result = generate(options).await;
     checkpoints.flush().await;
     assert_eq!(store.steps(), [1, 2, 3, 4]);
@@ -160,7 +161,7 @@ async fn every_step_is_saved_and_the_last_save_is_the_state_that_is_returned() {
 async fn a_stream_saves_as_generate_does() {
     let (store, checkpoints) = slow(100, |_| {});
     let mut options = kept(adding(), &checkpoints);
-    options.execution = Arc::new(Patient(checkpoints.clone()));
+    options.execution = Arc::new(Unhurried(Loop::default(), checkpoints.clone()));
     let mut stream = agent(options).stream("go", AgentState::initial());
     while futures_util::StreamExt::next(&mut stream).await.is_some() {}
     let state = stream.result().await.unwrap().state;
@@ -170,33 +171,24 @@ async fn a_stream_saves_as_generate_does() {
 }
 
 /// A strategy of the application, which knows nothing of checkpoints.
-struct TwoSteps;
-
-impl ExecutionStrategy for TwoSteps {
-    fn name(&self) -> &'static str {
-        "two-steps"
-    }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        _: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
+fn two_steps<'a>(state: AgentState, _: &'a StepContext<'a>) -> Stepping<'a> {
+    async move {
         let next = if state.step() < 2 {
             Next::Continue
         } else {
             Next::Done
         };
         let state = state.with_message(said("step"));
-        std::future::ready(Ok(StepOutcome { state, next })).boxed()
+        Ok(StepOutcome { state, next })
     }
+    .boxed()
 }
 
 #[tokio::test]
 async fn a_custom_strategy_is_saved_without_knowing_of_it() {
     let checkpoints = memory();
     let mut options = kept(adding(), &checkpoints);
-    options.execution = Arc::new(TwoSteps);
+    options.execution = Arc::new(Own("two-steps", two_steps));
     let result = generate(options).await;
     let saved = load(&checkpoints, session_of(&result.state)).await;
     assert_eq!((&saved, saved.step()), (&result.state, 2));

@@ -1,52 +1,38 @@
 //! A strategy of the application's own (UAP §5.1, §5.5).
 
-use crate::strategies::{Keeping, with};
+use crate::strategies::{Keeping, Own, Stepping, with};
 use crate::support::*;
-use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
-use loomline_agents::{
-    AgentError, AgentOptions, AgentState, ExecutionStrategy, Next, StepContext, StepOutcome,
-};
+use loomline_agents::{AgentError, AgentOptions, AgentState, Next, StepContext, StepOutcome};
+use std::future::ready;
 use std::sync::Arc;
 use upp::{Message, ScriptTurn};
 
 /// Asks the model once, runs what it calls, and stops, whatever comes of it.
-struct Once;
-
-impl ExecutionStrategy for Once {
-    fn name(&self) -> &'static str {
-        "once"
+fn once<'a>(state: AgentState, context: &'a StepContext<'a>) -> Stepping<'a> {
+    async move {
+        assert_eq!(context.agent.name(), "tester");
+        assert!(matches!(state.messages().last(), Some(Message::User(_))));
+        let response = context.ask(context.request(&state)).await?;
+        let state = context.act(&state.with_response(response)).await?;
+        let next = Next::Done;
+        Ok(StepOutcome { state, next })
     }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        context: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        async move {
-            assert_eq!(context.agent.name(), "tester");
-            assert!(matches!(state.messages().last(), Some(Message::User(_))));
-            let response = context.ask(context.request(&state)).await?;
-            let state = context.act(&state.with_response(response)).await?;
-            let next = Next::Done;
-            Ok(StepOutcome { state, next })
-        }
-        .boxed()
-    }
+    .boxed()
 }
 
-fn once() -> AgentOptions {
+fn adding_once() -> AgentOptions {
     let mut turn = ScriptTurn::call("add", serde_json::json!({"a": 1, "b": 2}));
     turn.tool_calls[0].id = Some("c".to_owned());
     let mut options = scripted(vec![turn]);
     options.tools = vec![add()];
-    options.execution = Arc::new(Once);
+    options.execution = Arc::new(Own("once", once));
     options
 }
 
 #[tokio::test]
 async fn a_strategy_of_ones_own_asks_the_model_and_runs_tools() {
-    let result = generate(once()).await;
+    let result = generate(adding_once()).await;
     assert_eq!(result.turn.cycles, 1);
     assert_eq!(results(&result.state)[0].result, 3.0);
     assert_eq!((result.state.step(), result.state.messages().len()), (1, 3));
@@ -55,7 +41,7 @@ async fn a_strategy_of_ones_own_asks_the_model_and_runs_tools() {
 
 #[tokio::test]
 async fn a_strategy_of_ones_own_is_streamed_without_a_line_of_its_own() {
-    let stream = agent(once()).stream("go", AgentState::initial());
+    let stream = agent(adding_once()).stream("go", AgentState::initial());
     let events: Vec<String> = stream.map(|event| brief(&event)).collect().await;
     let own = [
         "step_start",
@@ -74,42 +60,30 @@ async fn a_strategy_of_ones_own_is_streamed_without_a_line_of_its_own() {
 }
 
 /// Has a first step in which no model is asked, and a second in which one is.
-struct Prepared {
-    asks: bool,
+fn prepared<'a>(state: AgentState, context: &'a StepContext<'a>) -> Stepping<'a> {
+    async move {
+        if state.step() == 1 {
+            let next = Next::Continue;
+            return Ok(StepOutcome { state, next });
+        }
+        let response = context.ask(context.request(&state)).await?;
+        let state = state.with_response(response);
+        let next = Next::Done;
+        Ok(StepOutcome { state, next })
+    }
+    .boxed()
 }
 
-impl ExecutionStrategy for Prepared {
-    fn name(&self) -> &'static str {
-        "prepared"
-    }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        context: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        async move {
-            if state.step() == 1 {
-                let next = if self.asks {
-                    Next::Continue
-                } else {
-                    Next::Done
-                };
-                return Ok(StepOutcome { state, next });
-            }
-            let response = context.ask(context.request(&state)).await?;
-            let state = state.with_response(response);
-            let next = Next::Done;
-            Ok(StepOutcome { state, next })
-        }
-        .boxed()
-    }
+/// Is done before any model is asked.
+fn silent<'a>(state: AgentState, _: &'a StepContext<'a>) -> Stepping<'a> {
+    let next = Next::Done;
+    ready(Ok(StepOutcome { state, next })).boxed()
 }
 
 #[tokio::test]
 async fn a_step_without_a_model_call_ends_like_any_other_while_the_run_goes_on() {
     let mut options = scripted(vec![ScriptTurn::text("hello")]);
-    options.execution = Arc::new(Prepared { asks: true });
+    options.execution = Arc::new(Own("prepared", prepared));
     let (options, hooks) = with(options, Keeping::default());
     let result = generate(options).await;
     assert_eq!(result.turn.response.joined_text(), "hello");
@@ -121,38 +95,26 @@ async fn a_step_without_a_model_call_ends_like_any_other_while_the_run_goes_on()
 #[tokio::test]
 async fn a_run_in_which_no_model_speaks_has_no_response() {
     let mut options = scripted(Vec::new());
-    options.execution = Arc::new(Prepared { asks: false });
+    options.execution = Arc::new(Own("silent", silent));
     let run = agent(options).generate("go", AgentState::initial()).await;
     assert!(matches!(run, Err(AgentError::NoResponse)), "{run:?}");
 }
 
 /// Says that it waits, though no call does.
-struct Idle;
-
-impl ExecutionStrategy for Idle {
-    fn name(&self) -> &'static str {
-        "idle"
+fn idle<'a>(state: AgentState, context: &'a StepContext<'a>) -> Stepping<'a> {
+    async move {
+        let response = context.ask(context.request(&state)).await?;
+        let state = state.with_response(response);
+        let next = Next::Wait;
+        Ok(StepOutcome { state, next })
     }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        context: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        async move {
-            let response = context.ask(context.request(&state)).await?;
-            let state = state.with_response(response);
-            let next = Next::Wait;
-            Ok(StepOutcome { state, next })
-        }
-        .boxed()
-    }
+    .boxed()
 }
 
 #[tokio::test]
 async fn a_strategy_that_waits_for_nothing_is_told_so_and_its_run_is_not_complete() {
     let mut options = scripted(vec![ScriptTurn::text("hello")]);
-    options.execution = Arc::new(Idle);
+    options.execution = Arc::new(Own("idle", idle));
     let (options, hooks) = with(options, Keeping::default());
     let run = agent(options).generate("go", AgentState::initial()).await;
     assert!(
@@ -167,33 +129,21 @@ async fn a_strategy_that_waits_for_nothing_is_told_so_and_its_run_is_not_complet
 }
 
 /// Says something to the model over the calls that it has just made.
-struct Rude;
-
-impl ExecutionStrategy for Rude {
-    fn name(&self) -> &'static str {
-        "rude"
+fn rude<'a>(state: AgentState, context: &'a StepContext<'a>) -> Stepping<'a> {
+    async move {
+        let response = context.ask(context.request(&state)).await?;
+        let state = state.with_response(response);
+        let state = context.prompt(&state, "more", "Go on.").await?;
+        let next = Next::Done;
+        Ok(StepOutcome { state, next })
     }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        context: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        async move {
-            let response = context.ask(context.request(&state)).await?;
-            let state = state.with_response(response);
-            let state = context.prompt(&state, "more", "Go on.").await?;
-            let next = Next::Done;
-            Ok(StepOutcome { state, next })
-        }
-        .boxed()
-    }
+    .boxed()
 }
 
 #[tokio::test]
 async fn a_prompt_over_open_calls_is_refused() {
-    let mut options = once();
-    options.execution = Arc::new(Rude);
+    let mut options = adding_once();
+    options.execution = Arc::new(Own("rude", rude));
     let run = agent(options).generate("go", AgentState::initial()).await;
     assert!(
         matches!(run, Err(AgentError::OpenCalls { n_calls: 1 })),

@@ -3,14 +3,8 @@
 use crate::strategies::*;
 use crate::support::*;
 use loomline_agents::PlanStatus::{Completed, InProgress, Pending};
-use loomline_agents::{AgentError, AgentState, GenerateResult, Plan};
-use std::sync::Arc;
-use upp::{ScriptTurn, ToolUseStrategy};
-
-async fn run(plan: Plan, turns: Vec<ScriptTurn>) -> (GenerateResult, Arc<Watched>) {
-    let (options, model) = on_script(plan, turns);
-    (generate(options).await, model)
-}
+use loomline_agents::{AgentError, AgentState, Plan};
+use upp::ToolUseStrategy;
 
 #[tokio::test]
 async fn a_plan_is_made_and_executed_in_the_order_of_its_dependencies() {
@@ -47,15 +41,7 @@ async fn a_plan_is_made_and_executed_in_the_order_of_its_dependencies() {
 #[tokio::test]
 async fn the_turn_is_that_of_all_cycles() {
     let (result, _) = run(Plan::default(), two_plan_steps()).await;
-    assert_eq!((result.turn.cycles, result.turn.usage.cycles.len()), (4, 4));
-    let sum: u64 = result
-        .turn
-        .usage
-        .cycles
-        .iter()
-        .map(|it| it.input_tokens)
-        .sum();
-    assert_eq!(result.turn.usage.input_tokens, sum);
+    assert_sums(&result, 4);
     assert_eq!(result.turn.tool_executions.len(), 1);
     assert_eq!(result.turn.messages.len(), result.state.messages().len());
 }

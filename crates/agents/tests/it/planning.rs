@@ -2,16 +2,11 @@
 
 use crate::strategies::*;
 use crate::support::*;
-use loomline_agents::{AgentState, GenerateResult, Limit, Plan, PlanError, PlanStatus, PlanStep};
+use loomline_agents::{AgentState, Limit, Plan, PlanError, PlanStatus, PlanStep};
 use serde_json::json;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use upp::{ScriptTurn, Scripted, ToolChoice};
-
-async fn run(plan: Plan, turns: Vec<ScriptTurn>) -> (GenerateResult, Arc<Watched>) {
-    let (options, model) = on_script(plan, turns);
-    (generate(options).await, model)
-}
 
 #[tokio::test]
 async fn a_plan_is_asked_for_by_structured_output() {

@@ -2,7 +2,7 @@
 
 use crate::strategies::*;
 use crate::support::*;
-use loomline_agents::{AgentState, GenerateResult, Limit, React};
+use loomline_agents::{AgentState, Limit, React};
 use serde_json::json;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,11 +13,6 @@ fn at_most(n: u32) -> React {
         max_steps: Limit::AtMost(NonZeroU32::new(n).unwrap()),
         ..React::default()
     }
-}
-
-async fn run(react: React, turns: Vec<ScriptTurn>) -> (GenerateResult, Arc<Watched>) {
-    let (options, model) = on_script(react, turns);
-    (generate(options).await, model)
 }
 
 #[tokio::test]
@@ -104,15 +99,7 @@ async fn a_call_made_while_reasoning_is_not_run() {
 #[tokio::test]
 async fn the_turn_is_that_of_all_cycles() {
     let (result, _) = run(React::default(), two_react_steps()).await;
-    assert_eq!((result.turn.cycles, result.turn.usage.cycles.len()), (4, 4));
-    let sum: u64 = result
-        .turn
-        .usage
-        .cycles
-        .iter()
-        .map(|it| it.output_tokens)
-        .sum();
-    assert_eq!(result.turn.usage.output_tokens, sum);
+    assert_sums(&result, 4);
     assert_eq!(result.turn.messages.len(), result.state.messages().len());
     assert_eq!(result.turn.tool_executions.len(), 1);
 }

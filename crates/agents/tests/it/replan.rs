@@ -3,9 +3,8 @@
 use crate::strategies::*;
 use crate::support::*;
 use loomline_agents::PlanStatus::{Completed, Failed, Pending};
-use loomline_agents::{GenerateResult, Plan, PlanError};
+use loomline_agents::{Plan, PlanError};
 use serde_json::json;
-use std::sync::Arc;
 use upp::ScriptTurn;
 
 fn no_replan() -> Plan {
@@ -13,11 +12,6 @@ fn no_replan() -> Plan {
         allow_replan: false,
         ..Plan::default()
     }
-}
-
-async fn run(plan: Plan, turns: Vec<ScriptTurn>) -> (GenerateResult, Arc<Watched>) {
-    let (options, model) = on_script(plan, turns);
-    (generate(options).await, model)
 }
 
 #[tokio::test]

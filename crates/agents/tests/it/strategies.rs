@@ -4,15 +4,15 @@ use crate::support::*;
 use futures_util::future::BoxFuture;
 use loomline_agents::{
     AgentError, AgentOptions, AgentState, AgentStrategy, Answers, ExecutionStrategy,
-    GenerateResult, PlanError, PlanStatus, PromptMark,
+    GenerateResult, PlanError, PlanStatus, PromptMark, StepContext, StepOutcome,
 };
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 use upp::{
-    Arguments, AssistantMessage, Capabilities, Message, Model, ModelStream, Request, Script,
-    ScriptTurn, Scripted, Tool, ToolCall, ToolResult, UserMessage,
+    Arguments, AssistantMessage, Capabilities, CycleUsage, Message, Model, ModelStream, Request,
+    Script, ScriptTurn, Scripted, Tool, ToolCall, ToolResult, UserMessage,
 };
 
 /// A script that runs on through the thread, and all it was asked.
@@ -126,6 +126,44 @@ pub(crate) fn on_script(
         quick("broken", |_| Err(upp::ToolFailure::new("it is broken"))),
     ];
     (options, model)
+}
+
+/// A run of such an agent, and its model.
+pub(crate) async fn run(
+    execution: impl ExecutionStrategy + 'static,
+    turns: Vec<ScriptTurn>,
+) -> (GenerateResult, Arc<Watched>) {
+    let (options, model) = on_script(execution, turns);
+    (generate(options).await, model)
+}
+
+/// The turn of a run has all its cycles, and what they used.
+pub(crate) fn assert_sums(result: &GenerateResult, n_cycles: u32) {
+    let (cycles, usage) = (result.turn.cycles, &result.turn.usage);
+    let summed = u32::try_from(usage.cycles.len());
+    assert_eq!((cycles, summed), (n_cycles, Ok(n_cycles)));
+    let sum = |of: fn(&CycleUsage) -> u64| usage.cycles.iter().map(of).sum::<u64>();
+    assert_eq!(usage.input_tokens, sum(|it| it.input_tokens));
+    assert_eq!(usage.output_tokens, sum(|it| it.output_tokens));
+}
+
+/// What a step of a strategy comes to.
+pub(crate) type Stepping<'a> = BoxFuture<'a, Result<StepOutcome, AgentError>>;
+
+/// A strategy of the application's own, with a name and a function for its steps.
+pub(crate) struct Own(
+    pub(crate) &'static str,
+    pub(crate) for<'a> fn(AgentState, &'a StepContext<'a>) -> Stepping<'a>,
+);
+
+impl ExecutionStrategy for Own {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn step<'a>(&'a self, state: AgentState, context: &'a StepContext<'a>) -> Stepping<'a> {
+        (self.1)(state, context)
+    }
 }
 
 pub(crate) fn says(text: &str) -> ScriptTurn {

@@ -86,6 +86,30 @@ async fn malformed_arguments_are_told_and_empty_ones_are_an_object() {
     assert_eq!(told(r#"{"a": 1, "b": 2}"#).await.result, 3.0);
 }
 
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_neither_run_nor_asked_for() {
+    let log = Log::default();
+    let mut asking = noted("asking", 0, &log);
+    asking.requires_approval = true;
+    let outside = Tool::external("outside", "Runs elsewhere.", json!({"type": "object"}));
+    // What a codec makes of a call whose arguments never began.
+    let calls = ["plain", "asking", "outside"].map(|name| upp::ToolCall {
+        arguments: Arguments::from_text("{"),
+        ..call(name, name, &[])
+    });
+    let mut options = options(Canned::calls(calls.to_vec()));
+    options.tools = vec![noted("plain", 0, &log), asking, outside];
+    let result = generate(options).await;
+    assert_eq!(log.lines(), Vec::<String>::new());
+    let results = results(&result.state);
+    assert_eq!(results.len(), 3);
+    for answer in results {
+        assert!(answer.is_error);
+        let text = answer.result.as_str().unwrap();
+        assert!(text.contains("cut off") && text.contains("again"), "{text}");
+    }
+}
+
 fn noting(log: &Log) -> AgentOptions {
     let mut first = noted("first", 3, log);
     first.sequential = true;

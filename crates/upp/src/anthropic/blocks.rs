@@ -29,6 +29,8 @@ struct Block {
     input: String,
     /// The input the block began with.
     first_input: Option<Value>,
+    /// Whether the input of a call came as text, which shows where it ends.
+    streamed: bool,
 }
 
 /// What a block is to the protocol, with the index there.
@@ -120,6 +122,7 @@ impl Blocks {
             with,
             input: String::new(),
             first_input,
+            streamed: false,
         }
     }
 
@@ -186,7 +189,10 @@ impl Blocks {
             return;
         };
         match block.kind {
-            Kind::Call(index) => self.answer.arguments(index, more),
+            Kind::Call(index) => {
+                block.streamed |= !more.is_empty();
+                self.answer.arguments(index, more);
+            }
             Kind::Answer(index) => self.answer.append(index, more),
             Kind::Text(_) | Kind::Thinking(_) | Kind::Native => block.input.push_str(more),
         }
@@ -237,10 +243,25 @@ impl Blocks {
         }
     }
 
-    /// Ends all blocks.
-    pub(super) fn finish(mut self) -> Whole {
+    /// Ends all blocks. Where something else than the model ended the answer (`cut`), a call that
+    /// stands last is whole only if its text says so.
+    pub(super) fn finish(mut self, cut: bool) -> Whole {
         for at in std::mem::take(&mut self.open).into_values() {
             self.close(at);
+        }
+        match self.all.last() {
+            Some(Block {
+                kind: Kind::Call(index),
+                streamed,
+                ..
+            }) if cut => {
+                if *streamed {
+                    self.answer.cut_if_empty();
+                } else {
+                    self.answer.cut(*index);
+                }
+            }
+            Some(_) | None => {}
         }
         let place = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
         let mut answer = None;

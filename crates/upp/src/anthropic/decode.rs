@@ -2,9 +2,8 @@
 
 use super::blocks::{Blocks, Whole};
 use super::{ANSWER_TOOL, StructureForm, failure};
-use crate::codec::{self, Progress, items};
-use crate::content::AssistantContent;
-use crate::error::{Code, Error};
+use crate::codec::{self, Progress, ended_early, is_cut, items, structured, text};
+use crate::error::Error;
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
 use crate::model::{Response, StopReason};
@@ -152,15 +151,13 @@ impl Decoder {
         let Some(word) = self.said("stop_reason").map(str::to_owned) else {
             return Err(match self.stage {
                 Stage::Nothing => self.invalid("the stream held no message"),
-                Stage::Started => {
-                    let text = "the stream ended before the answer did";
-                    Error::new(Code::NetworkError, self.provider, text)
-                }
+                Stage::Started => ended_early(&self.provider),
                 Stage::Stopped => self.invalid("the answer ended without a stop reason"),
             });
         };
         let answer_tool = Blocks::new(None);
-        let mut whole = std::mem::replace(&mut self.blocks, answer_tool).finish();
+        let blocks = std::mem::replace(&mut self.blocks, answer_tool);
+        let mut whole = blocks.finish(is_cut(&plain_stop_reason(&word)));
         let stop_reason = stop_reason(&word, &whole);
         let data = self.data(&word, &whole)?;
         let mut fields = std::mem::take(&mut self.fields);
@@ -210,17 +207,13 @@ impl Decoder {
         // The vendor cuts one text into blocks; with server tools, others stand before it.
         let all = answer.map_or_else(|| texts.concat(), str::to_owned);
         let last = texts.last().copied().unwrap_or_default();
-        serde_json::from_str(&all)
-            .or_else(|error| serde_json::from_str(last).map_err(|_| error))
+        structured(&self.provider, &all)
+            .or_else(|error| structured(&self.provider, last).map_err(|_| error))
             .map(Some)
-            .map_err(|cause| {
-                self.invalid("the structured answer is not JSON")
-                    .caused_by(cause)
-            })
     }
 
     fn invalid(&self, message: &str) -> Error {
-        Error::new(Code::InvalidResponse, self.provider.as_str(), message)
+        codec::invalid(&self.provider, message)
     }
 }
 
@@ -260,24 +253,21 @@ impl codec::Decoder for Decoder {
     }
 }
 
-fn text(block: &AssistantContent) -> Option<&str> {
-    match block {
-        AssistantContent::Text { text } => Some(text),
-        AssistantContent::Reasoning { .. }
-        | AssistantContent::Image(_)
-        | AssistantContent::Audio(_)
-        | AssistantContent::Video(_) => None,
-    }
-}
-
 fn stop_reason(word: &str, whole: &Whole) -> StopReason {
     match word {
         // Some hosts say that they are done although they call.
         "end_turn" if !whole.calls.is_empty() => StopReason::ToolUse,
-        "end_turn" | "stop_sequence" => StopReason::EndTurn,
-        "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
         // The answer tool is no tool of the caller's.
         "tool_use" if whole.answer.is_some() && whole.calls.is_empty() => StopReason::EndTurn,
+        word => plain_stop_reason(word),
+    }
+}
+
+/// What the word means, whatever the answer holds.
+fn plain_stop_reason(word: &str) -> StopReason {
+    match word {
+        "end_turn" | "stop_sequence" => StopReason::EndTurn,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
         "tool_use" => StopReason::ToolUse,
         "refusal" => StopReason::ContentFilter,
         other => StopReason::Other(other.to_owned()),

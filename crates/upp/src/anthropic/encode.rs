@@ -4,16 +4,13 @@ use super::assistant::{Block, WHITE_SPACE, leave_out_blank, message};
 use super::content::{tool_result_content, user_block};
 use super::{Anthropic, head};
 use crate::codec::items::{self, Item};
-use crate::codec::{CallIds, Conversation, Encoded};
+use crate::codec::{CallIdForm, CallIds, Conversation, Encoded};
 use crate::error::{Code, Error};
 use crate::message::{AssistantMessage, Message, Metadata, ToolResultMessage, UserMessage};
 use crate::model::Request;
 use crate::tool::ToolResult;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// The longest id of a call that the format takes.
-const LONGEST_ID: usize = 64;
 
 /// The body of a streaming request.
 pub(super) fn encode(codec: &Anthropic, request: &Request) -> Result<Encoded, Error> {
@@ -30,7 +27,7 @@ impl Anthropic {
 
     fn conversation(&self, request: &Request) -> Result<Conversation, Error> {
         let mut conversation = Conversation::default();
-        let mut ids = CallIds::new(LONGEST_ID);
+        let mut ids = CallIds::new(CallIdForm::UpTo64);
         // The vendor wants all results of a turn in one message.
         let mut results = Vec::new();
         for said in &request.messages {

@@ -3,7 +3,7 @@
 use crate::codec::Json;
 use crate::event::StreamEvent;
 use crate::message::MessageId;
-use crate::tool::ToolCallId;
+use crate::tool::{Arguments, ToolCallId};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
@@ -17,6 +17,35 @@ struct Call {
     name: String,
     /// Arguments that came before the name.
     waiting: String,
+    written: Written,
+}
+
+/// How much of a call's arguments came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Written {
+    /// Nothing, or an object without fields.
+    #[default]
+    Empty,
+    /// An object that is not closed.
+    Open,
+    /// Something.
+    Some,
+}
+
+impl Written {
+    fn and(self, more: &str) -> Self {
+        if self == Self::Some {
+            return self;
+        }
+        more.bytes()
+            .fold(self, |written, byte| match (written, byte) {
+                (Self::Some, _) => Self::Some,
+                (_, b'{') => Self::Open,
+                (_, b'}') => Self::Empty,
+                (written, b' ' | b'\t' | b'\r' | b'\n') => written,
+                (Self::Empty | Self::Open, _) => Self::Some,
+            })
+    }
 }
 
 /// The calls of one response. Each delta belongs to a call by its `index`; without one, by its id;
@@ -48,6 +77,7 @@ impl Calls {
             name.clone_into(&mut call.name);
         }
         if let Some(arguments) = function.and_then(|function| function.get("arguments")) {
+            let told = call.waiting.len();
             match arguments.as_str() {
                 Some(text) => call.waiting.push_str(text),
                 None if arguments.is_object() => {
@@ -55,6 +85,8 @@ impl Calls {
                 }
                 None => {}
             }
+            let more = call.waiting.get(told..).unwrap_or_default();
+            call.written = call.written.and(more);
         }
         if !call.name.is_empty() && (call.told.is_none() || !call.waiting.is_empty()) {
             events.push(tell(position, call));
@@ -67,6 +99,18 @@ impl Calls {
             if call.told.is_none() {
                 events.push(tell(position, call));
             }
+        }
+    }
+
+    /// Something else than the model ended the answer at its last call: if no arguments of it came,
+    /// it must not read as one without any.
+    pub(super) fn cut(&mut self, events: &mut Vec<StreamEvent>) {
+        let last = self.all.len().saturating_sub(1);
+        if let Some(call) = self.all.last_mut()
+            && call.written == Written::Empty
+        {
+            call.waiting.push_str(Arguments::CUT);
+            events.push(tell(last, call));
         }
     }
 

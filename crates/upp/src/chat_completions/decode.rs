@@ -5,7 +5,7 @@ use super::details::Details;
 use super::{Dialect, ReasoningForm};
 use crate::codec::{self, Document, Json, Progress, made};
 use crate::content::{AssistantContent, Media, MediaSource};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::event::{Aggregate, StreamEvent};
 use crate::failure;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -115,16 +115,17 @@ impl Decoder {
         let Some(finish_reason) = self.finish_reason.take() else {
             return Err(match self.stage {
                 Stage::Nothing => self.invalid("the stream held no chunk"),
-                Stage::Started => {
-                    let text = "the stream ended before the answer did";
-                    Error::new(Code::NetworkError, self.provider, text)
-                }
+                Stage::Started => codec::ended_early(&self.provider),
                 Stage::Done => self.invalid("the answer ended without a finish reason"),
             });
         };
         let mut events = Vec::new();
+        let ends_with_call = self.open.is_none();
         self.close(&mut events);
         self.calls.flush(&mut events);
+        if ends_with_call && codec::is_cut(&stop_reason(&finish_reason)) {
+            self.calls.cut(&mut events);
+        }
         for event in &events {
             self.aggregate.push(event);
         }
@@ -155,7 +156,7 @@ impl Decoder {
             metadata: Some(metadata),
         };
         let message = AssistantMessage::new(content, calls, options);
-        let data = self.data(&message, &stop_reason)?;
+        let data = codec::data(&self.provider, self.structured, &message, &stop_reason)?;
         let response = Response {
             message,
             usage: self.usage,
@@ -169,21 +170,8 @@ impl Decoder {
         Ok((events, response))
     }
 
-    fn data(&self, message: &AssistantMessage, stop: &StopReason) -> Result<Option<Value>, Error> {
-        let whole = *stop == StopReason::EndTurn && message.tool_calls.is_empty();
-        if !self.structured || !whole {
-            return Ok(None);
-        }
-        serde_json::from_str(&message.joined_text())
-            .map(Some)
-            .map_err(|cause| {
-                self.invalid("the structured answer is not JSON")
-                    .caused_by(cause)
-            })
-    }
-
     fn invalid(&self, message: &str) -> Error {
-        Error::new(Code::InvalidResponse, self.provider.as_str(), message)
+        codec::invalid(&self.provider, message)
     }
 
     fn describe(&mut self, chunk: Json<'_>) {

@@ -1,5 +1,6 @@
 //! In what the providers that speak Chat Completions differ (UPP §17.3, §17.6–§17.8).
 
+use crate::codec::CallIdForm;
 use crate::model::Capabilities;
 
 /// How a provider shows reasoning, and takes it back.
@@ -32,6 +33,12 @@ pub struct Dialect {
     pub document_urls: bool,
     /// Whether a structure is asked for with `strict`, where its schema allows that.
     pub strict: bool,
+    /// Which ids of calls it takes. Calls of other models go under ids of this form; the thread
+    /// keeps its own.
+    pub call_ids: CallIdForm,
+    /// Whether the usage is asked for by `stream_options`, where params have none. Hosts that know
+    /// only their own parameters refuse those.
+    pub asks_usage: bool,
 }
 
 /// What most of these models take: text, pictures and tools.
@@ -55,6 +62,8 @@ impl Dialect {
             reasoning: ReasoningForm::Shown,
             document_urls: false,
             strict: true,
+            call_ids: CallIdForm::UpTo40,
+            asks_usage: true,
         }
     }
 
@@ -94,6 +103,14 @@ impl Dialect {
         let mut dialect = Self::compatible("cerebras", "https://api.cerebras.ai/v1");
         dialect.capabilities.image_input = false;
         dialect.reasoning = ReasoningForm::Text;
+        dialect
+    }
+
+    /// Mistral: its ids of calls have nine letters and digits, and it tells the usage unasked.
+    pub fn mistral() -> Self {
+        let mut dialect = Self::compatible("mistral", "https://api.mistral.ai/v1");
+        dialect.call_ids = CallIdForm::NineAlphanumerics;
+        dialect.asks_usage = false;
         dialect
     }
 

@@ -10,9 +10,6 @@ use crate::responses::strict;
 use crate::tool::{Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
-/// The longest id of a call that the format takes, unlike Responses.
-const LONGEST_ID: usize = 40;
-
 /// The body of a streaming request. Params come first; what the protocol rules overwrites them.
 /// Native tools among the params follow ours. `stream_options` that are null are not sent, for hosts
 /// that refuse them.
@@ -45,9 +42,10 @@ pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encod
     if let Some(schema) = &request.structure {
         head.insert("response_format".into(), codec.response_format(schema));
     }
-    if head.get("stream_options").is_some_and(Value::is_null) {
+    let options = head.get("stream_options");
+    if options.is_some_and(Value::is_null) {
         head.shift_remove("stream_options");
-    } else {
+    } else if options.is_some() || codec.dialect.asks_usage {
         // Other stream options of the caller stay.
         let options = head
             .entry("stream_options")
@@ -78,7 +76,7 @@ impl ChatCompletions {
         if let Some(system) = &request.system {
             conversation.push(&json!({"role": "system", "content": &**system}));
         }
-        let mut ids = CallIds::new(LONGEST_ID);
+        let mut ids = CallIds::new(self.dialect.call_ids);
         for message in &request.messages {
             match message {
                 Message::User(user) => conversation.push(&self.user(user)?),
@@ -141,7 +139,7 @@ impl ChatCompletions {
             .iter()
             .map(|call| {
                 // The provider's own text, so that what it wrote comes back unchanged.
-                let text = call.arguments.kept();
+                let text = call.arguments.sent();
                 let arguments = if text.is_empty() { "{}" } else { &*text };
                 json!({
                     "id": ids.call(&call.tool_call_id, native),

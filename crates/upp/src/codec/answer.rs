@@ -163,6 +163,25 @@ impl AnswerBuilder {
         self.calls.get(at).map_or("", |call| &call.arguments)
     }
 
+    /// The call was cut off: its arguments are left as no JSON, so that nobody takes it for whole.
+    pub(crate) fn cut(&mut self, index: u32) {
+        if Arguments::from_text(self.arguments_of(index))
+            .parse()
+            .is_ok()
+        {
+            self.arguments(index, Arguments::CUT);
+        }
+    }
+
+    /// The answer was cut off at its last call, of which a provider that sends arguments whole may
+    /// have sent none.
+    pub(crate) fn cut_if_empty(&mut self) {
+        let last = position(self.calls.len()).saturating_sub(1);
+        if Arguments::from_text(self.arguments_of(last)).is_empty() {
+            self.cut(last);
+        }
+    }
+
     /// Whether anything was called.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()

@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 /// call.
 ///
 /// A model's own id goes back to it as it is, and so does any other id that the provider takes. One
-/// of another provider that is too long or has other characters goes as a digest of itself; one that
-/// a later call uses again gets a number. Both follow from what came before only, so that what was
+/// of another provider that has another form goes as a digest of itself; one that a later call uses
+/// again gets a number. Both follow from what came before only, so that what was
 /// sent once is sent the same again.
 #[derive(Debug)]
 pub(crate) struct CallIds {
-    longest: usize,
+    form: CallIdForm,
     sent: BTreeSet<String>,
     /// The last number that each id got, so that one that is used again and again costs no more
     /// each time.
@@ -24,10 +24,10 @@ pub(crate) struct CallIds {
 }
 
 impl CallIds {
-    /// Ids of ASCII letters, digits, `_` and `-`, of at most `longest` bytes.
-    pub(crate) fn new(longest: usize) -> Self {
+    /// Ids of this form.
+    pub(crate) fn new(form: CallIdForm) -> Self {
         Self {
-            longest,
+            form,
             sent: BTreeSet::new(),
             numbers: BTreeMap::new(),
             current: BTreeMap::new(),
@@ -37,12 +37,14 @@ impl CallIds {
     /// The id of a call; each call is asked for once, in order. `own` is whether the call is this
     /// model's own: some read their ids again, and write worse calls where they are others.
     pub(crate) fn call(&mut self, id: &ToolCallId, own: bool) -> String {
-        let (longest, own) = (self.longest, own && !id.as_str().is_empty());
+        let form = self.form;
+        // An id of exactly one length is one that the provider checks, even of its own.
+        let own = own && !id.as_str().is_empty() && form != CallIdForm::NineAlphanumerics;
         let fitting = |text: String| {
             if own {
                 text
             } else {
-                portable(longest, &text).into_owned()
+                form.fit(&text).into_owned()
             }
         };
         let plain = fitting(id.as_str().to_owned());
@@ -64,22 +66,52 @@ impl CallIds {
         self.current
             .get(id)
             .cloned()
-            .unwrap_or_else(|| portable(self.longest, id.as_str()).into_owned())
+            .unwrap_or_else(|| self.form.fit(id.as_str()).into_owned())
     }
 }
 
-/// The id, or its digest where it is too long or has other characters.
-fn portable(longest: usize, id: &str) -> Cow<'_, str> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if !id.is_empty() && id.len() <= longest && id.bytes().all(allowed) {
-        return Cow::Borrowed(id);
+/// The ids of calls that a provider takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallIdForm {
+    /// At most 40 ASCII letters, digits, `_` and `-`, as Chat Completions has it.
+    #[default]
+    UpTo40,
+    /// At most 64 of them, as Responses and the Messages format have it.
+    UpTo64,
+    /// Exactly nine ASCII letters and digits, as Mistral has it. What has another form goes as such a
+    /// digest of itself; the thread keeps its own.
+    NineAlphanumerics,
+}
+
+impl CallIdForm {
+    fn takes(self, id: &str) -> bool {
+        let alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
+        let usual = |byte: u8| alphanumeric(byte) || byte == b'_' || byte == b'-';
+        match self {
+            Self::UpTo40 => (1..=40).contains(&id.len()) && id.bytes().all(usual),
+            Self::UpTo64 => (1..=64).contains(&id.len()) && id.bytes().all(usual),
+            Self::NineAlphanumerics => id.len() == 9 && id.bytes().all(alphanumeric),
+        }
     }
-    let mut text = String::from("call_");
-    for byte in Sha256::digest(id) {
-        let _ = write!(text, "{byte:02x}");
+
+    /// The id, or its digest where it is of another form.
+    fn fit(self, id: &str) -> Cow<'_, str> {
+        if self.takes(id) {
+            return Cow::Borrowed(id);
+        }
+        let mut text = String::new();
+        for byte in Sha256::digest(id) {
+            let _ = write!(text, "{byte:02x}");
+        }
+        match self {
+            Self::UpTo40 | Self::UpTo64 => {
+                text.truncate(24);
+                text.insert_str(0, "call_");
+            }
+            Self::NineAlphanumerics => text.truncate(9),
+        }
+        Cow::Owned(text)
     }
-    text.truncate(longest.min(29));
-    Cow::Owned(text)
 }
 
 #[cfg(test)]
@@ -88,14 +120,14 @@ mod tests {
 
     #[test]
     fn an_id_that_fits_goes_as_it_is_and_its_result_with_it() {
-        let mut ids = CallIds::new(40);
+        let mut ids = CallIds::new(CallIdForm::UpTo40);
         assert_eq!(ids.call(&"toolu_01-A".into(), false), "toolu_01-A");
         assert_eq!(ids.result(&"toolu_01-A".into()), "toolu_01-A");
     }
 
     #[test]
     fn a_repeated_id_gets_a_number_and_results_follow_the_latest_call() {
-        let mut ids = CallIds::new(40);
+        let mut ids = CallIds::new(CallIdForm::UpTo40);
         let id = ToolCallId::from("call-1");
         assert_eq!(ids.call(&id, false), "call-1");
         assert_eq!(ids.result(&id), "call-1");
@@ -108,17 +140,44 @@ mod tests {
     fn a_foreign_id_goes_as_a_digest_that_is_always_the_same() {
         let long = "x".repeat(500);
         for id in ["a b", "", "日", &long] {
-            let sent = CallIds::new(40).call(&id.into(), false);
+            let sent = CallIds::new(CallIdForm::UpTo40).call(&id.into(), false);
             assert!(sent.len() <= 40 && sent.starts_with("call_"), "{sent}");
-            assert_eq!(CallIds::new(40).call(&id.into(), false), sent);
-            assert_eq!(CallIds::new(40).result(&id.into()), sent);
+            assert_eq!(
+                CallIds::new(CallIdForm::UpTo40).call(&id.into(), false),
+                sent
+            );
+            assert_eq!(CallIds::new(CallIdForm::UpTo40).result(&id.into()), sent);
         }
-        assert_eq!(CallIds::new(9).call(&"a b".into(), false).len(), 9);
+    }
+
+    #[test]
+    fn nine_letters_and_digits_are_nine_whoever_the_id_is_from() {
+        let mut ids = CallIds::new(CallIdForm::NineAlphanumerics);
+        let fits = ToolCallId::from("D681PevKs");
+        assert_eq!(ids.call(&fits, true), "D681PevKs");
+        assert_eq!(ids.result(&fits), "D681PevKs");
+        let mut sent = BTreeSet::from(["D681PevKs".to_owned()]);
+        for (id, own) in [
+            ("D681PevKs", true),
+            ("D681PevKs", false),
+            ("toolu_01-A", false),
+            ("call_0", true),
+            ("", true),
+            ("too_short", false),
+        ] {
+            let id = ToolCallId::from(id);
+            let new = ids.call(&id, own);
+            assert!(CallIdForm::NineAlphanumerics.takes(&new), "{new}");
+            assert_eq!(ids.result(&id), new);
+            assert!(sent.insert(new), "an id twice");
+        }
+        let again = |id: &str| CallIds::new(CallIdForm::NineAlphanumerics).call(&id.into(), false);
+        assert_eq!(again("toolu_01-A"), again("toolu_01-A"));
     }
 
     #[test]
     fn an_id_that_is_used_again_and_again_costs_no_more_each_time() {
-        let mut ids = CallIds::new(40);
+        let mut ids = CallIds::new(CallIdForm::UpTo40);
         let id = ToolCallId::from("call_0");
         ids.call(&"call_0_3".into(), false);
         for _ in 0..100_000 {

@@ -32,7 +32,6 @@ impl EmbeddingProvider {
     /// Checks the configuration and makes the client. Nothing is sent.
     pub fn new(codec: impl EmbeddingCodec, config: ProviderConfig) -> Result<Self, Error> {
         let codec: Arc<dyn EmbeddingCodec> = Arc::new(codec);
-        let refusing = Arc::clone(&codec);
         let address = Address {
             provider: codec.provider(),
             modality: Modality::Embedding,
@@ -40,9 +39,7 @@ impl EmbeddingProvider {
             auth: codec.auth(),
             headers: Vec::new(),
         };
-        let endpoint = Endpoint::new(&address, config, move |status, body| {
-            refusing.refusal(status, body)
-        })?;
+        let endpoint = Endpoint::new(&codec, &address, <dyn EmbeddingCodec>::refusal, config)?;
         Ok(Self { codec, endpoint })
     }
 

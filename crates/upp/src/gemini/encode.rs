@@ -51,7 +51,11 @@ pub(super) fn encode(codec: &Gemini, request: &Request) -> Result<Encoded, Error
     {
         let config = tail.entry("toolConfig").or_insert_with(|| json!({}));
         if let Some(config) = config.as_object_mut() {
-            config.insert("functionCallingConfig".to_owned(), mode);
+            // What else the caller configures of it stays, such as streamed arguments.
+            let config = config
+                .entry("functionCallingConfig")
+                .or_insert_with(|| json!({}));
+            *config = extended(config.take(), Some(&mode));
         }
     }
     if let Some(schema) = &request.structure {

@@ -1,3 +1,5 @@
+mod partial;
+
 use super::*;
 use crate::codec::Decoder as _;
 use crate::content::AssistantContent;

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 /// An image model behind one of the providers' wire formats. Cloning shares it.
 ///
 /// Dropping a call or a stream closes its connection. Images take long: the configuration's
-/// `timeouts.headers` is what a call that is not streamed may take, and its `max_body_bytes` and
-/// `max_event_bytes` must hold the images as base64.
+/// `timeouts.headers` is what a call that is not streamed may take, and its `max_body_bytes`,
+/// `max_event_bytes` and `max_stream_bytes` must hold the images as base64.
 #[derive(Clone)]
 pub struct ImageProvider {
     codec: Arc<dyn ImageCodec>,
@@ -37,7 +37,6 @@ impl ImageProvider {
     /// Checks the configuration and makes the client. Nothing is sent.
     pub fn new(codec: impl ImageCodec, config: ProviderConfig) -> Result<Self, Error> {
         let codec: Arc<dyn ImageCodec> = Arc::new(codec);
-        let refusing = Arc::clone(&codec);
         let address = Address {
             provider: codec.provider(),
             modality: Modality::Image,
@@ -45,9 +44,7 @@ impl ImageProvider {
             auth: codec.auth(),
             headers: Vec::new(),
         };
-        let endpoint = Endpoint::new(&address, config, move |status, body| {
-            refusing.refusal(status, body)
-        })?;
+        let endpoint = Endpoint::new(&codec, &address, <dyn ImageCodec>::refusal, config)?;
         Ok(Self { codec, endpoint })
     }
 
@@ -86,19 +83,11 @@ impl ImageProvider {
                     Err(error) if is_over(&*decoder, &error) => break,
                     Err(error) => Err(error)?,
                 };
-                let data = frame.data.trim();
-                if data.is_empty() {
-                    continue;
-                }
-                match decoder.push(data) {
-                    Ok(events) => {
-                        for event in events {
-                            yield ImageEvent::Event(event);
-                        }
-                    }
-                    // Cut short: the answer's end will say what is missing.
-                    Err(error) if frame.unfinished && error.code == Code::InvalidResponse => break,
-                    Err(error) => Err(shown(error))?,
+                let Some(events) = frame.read(|data| decoder.push(data)).map_err(shown)? else {
+                    break;
+                };
+                for event in events {
+                    yield ImageEvent::Event(event);
                 }
             }
             yield ImageEvent::Done(decoder.finish().map_err(shown)?);

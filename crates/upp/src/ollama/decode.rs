@@ -1,9 +1,9 @@
 //! Answers of Ollama.
 
 use super::PROVIDER;
-use crate::codec::{self, AnswerBuilder, Progress, native_metadata};
+use crate::codec::{self, AnswerBuilder, Progress, ended_early, is_cut, native_metadata};
 use crate::content::AssistantContent;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::event::StreamEvent;
 use crate::failure;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -163,16 +163,6 @@ impl Decoder {
             }
         }
     }
-
-    fn data(&self, message: &AssistantMessage, stop: &StopReason) -> Result<Option<Value>, Error> {
-        let whole = *stop == StopReason::EndTurn && message.tool_calls.is_empty();
-        if !self.structured || !whole {
-            return Ok(None);
-        }
-        serde_json::from_str(&message.joined_text())
-            .map(Some)
-            .map_err(|cause| invalid("the structured answer is not JSON").caused_by(cause))
-    }
 }
 
 impl codec::Decoder for Decoder {
@@ -193,18 +183,21 @@ impl codec::Decoder for Decoder {
 
     fn finish(mut self: Box<Self>) -> Result<(Vec<StreamEvent>, Response), Error> {
         let Some(reason) = self.done_reason.take() else {
-            let text = "the stream ended before the answer did";
-            return Err(Error::new(Code::NetworkError, PROVIDER, text));
+            return Err(ended_early(PROVIDER));
         };
+        let ends_with_call = self.open.is_none() && self.answer.has_calls();
         self.close();
-        let mut events = self.answer.take_events();
-        events.push(StreamEvent::MessageStop);
         let stop_reason = match reason.as_str() {
             "stop" if self.answer.has_calls() => StopReason::ToolUse,
             "stop" => StopReason::EndTurn,
             "length" => StopReason::MaxTokens,
             other => StopReason::Other(other.to_owned()),
         };
+        if ends_with_call && is_cut(&stop_reason) {
+            self.answer.cut_if_empty();
+        }
+        let mut events = self.answer.take_events();
+        events.push(StreamEvent::MessageStop);
         let (content, calls) = std::mem::take(&mut self.answer).finish();
         let fields = std::mem::take(&mut self.fields);
         let options = MessageOptions {
@@ -212,7 +205,7 @@ impl codec::Decoder for Decoder {
             ..MessageOptions::default()
         };
         let message = AssistantMessage::new(content, calls, options);
-        let data = self.data(&message, &stop_reason)?;
+        let data = codec::data(PROVIDER, self.structured, &message, &stop_reason)?;
         let response = Response {
             message,
             usage: self.usage,
@@ -228,5 +221,5 @@ impl codec::Decoder for Decoder {
 }
 
 fn invalid(text: &str) -> Error {
-    Error::new(Code::InvalidResponse, PROVIDER, text)
+    codec::invalid(PROVIDER, text)
 }

@@ -11,7 +11,7 @@ use std::pin::Pin;
 type Frames = Pin<Box<dyn Stream<Item = Result<Frame, FrameError>> + Send>>;
 
 /// Reads the bytes of a streamed answer, however they are cut; a frame longer than `most` bytes is
-/// an error. An answer that ends too early is an error too.
+/// an error. How many bytes there may be in all is up to who brings them. An answer that ends too early is an error too.
 pub fn answer<S>(
     codec: &dyn Codec,
     mut decoder: Box<dyn Decoder>,
@@ -36,21 +36,13 @@ where
                 Err(FrameError::Body(error))
                     if decoder.progress() == Progress::Answered
                         && error.code != Code::Cancelled => break,
-                Err(error) => Err(unreadable(&provider, error))?,
+                Err(error) => Err(error.into_error(&provider))?,
             };
-            let data = frame.data.trim();
-            if data.is_empty() {
-                continue;
-            }
-            match decoder.push(data) {
-                Ok(events) => {
-                    for event in events {
-                        yield ModelEvent::Event(event);
-                    }
-                }
-                // Cut short: the answer's end will say what is missing.
-                Err(error) if frame.unfinished && error.code == Code::InvalidResponse => break,
-                Err(error) => Err(error)?,
+            let Some(events) = frame.read(|data| decoder.push(data))? else {
+                break;
+            };
+            for event in events {
+                yield ModelEvent::Event(event);
             }
         }
         let (events, response) = decoder.finish()?;
@@ -58,14 +50,5 @@ where
             yield ModelEvent::Event(event);
         }
         yield ModelEvent::Done(Box::new(response));
-    }
-}
-
-fn unreadable(provider: &str, error: FrameError) -> Error {
-    match error {
-        FrameError::Body(error) => error,
-        FrameError::TooLong(_) | FrameError::Malformed(_) => {
-            Error::new(Code::InvalidResponse, provider, error.to_string())
-        }
     }
 }

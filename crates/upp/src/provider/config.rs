@@ -32,6 +32,9 @@ pub struct ProviderConfig {
     pub retry_after_max: Duration,
     /// Longest event of a stream, in bytes.
     pub max_event_bytes: usize,
+    /// Longest stream in all, in bytes: events, what is between them, and partial images. An answer
+    /// that is longer ends with [`Code::InvalidResponse`](crate::Code).
+    pub max_stream_bytes: usize,
     /// Longest body of a response that is no stream, in bytes.
     pub max_body_bytes: usize,
     /// The client to send with; one of [`http_client_builder`](crate::http_client_builder) when
@@ -51,6 +54,7 @@ impl Default for ProviderConfig {
             capabilities: None,
             retry_after_max: Duration::from_hours(1),
             max_event_bytes: 8 << 20,
+            max_stream_bytes: 256 << 20,
             max_body_bytes: 64 << 20,
             client: None,
         }

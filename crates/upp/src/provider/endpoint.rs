@@ -6,7 +6,7 @@ pub(super) use session::is_json;
 pub(crate) use session::{Answer, Session};
 
 use super::ProviderConfig;
-use super::frames::FrameError;
+use super::frames::{self, Frame};
 use crate::call::{CallBody, EndpointCall, FormField, FormValue};
 use crate::codec::Auth;
 use crate::error::{Code, Error, Modality};
@@ -25,10 +25,11 @@ use tokio_util::sync::CancellationToken;
 type Refusal = dyn Fn(u16, &str) -> Error + Send + Sync;
 
 /// The hosts of the vendors: they take no request without a key.
-const VENDORS: [&str; 8] = [
+const VENDORS: [&str; 9] = [
     "api.anthropic.com",
     "api.cerebras.ai",
     "api.groq.com",
+    "api.mistral.ai",
     "api.moonshot.ai",
     "api.openai.com",
     "api.x.ai",
@@ -78,11 +79,13 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Checks the configuration and makes the client. Nothing is sent.
-    pub(crate) fn new(
+    /// Checks the configuration and makes the client of a codec; `refusal` is the codec's way to read
+    /// a response with a status other than 2xx. Nothing is sent.
+    pub(crate) fn new<C: ?Sized + Send + Sync + 'static>(
+        codec: &Arc<C>,
         address: &Address<'_>,
+        refusal: fn(&C, u16, &str) -> Error,
         config: ProviderConfig,
-        refusal: impl Fn(u16, &str) -> Error + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let provider = address.provider;
         let of_model = |error: Error| error.with_modality(address.modality);
@@ -115,7 +118,10 @@ impl Endpoint {
             client,
             base,
             headers,
-            refusal: Arc::new(refusal),
+            refusal: {
+                let codec = Arc::clone(codec);
+                Arc::new(move |status, body| refusal(&codec, status, body))
+            },
         })
     }
 
@@ -241,7 +247,7 @@ impl Endpoint {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    pub(super) fn chunks(
+    fn chunks(
         &self,
         response: reqwest::Response,
         signal: CancellationToken,
@@ -259,13 +265,39 @@ impl Endpoint {
         }
     }
 
-    fn unreadable(&self, error: FrameError) -> Error {
-        match error {
-            FrameError::Body(error) => error,
-            FrameError::TooLong(_) | FrameError::Malformed(_) => {
-                self.error(Code::InvalidResponse, &error.to_string())
-            }
-        }
+    /// The bytes of a stream, up to the limit.
+    pub(super) fn streamed(
+        &self,
+        response: reqwest::Response,
+        signal: CancellationToken,
+    ) -> impl Stream<Item = Result<Bytes, Error>> + Send + use<> + 'static {
+        let (this, most) = (self.clone(), self.config.max_stream_bytes);
+        let mut left = most;
+        self.chunks(response, signal).map(move |chunk| {
+            let chunk = chunk?;
+            left = left.checked_sub(chunk.len()).ok_or_else(|| {
+                let text = format!("the streamed answer is longer than {most} bytes");
+                this.error(Code::InvalidResponse, &text)
+            })?;
+            Ok(chunk)
+        })
+    }
+
+    /// The server-sent events of a stream.
+    fn events(
+        &self,
+        response: reqwest::Response,
+        signal: CancellationToken,
+    ) -> impl Stream<Item = Result<Frame, Error>> + Send + use<> + 'static {
+        let this = self.clone();
+        let bytes = self.streamed(response, signal);
+        frames::events(bytes, self.config.max_event_bytes).map(move |frame| {
+            frame.map_err(|error| {
+                error
+                    .into_error(&this.provider)
+                    .with_modality(this.modality)
+            })
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The frames of a response: server-sent events or lines, with a limit on each.
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use sse_stream::SseByteStream;
@@ -15,6 +15,25 @@ pub(crate) struct Frame {
     pub(crate) unfinished: bool,
 }
 
+impl Frame {
+    /// Has a decoder take the data, where there is any; nothing, where the frame was cut short: the
+    /// answer's end will say what is missing.
+    pub(crate) fn read<E>(
+        &self,
+        push: impl FnOnce(&str) -> Result<Vec<E>, Error>,
+    ) -> Result<Option<Vec<E>>, Error> {
+        let data = self.data.trim();
+        if data.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        match push(data) {
+            Ok(events) => Ok(Some(events)),
+            Err(error) if self.unfinished && error.code == Code::InvalidResponse => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Why frames can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
@@ -24,6 +43,18 @@ pub(super) enum FrameError {
     TooLong(usize),
     #[error("the event stream is malformed")]
     Malformed(#[source] sse_stream::Error),
+}
+
+impl FrameError {
+    /// The protocol's error.
+    pub(super) fn into_error(self, provider: &str) -> Error {
+        match self {
+            Self::Body(error) => error,
+            Self::TooLong(_) | Self::Malformed(_) => {
+                Error::new(Code::InvalidResponse, provider, self.to_string())
+            }
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -251,7 +251,7 @@ impl Sending<'_> {
         }
         item.insert("call_id".into(), Value::from(id));
         item.insert("name".into(), Value::from(call.tool_name.as_str()));
-        let arguments = call.arguments.kept();
+        let arguments = call.arguments.sent();
         let arguments = if arguments.is_empty() {
             "{}"
         } else {

@@ -3,7 +3,7 @@
 use super::encode::stores;
 use super::output::{Finished, Output};
 use super::{Responses, refusal, usage};
-use crate::codec::{self, AnswerBuilder, Progress, items};
+use crate::codec::{self, AnswerBuilder, Progress, ended_early, items, structured};
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
@@ -199,27 +199,24 @@ impl Decoder {
     }
 
     fn invalid(&self, message: &str) -> Error {
-        Error::new(Code::InvalidResponse, self.provider.as_str(), message)
+        codec::invalid(&self.provider, message)
     }
 
     fn unfinished(&self) -> Error {
         match self.stage {
             Stage::Nothing => self.invalid("the answer is not in the Responses format"),
-            Stage::Started => {
-                let text = "the stream ended before the answer did";
-                Error::new(Code::NetworkError, self.provider.as_str(), text)
-            }
+            Stage::Started => ended_early(&self.provider),
             Stage::Abandoned | Stage::Ended => {
                 self.invalid("the stream is over, but the response is not complete")
             }
         }
     }
 
-    fn stop_reason(&self) -> StopReason {
+    fn stop_reason(&self, refused: bool) -> StopReason {
         let reason = self.response.get("incomplete_details");
         let reason = reason.and_then(|details| details.get("reason")?.as_str());
         match (self.text("status"), reason) {
-            _ if self.output.refused => StopReason::ContentFilter,
+            _ if refused => StopReason::ContentFilter,
             (Some("incomplete"), Some("max_output_tokens" | "max_tokens" | "length")) => {
                 StopReason::MaxTokens
             }
@@ -256,20 +253,16 @@ impl Decoder {
         if !self.structured || *stop != StopReason::EndTurn {
             return Ok(None);
         }
-        serde_json::from_str(text).map(Some).map_err(|cause| {
-            self.invalid("the structured answer is not JSON")
-                .caused_by(cause)
-        })
+        structured(&self.provider, text).map(Some)
     }
 
     fn response(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
         if self.stage != Stage::Ended {
             return Err(self.unfinished());
         }
-        let output = std::mem::take(&mut self.output);
-        self.output.refused = output.refused;
-        let finished = output.finish(&mut self.builder);
-        let stop_reason = self.stop_reason();
+        let cut = self.text("status") == Some("incomplete");
+        let finished = std::mem::take(&mut self.output).finish(cut, &mut self.builder);
+        let stop_reason = self.stop_reason(finished.refused);
         let data = self.data(&stop_reason, &finished.last_text)?;
         let fields = self.metadata(&finished);
         let mut events = self.builder.take_events();

@@ -2,16 +2,13 @@
 
 use super::assistant::Sending;
 use super::{Dialect, Responses, strict};
-use crate::codec::{CallIds, Conversation, Encoded, tool_result_text};
+use crate::codec::{CallIdForm, CallIds, Conversation, Encoded, tool_result_text};
 use crate::error::Error;
 use crate::message::Message;
 use crate::model::{Request, ToolChoice};
 use crate::tool::{Tool, ToolCallId, ToolResult};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-
-/// The longest id of a call that the format takes.
-const LONGEST_ID: usize = 64;
 
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
@@ -165,7 +162,7 @@ impl Responses {
         let mut sending = Sending {
             codec: self,
             stored: stores(&request.params),
-            ids: CallIds::new(LONGEST_ID),
+            ids: CallIds::new(CallIdForm::UpTo64),
             custom: BTreeSet::new(),
         };
         for message in &request.messages {

@@ -7,7 +7,7 @@
 
 use crate::codec::made;
 use crate::content::AssistantContent;
-use crate::tool::ToolCall;
+use crate::tool::{Arguments, ToolCall};
 use serde_json::{Map, Value, json};
 
 /// What an item is, as far as this codec must know.
@@ -151,7 +151,7 @@ pub(super) fn with_call(
     id: String,
 ) -> Map<String, Value> {
     let kind = Kind::of(&item);
-    let text = call.arguments.kept();
+    let text = call.arguments.sent();
     let key = arguments_key(kind);
     let line = |text: &str| text.trim().replace(['\n', '\r'], " ");
     let arguments = match item.get(key).and_then(Value::as_str) {
@@ -175,10 +175,14 @@ fn arguments_key(kind: Kind) -> &'static str {
 
 /// The free text that a custom tool was called with.
 fn custom_input(call: &ToolCall) -> String {
-    let arguments = call.arguments.parse().unwrap_or_default();
+    let text = call.arguments.text();
+    // The object around an input that was cut off stands open.
+    let closed = || Arguments::from_text(&format!("{text}\"}}")).parse();
+    let arguments = call.arguments.parse().or_else(|_| closed());
+    let arguments = arguments.unwrap_or_default();
     match arguments.get("input").and_then(Value::as_str) {
         Some(input) => input.to_owned(),
-        None => call.arguments.text().to_owned(),
+        None => text.to_owned(),
     }
 }
 

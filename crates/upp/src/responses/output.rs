@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Output {
     entries: BTreeMap<u64, Entry>,
     call_ids: BTreeSet<String>,
-    /// Whether the model refused.
-    pub(super) refused: bool,
+    /// Whether the model refused, as far as the events told.
+    refused: bool,
 }
 
 /// What the items are in the end.
@@ -25,6 +25,8 @@ pub(super) struct Finished {
     pub(super) items: Vec<Item>,
     /// The text of the last message.
     pub(super) last_text: String,
+    /// Whether the model refused.
+    pub(super) refused: bool,
 }
 
 impl Output {
@@ -214,11 +216,14 @@ impl Output {
         }
     }
 
-    /// Closes what is open, and gives the items.
-    pub(super) fn finish(mut self, builder: &mut AnswerBuilder) -> Finished {
+    /// Closes what is open, and gives the items. Where something else than the model ended the
+    /// answer (`cut`), a call that stands last may not be whole.
+    pub(super) fn finish(mut self, cut: bool, builder: &mut AnswerBuilder) -> Finished {
         let mut items = Vec::new();
         let mut last_text = String::new();
-        for entry in self.entries.values_mut() {
+        let mut refused = self.refused;
+        let last = self.entries.last_key_value().map(|(at, _)| *at);
+        for (at, entry) in &mut self.entries {
             if !entry.whole {
                 // The answer was cut short here.
                 if entry.item.get("status") == Some(&json!("in_progress")) {
@@ -227,6 +232,10 @@ impl Output {
                 // What came at the beginning may not be all of it.
                 entry.item.shift_remove("encrypted_content");
                 entry.settle(&mut self.call_ids, builder);
+                refused |= entry.refuses();
+            }
+            if entry.is_incomplete() || (cut && last == Some(*at)) {
+                entry.cut_call(builder);
             }
             if Kind::of(&entry.item) == Kind::Message {
                 last_text = entry.joined_text(builder);
@@ -235,6 +244,10 @@ impl Output {
         for entry in self.entries.into_values() {
             entry.finish(&mut items, builder);
         }
-        Finished { items, last_text }
+        Finished {
+            items,
+            last_text,
+            refused,
+        }
     }
 }

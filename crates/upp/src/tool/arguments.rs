@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Why a call's arguments can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ArgumentsError {
+    /// The text ends before its JSON does: the model was stopped while it wrote the call.
+    #[error("the arguments are cut off before the end of their JSON")]
+    CutOff(#[source] serde_json::Error),
     /// The text is not JSON.
     #[error("the arguments are not JSON")]
     NotJson(#[source] serde_json::Error),
@@ -22,12 +25,17 @@ pub enum ArgumentsError {
 ///
 /// As JSON they are the object itself, in the provider's spelling (a line break between tokens
 /// becomes a space, so that a document stays one line); text that is no object is a string.
+/// A call that was cut off before it was whole never reads as one: where its text alone would not
+/// show it, as that is empty or the provider closed it, an open brace stands after the text.
 /// Reading gives the same text back, wherever `serde_json` reads directly; inside a type that
 /// buffers (flattened, untagged, internally tagged), the object is spelt anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments(Arc<str>);
 
 impl Arguments {
+    /// What stands after the text of a call that was cut off, where the text would read as whole.
+    pub(crate) const CUT: &str = "{";
+
     /// Keeps the provider's text. An empty text counts as `{}`.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
@@ -43,9 +51,23 @@ impl Arguments {
         &self.0
     }
 
-    /// The text as a store of lines gives it back: what is sent from memory is the same as what is
-    /// sent after a restart.
-    pub(crate) fn kept(&self) -> Cow<'_, str> {
+    /// Whether the text reads as an object without fields.
+    pub(crate) fn is_empty(&self) -> bool {
+        let value = self.parse().ok();
+        value.is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty))
+    }
+
+    /// The text as it goes back to a provider: as a store of lines gives it back, so that what is
+    /// sent from memory is the same as what is sent after a restart, and without what we put after
+    /// the text of a call that was cut off.
+    pub(crate) fn sent(&self) -> Cow<'_, str> {
+        match self.0.strip_suffix(Self::CUT).map(Self::from_text) {
+            Some(text) if text.parse().is_ok() => Cow::Owned(text.kept().into_owned()),
+            Some(_) | None => self.kept(),
+        }
+    }
+
+    fn kept(&self) -> Cow<'_, str> {
         if !self.0.contains(['\n', '\r']) && self.0.trim().len() == self.0.len() {
             return Cow::Borrowed(&self.0);
         }
@@ -60,7 +82,13 @@ impl Arguments {
         if self.0.trim().is_empty() {
             return Ok(Value::Object(serde_json::Map::new()));
         }
-        let value: Value = serde_json::from_str(&self.0).map_err(ArgumentsError::NotJson)?;
+        let value: Value = serde_json::from_str(&self.0).map_err(|cause| {
+            if cause.is_eof() || self.0.ends_with(Self::CUT) {
+                ArgumentsError::CutOff(cause)
+            } else {
+                ArgumentsError::NotJson(cause)
+            }
+        })?;
         if value.is_object() {
             Ok(value)
         } else {
@@ -190,6 +218,30 @@ mod tests {
         let read: Tagged = serde_json::from_str(&json).unwrap();
         let Tagged::Call { arguments } = read;
         assert_eq!(arguments.text(), r#"{"b":1,"a":2}"#);
+    }
+
+    #[test]
+    fn arguments_that_were_cut_off_never_read_as_whole_and_go_back_as_they_came() {
+        for text in ["", "{}", "{ }", r#"{"a": 1}"#] {
+            let cut = Arguments::from_text(&format!("{text}{}", Arguments::CUT));
+            for cut in [&cut, &Arguments::from_text(&back(cut.text()))] {
+                assert!(
+                    matches!(cut.parse(), Err(ArgumentsError::CutOff(_))),
+                    "{text}"
+                );
+                assert_eq!(cut.sent(), text);
+            }
+        }
+        for text in ["{", r#"{"a": "#, r#"{"a": {"#] {
+            let cut = Arguments::from_text(text);
+            assert!(
+                matches!(cut.parse(), Err(ArgumentsError::CutOff(_))),
+                "{text}"
+            );
+        }
+        assert_eq!(Arguments::from_text(r#"{"a": {"#).sent(), r#"{"a": {"#);
+        let nonsense = Arguments::from_text("{oops}");
+        assert!(matches!(nonsense.parse(), Err(ArgumentsError::NotJson(_))));
     }
 
     #[test]

@@ -77,7 +77,12 @@ impl Vendor for Host {
             (Scenario::ToolError, 0) => {
                 Reply::events(self.stream().block(add("toolu_01A")).end("tool_use"))
             }
-            (Scenario::ToolError, _) => self.said(&["sorry"]),
+            (Scenario::CutCall, 0) => Reply::events(
+                self.stream()
+                    .block(call("toolu_01A", "add", &[""]))
+                    .end("max_tokens"),
+            ),
+            (Scenario::ToolError | Scenario::CutCall, _) => self.said(&["sorry"]),
             (Scenario::ReasoningRoundTrip, 0) => Reply::events(
                 self.stream()
                     .block(thinking(&["let me ", "think"], SIGNATURE))

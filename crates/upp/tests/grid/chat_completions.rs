@@ -77,7 +77,7 @@ fn call(index: u32, id: &str, name: &str, arguments: &[&str]) -> Vec<Value> {
 }
 
 fn add() -> Vec<Value> {
-    call(0, "call_add", "add", &["{\"a\": 1", ",\"b\":2}"])
+    call(0, "calladd01", "add", &["{\"a\": 1", ",\"b\":2}"])
 }
 
 fn calls(chunks: Vec<Value>) -> Reply {
@@ -122,12 +122,18 @@ impl Vendor for Chat {
             (Scenario::Conversation, n) => text(&[["one", "two", "three"][n]], "stop", &used),
             (Scenario::ParallelTools, 0) => {
                 let mut chunks = add();
-                chunks.extend(call(1, "call_echo", "echo", &["{\"text\":", "\"x\"}"]));
+                chunks.extend(call(1, "callecho1", "echo", &["{\"text\":", "\"x\"}"]));
                 calls(chunks)
             }
             (Scenario::ParallelTools, _) => text(&["3 ", "and x"], "stop", &used),
             (Scenario::ToolError, 0) => calls(add()),
-            (Scenario::ToolError, _) => text(&["sorry"], "stop", &used),
+            (Scenario::CutCall, 0) => {
+                let mut chunks = call(0, "calladd01", "add", &[]);
+                chunks.push(chunk(&json!({}), Some("length")));
+                chunks.push(used);
+                stream(&chunks)
+            }
+            (Scenario::ToolError | Scenario::CutCall, _) => text(&["sorry"], "stop", &used),
             (Scenario::Image | Scenario::Document, _) => text(&["a dot"], "stop", &used),
             (Scenario::ReasoningRoundTrip, 0) => self.reasoning(),
             (Scenario::ReasoningRoundTrip, _) => text(&["3"], "stop", &used),
@@ -183,7 +189,8 @@ impl Vendor for Chat {
             (&body["model"], &body["stream"]),
             (&json!("m-1"), &json!(true))
         );
-        assert_eq!(body["stream_options"]["include_usage"], true);
+        let options = self.0.asks_usage.then(|| json!({"include_usage": true}));
+        assert_eq!(body.get("stream_options"), options.as_ref());
         let messages = body["messages"].as_array().unwrap();
         match (scenario, n) {
             (Scenario::Text, _) => {
@@ -193,19 +200,23 @@ impl Vendor for Chat {
                 let calls = messages[1]["tool_calls"].as_array().unwrap();
                 assert_eq!(
                     calls[0],
-                    json!({"id": "call_add", "type": "function",
+                    json!({"id": "calladd01", "type": "function",
                     "function": {"name": "add", "arguments": "{\"a\": 1,\"b\":2}"}})
                 );
                 assert_eq!(messages[1]["content"], Value::Null);
                 assert_eq!(
                     messages[2],
-                    json!({"role": "tool", "tool_call_id": "call_add", "content": "3"})
+                    json!({"role": "tool", "tool_call_id": "calladd01", "content": "3"})
                 );
                 assert_eq!(
                     messages[3],
-                    json!({"role": "tool", "tool_call_id": "call_echo", "content": "x"})
+                    json!({"role": "tool", "tool_call_id": "callecho1", "content": "x"})
                 );
                 assert_eq!(body["tools"][0]["function"]["name"], "add");
+            }
+            (Scenario::CutCall, 1) => {
+                let function = &messages[1]["tool_calls"][0]["function"];
+                assert_eq!(*function, json!({"name": "add", "arguments": "{}"}));
             }
             (Scenario::ToolError, 1) => {
                 assert_eq!(messages[2]["content"], "out of order");
@@ -291,6 +302,11 @@ mod cerebras {
 mod moonshot {
     use super::{Chat, Dialect};
     crate::vendor!(Chat(Dialect::moonshot()));
+}
+
+mod mistral {
+    use super::{Chat, Dialect};
+    crate::vendor!(Chat(Dialect::mistral()));
 }
 
 /// Reasoning in the provider's form, text with more than ASCII and a call.

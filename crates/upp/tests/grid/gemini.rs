@@ -69,7 +69,11 @@ impl Vendor for Google {
             ])),
             (Scenario::ParallelTools, _) => text(&["3 ", "and x"], "STOP"),
             (Scenario::ToolError, 0) => calls(&json!([add()])),
-            (Scenario::ToolError, _) => text(&["sorry"], "STOP"),
+            (Scenario::CutCall, 0) => {
+                let cut = json!([{"functionCall": {"id": "fc_add", "name": "add"}}]);
+                Reply::events(vec![chunk(&cut, Some("MAX_TOKENS"), &usage())])
+            }
+            (Scenario::ToolError | Scenario::CutCall, _) => text(&["sorry"], "STOP"),
             (Scenario::Image | Scenario::Document, _) => text(&["a dot"], "STOP"),
             (Scenario::ReasoningRoundTrip, 0) => Reply::events(vec![
                 chunk(
@@ -215,6 +219,26 @@ fn any_chunking_gives_the_same_answer() {
             Some("STOP"),
             &usage(),
         ),
+    ];
+    let stream = pieces.concat().replace("\r\n", "\n");
+    crate::chunks::any_cut_is_the_same(&Gemini::new("m-1"), &stream);
+    // Arguments in pieces, as Vertex AI sends them.
+    let piece = |call: Value, finish| chunk(&json!([{ "functionCall": call }]), finish, &usage());
+    let text = |text: &str| json!({"jsonPath": "$.x", "stringValue": text, "willContinue": true});
+    let pieces = [
+        piece(
+            json!({"id": "fc_1", "name": "f", "willContinue": true}),
+            None,
+        ),
+        piece(
+            json!({"partialArgs": [text("Grü")], "willContinue": true}),
+            None,
+        ),
+        piece(
+            json!({"partialArgs": [text("ße 🌍")], "willContinue": true}),
+            None,
+        ),
+        piece(json!({}), Some("STOP")),
     ];
     let stream = pieces.concat().replace("\r\n", "\n");
     crate::chunks::any_cut_is_the_same(&Gemini::new("m-1"), &stream);

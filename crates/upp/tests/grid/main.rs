@@ -12,6 +12,7 @@
 )]
 
 mod chunks;
+mod cut_calls;
 mod fixtures;
 mod matrix;
 mod scenarios;

@@ -57,6 +57,7 @@ fn all() -> Vec<Entry> {
         chat("groq", Dialect::groq),
         chat("cerebras", Dialect::cerebras),
         chat("moonshot", Dialect::moonshot),
+        chat("mistral", Dialect::mistral),
         chat("compatible completions", || {
             Dialect::compatible("acme", "https://acme.example/v1")
         }),

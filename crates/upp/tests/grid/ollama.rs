@@ -66,7 +66,8 @@ impl Vendor for OllamaServer {
             ]),
             (Scenario::ParallelTools, _) => text(&["3 ", "and x"], "stop"),
             (Scenario::ToolError, 0) => lines(vec![add(), last("stop")]),
-            (Scenario::ToolError, _) => text(&["sorry"], "stop"),
+            (Scenario::CutCall, 0) => lines(vec![call("add", &json!({})), last("length")]),
+            (Scenario::ToolError | Scenario::CutCall, _) => text(&["sorry"], "stop"),
             (Scenario::Image, _) => text(&["a dot"], "stop"),
             (Scenario::ReasoningRoundTrip, 0) => lines(vec![
                 line(&json!({"role": "assistant", "content": "", "thinking": "let me "})),

@@ -56,7 +56,12 @@ fn output(scenario: Scenario, n: usize) -> Vec<Value> {
         }
         (Scenario::ParallelTools, _) => vec![text("msg_1", "3 and x")],
         (Scenario::ToolError, 0) => vec![add()],
-        (Scenario::ToolError, _) => vec![text("msg_1", "sorry")],
+        (Scenario::CutCall, 0) => {
+            let mut cut = call("fc_0a1", "call_a1", "add", "");
+            cut["status"] = json!("incomplete");
+            vec![cut]
+        }
+        (Scenario::ToolError | Scenario::CutCall, _) => vec![text("msg_1", "sorry")],
         (Scenario::ReasoningRoundTrip, 0) => vec![
             reasoning("rs_0a0", &["let me think"], Some("gAAAAABpF3-zbM_w==")),
             add(),
@@ -114,9 +119,14 @@ impl Vendored {
         wire.pieces
     }
 
-    fn incomplete(&self, reason: &str) -> Vec<String> {
+    fn unfinished(&self, reason: &str) -> Vec<String> {
         let mut item = text("msg_0", "Hel");
         item["status"] = json!("incomplete");
+        self.incomplete(item, reason)
+    }
+
+    /// A stream that ends in this item.
+    fn incomplete(&self, item: Value, reason: &str) -> Vec<String> {
         let mut wire = Wire::new(self.0);
         wire.item(0, &item);
         let mut response = wire::response("incomplete", &[item], &usage(11, 0, 3, 0));
@@ -141,24 +151,28 @@ impl Vendor for Vendored {
     }
 
     fn reply(&self, scenario: Scenario, n: usize) -> Reply {
-        let items = output(scenario, n);
+        let mut items = output(scenario, n);
         match scenario {
+            Scenario::CutCall if n == 0 => {
+                Reply::events(self.incomplete(items.remove(0), "max_output_tokens"))
+            }
             Scenario::Text
             | Scenario::Conversation
             | Scenario::ParallelTools
             | Scenario::ToolError
+            | Scenario::CutCall
             | Scenario::Image
             | Scenario::Document
             | Scenario::ReasoningRoundTrip
             | Scenario::StructuredOutput => Reply::events(wire::stream(self.0, &items)),
-            Scenario::StopMaxTokens => Reply::events(self.incomplete("max_output_tokens")),
+            Scenario::StopMaxTokens => Reply::events(self.unfinished("max_output_tokens")),
             Scenario::StopContentFilter if self.0 == Host::OpenAi => {
                 let mut item = text("msg_0", "");
                 item["content"] =
                     json!([{"type": "refusal", "refusal": "I can't help with that."}]);
                 Reply::events(wire::stream(self.0, &[item]))
             }
-            Scenario::StopContentFilter => Reply::events(self.incomplete("content_filter")),
+            Scenario::StopContentFilter => Reply::events(self.unfinished("content_filter")),
             Scenario::MidStreamError => Reply::events(self.overloaded()),
             Scenario::Truncated => {
                 let mut pieces = self.begun().pieces;
@@ -220,12 +234,16 @@ impl Vendor for Vendored {
         };
         match scenario {
             Scenario::Conversation => self.check_conversation(n, body),
-            Scenario::ParallelTools | Scenario::ToolError | Scenario::ReasoningRoundTrip => {
+            Scenario::ParallelTools
+            | Scenario::ToolError
+            | Scenario::CutCall
+            | Scenario::ReasoningRoundTrip => {
                 self.check_tools(body);
                 let mut expected = output(scenario, 0);
                 expected.extend(match scenario {
                     Scenario::ParallelTools => vec![result("call_a1", "3"), result("call_a2", "x")],
                     Scenario::ToolError => vec![result("call_a1", "out of order")],
+                    Scenario::CutCall => vec![result("call_a1", "cut off")],
                     _ => vec![result("call_a1", "3")],
                 });
                 // The provider's items go back exactly, and the results follow them.

@@ -1,17 +1,21 @@
 //! What must hold in each situation, whoever the provider is.
 
+mod events;
+mod tools;
+
 use crate::fixtures;
 use crate::server::Server;
 use crate::vendor::{Scenario, Vendor};
+use events::{in_order, same};
 use futures_util::StreamExt;
 use loomline_upp::{
-    AssistantContent, Code, Error, Media, MediaSource, Message, MessageOptions, Modality, Model,
-    ModelEvent, Request, Response, StopReason, StreamEvent, Tool, ToolOutput, ToolResult,
-    ToolResultMessage, UserContent, UserMessage,
+    Code, Error, Media, MediaSource, Message, MessageOptions, Modality, Model, ModelEvent, Request,
+    Response, StopReason, StreamEvent, UserContent, UserMessage,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tools::tools;
 
 /// A grid test never waits longer for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -85,6 +89,7 @@ impl Play {
             Scenario::Conversation => self.conversation().await,
             Scenario::ParallelTools => self.parallel_tools().await,
             Scenario::ToolError => self.tool_error().await,
+            Scenario::CutCall => self.cut_call().await,
             Scenario::Image => self.image().await,
             Scenario::Document => self.document().await,
             Scenario::ReasoningRoundTrip => self.reasoning().await,
@@ -226,59 +231,6 @@ impl Play {
         }
     }
 
-    async fn parallel_tools(&self) {
-        let mut next = request("do both");
-        next.tools = tools();
-        let (_, response) = self.ask(next.clone()).await.unwrap();
-        assert_eq!(response.stop_reason, StopReason::ToolUse);
-        let [add, echo] = response.message.tool_calls.as_slice() else {
-            panic!("two calls: {:?}", response.message.tool_calls)
-        };
-        assert_eq!((&*add.tool_name, &*echo.tool_name), ("add", "echo"));
-        assert_ne!(add.tool_call_id, echo.tool_call_id);
-        assert_eq!(add.arguments.parse().unwrap(), json!({"a": 1, "b": 2}));
-        assert_eq!(echo.arguments.parse().unwrap(), json!({"text": "x"}));
-        let results = ToolResultMessage::new(
-            vec![
-                result(&add.tool_call_id.clone(), json!(3), false),
-                result(&echo.tool_call_id.clone(), json!("x"), false),
-            ],
-            MessageOptions::default(),
-        );
-        let response = self.go_on(next, response, results).await;
-        assert_eq!(response.message.joined_text(), "3 and x");
-    }
-
-    async fn tool_error(&self) {
-        let mut next = request("add");
-        next.tools = tools();
-        let (_, response) = self.ask(next.clone()).await.unwrap();
-        let id = response.message.tool_calls[0].tool_call_id.clone();
-        let results = ToolResultMessage::new(
-            vec![result(&id, json!("out of order"), true)],
-            MessageOptions::default(),
-        );
-        let response = self.go_on(next, response, results).await;
-        assert_eq!(response.message.joined_text(), "sorry");
-    }
-
-    /// The next request of a tool round; it begins with the bytes of the one before it.
-    async fn go_on(
-        &self,
-        mut next: Request,
-        response: Response,
-        results: ToolResultMessage,
-    ) -> Response {
-        next.previous = response.request.as_ref().map(|sent| sent.prefix.clone());
-        next.messages.push_back_mut(response.message.into());
-        next.messages.push_back_mut(results.into());
-        let (_, response) = self.ask(next).await.unwrap();
-        let report = &response.request.as_ref().unwrap().report;
-        assert_eq!(report.cache_break, None);
-        assert_eq!(report.omitted, []);
-        response
-    }
-
     async fn image(&self) {
         let bytes = Media::new(MediaSource::Base64 { data: PNG.into() }, "image/png");
         self.look(UserContent::Image(bytes)).await;
@@ -300,43 +252,6 @@ impl Play {
             ..Request::default()
         };
         self.ask(asked).await.unwrap();
-    }
-
-    async fn reasoning(&self) {
-        let mut next = request("add");
-        next.tools = tools();
-        let (events, response) = self.ask(next.clone()).await.unwrap();
-        let thought: String = events
-            .iter()
-            .filter_map(|event| match event {
-                StreamEvent::ReasoningDelta { text, .. } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(thought, "let me think");
-        assert!(
-            response
-                .message
-                .content
-                .iter()
-                .any(|block| matches!(block, AssistantContent::Reasoning { .. }))
-        );
-        // Through the store and back.
-        let text = serde_json::to_string(&Message::from(response.message.clone())).unwrap();
-        let Message::Assistant(stored) = serde_json::from_str(&text).unwrap() else {
-            panic!("another kind")
-        };
-        let response = Response {
-            message: (*stored).clone(),
-            ..response
-        };
-        let id = response.message.tool_calls[0].tool_call_id.clone();
-        let results = ToolResultMessage::new(
-            vec![result(&id, json!(3), false)],
-            MessageOptions::default(),
-        );
-        let response = self.go_on(next, response, results).await;
-        assert_eq!(response.message.joined_text(), "3");
     }
 
     async fn structured(&self) {
@@ -385,67 +300,4 @@ fn request(text: &str) -> Request {
         messages: [Message::from(text)].into_iter().collect(),
         ..Request::default()
     }
-}
-
-fn result(id: &loomline_upp::ToolCallId, result: Value, is_error: bool) -> ToolResult {
-    ToolResult {
-        tool_call_id: id.clone(),
-        result,
-        is_error,
-    }
-}
-
-fn tools() -> Arc<[Tool]> {
-    let never = |_: Value, _: loomline_upp::ToolContext| {
-        Box::pin(std::future::ready(ToolOutput::Ok(Value::Null)))
-            as futures_util::future::BoxFuture<'static, ToolOutput>
-    };
-    let number = json!({"type": "integer"});
-    let schema = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
-    let add = schema(json!({"a": number, "b": number}), json!(["a", "b"]));
-    let echo = schema(json!({"text": {"type": "string"}}), json!(["text"]));
-    [
-        Tool::new("add", "Adds two numbers.", add, never),
-        Tool::new("echo", "Says it again.", echo, never),
-    ]
-    .into()
-}
-
-fn in_order(events: &[StreamEvent]) {
-    assert_eq!(events.first(), Some(&StreamEvent::MessageStart));
-    assert_eq!(events.last(), Some(&StreamEvent::MessageStop));
-    let mut open = std::collections::BTreeSet::new();
-    for event in events {
-        match event {
-            StreamEvent::ContentBlockStart { index } => assert!(open.insert(*index)),
-            StreamEvent::ContentBlockStop { index } => assert!(open.remove(index)),
-            StreamEvent::TextDelta { index, .. } | StreamEvent::ReasoningDelta { index, .. } => {
-                assert!(open.contains(index), "a delta outside of its block");
-            }
-            _ => {}
-        }
-    }
-    assert!(open.is_empty(), "a block stays open");
-}
-
-/// The events alone give the message's texts, reasoning and calls.
-fn same(events: &[StreamEvent], response: &Response) {
-    let mut aggregate = loomline_upp::Aggregate::default();
-    for event in events {
-        aggregate.push(event);
-    }
-    let (content, calls) = aggregate.finish();
-    assert_eq!(calls, response.message.tool_calls);
-    let texts = |content: &[AssistantContent]| -> Vec<(bool, String)> {
-        content
-            .iter()
-            .filter_map(|block| match block {
-                AssistantContent::Text { text } => Some((false, text.clone())),
-                AssistantContent::Reasoning { text, .. } => Some((true, text.clone())),
-                _ => None,
-            })
-            .filter(|(_, text)| !text.is_empty())
-            .collect()
-    };
-    assert_eq!(texts(&content), texts(&response.message.content));
 }

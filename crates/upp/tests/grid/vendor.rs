@@ -16,6 +16,9 @@ pub(crate) enum Scenario {
     ParallelTools,
     /// The call `add` as above alone; its result is an error; then the answer `sorry`.
     ToolError,
+    /// The model runs out of tokens at the call `add`, before any of its arguments; its result is an
+    /// error; then the answer `sorry`.
+    CutCall,
     /// A picture of the user's, as bytes and (if the format can) as an address.
     Image,
     /// A PDF of the user's, as bytes.
@@ -132,6 +135,7 @@ macro_rules! vendor {
             fn a_conversation_begins_each_request_with_the_bytes_of_the_one_before: Conversation,
             fn calls_side_by_side_come_with_their_text_and_their_results_go_back: ParallelTools,
             fn the_model_is_told_that_a_tool_failed: ToolError,
+            fn a_call_that_is_cut_off_is_none_without_arguments: CutCall,
             fn an_image_is_sent: Image,
             fn a_document_is_sent: Document,
             fn reasoning_goes_back_unchanged: ReasoningRoundTrip,

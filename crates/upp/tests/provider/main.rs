@@ -308,6 +308,38 @@ async fn an_answer_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
+async fn a_stream_that_is_too_long_in_all_ends_with_an_error() {
+    let answer = || {
+        let said: Vec<Value> = (0..50).map(|_| content(&"x".repeat(100))).collect();
+        sse(stream_of(&[&said[..], &[finish("stop")]].concat()))
+    };
+    let (_, url) = serve(answer).await;
+    let mut config = config(&url);
+    config.max_stream_bytes = 5_000;
+    let mut stream = model(config.clone()).unwrap().stream(ask());
+    let mut n_deltas = 0;
+    let error = loop {
+        match stream.next().await.expect("an end") {
+            Ok(ModelEvent::Event(StreamEvent::TextDelta { .. })) => n_deltas += 1,
+            Ok(ModelEvent::Event(_)) => {}
+            Ok(ModelEvent::Done(_)) => panic!("it ended well"),
+            Err(error) => break error,
+        }
+    };
+    assert!(n_deltas < 50, "{n_deltas} deltas");
+    assert_eq!(error.code, Code::InvalidResponse);
+    assert_eq!(
+        error.message,
+        "the streamed answer is longer than 5000 bytes"
+    );
+    assert!(stream.next().await.is_none());
+    // An answer within the limit is whole.
+    config.max_stream_bytes = 50_000;
+    let response = model(config).unwrap().complete(ask()).await.unwrap();
+    assert_eq!(response.message.joined_text().len(), 5_000);
+}
+
+#[tokio::test]
 async fn nobody_there_is_a_network_error() {
     let error = complete("http://127.0.0.1:9/v1").await.unwrap_err();
     assert_eq!(error.code, Code::NetworkError);

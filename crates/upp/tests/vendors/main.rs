@@ -3,6 +3,7 @@
 
 mod answers;
 mod failures;
+mod ids;
 mod moves;
 mod requests;
 mod support;

@@ -6,27 +6,6 @@ use loomline_agents::{Plan, React, SubAgentTool, subagent_tool};
 use serde_json::json;
 use upp::Arguments;
 
-/// Lets every save finish before the next step begins, and runs as the strategy inside.
-struct Unhurried<S>(S, Checkpoints);
-
-impl<S: ExecutionStrategy> ExecutionStrategy for Unhurried<S> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        context: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        async move {
-            self.1.flush().await;
-            self.0.step(state, context).await
-        }
-        .boxed()
-    }
-}
-
 #[tokio::test]
 async fn react_and_plan_are_saved_at_every_step() {
     for (plans, steps) in [(false, vec![1, 2]), (true, vec![1, 2, 3])] {

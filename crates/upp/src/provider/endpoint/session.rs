@@ -4,9 +4,9 @@ use super::Endpoint;
 use crate::call::EndpointCall;
 use crate::error::{Code, Error};
 use crate::failure::retry_after;
-use crate::provider::frames::{self, Frame};
+use crate::provider::frames::Frame;
 use crate::retry::with_retries;
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -128,12 +128,9 @@ impl Session {
         if is_json(&response) {
             return Ok(Answer::Whole(self.endpoint.whole(response, signal).await?));
         }
-        let bytes = self.endpoint.chunks(response, signal.clone());
-        let this = self.endpoint.clone();
-        let frames = frames::events(bytes, self.endpoint.config.max_event_bytes);
-        Ok(Answer::Events(frames.map(move |frame| {
-            frame.map_err(|error| this.unreadable(error))
-        })))
+        Ok(Answer::Events(
+            self.endpoint.events(response, signal.clone()),
+        ))
     }
 }
 

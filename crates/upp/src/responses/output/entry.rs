@@ -6,6 +6,7 @@ use crate::codec::AnswerBuilder;
 use crate::codec::items::Item;
 use crate::content::AssistantContent;
 use crate::message::MessageId;
+use crate::tool::Arguments;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +40,11 @@ impl Entry {
         matches!(Kind::of(&self.item), Kind::Function | Kind::Custom)
             && has("name")
             && has("call_id")
+    }
+
+    /// Whether the provider says that the item was cut off.
+    pub(super) fn is_incomplete(&self) -> bool {
+        part::text_at(&self.item, "status") == Some("incomplete")
     }
 
     pub(super) fn refuses(&self) -> bool {
@@ -146,7 +152,10 @@ impl Entry {
             Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => String::new(),
         };
         self.catch_up_call(&text, builder);
+        let incomplete = self.is_incomplete();
         if let Some(call) = &mut self.call
+            // Free text shows nowhere that it is cut off; so the object around it stays open.
+            && !incomplete
             && call.input.is_some()
             && !call.closed
         {
@@ -211,6 +220,15 @@ impl Entry {
         };
         if let Some(rest) = whole.strip_prefix(told).map(str::to_owned) {
             self.push_arguments(&rest, builder);
+        }
+    }
+
+    /// The call was cut off; without arguments, it must not read as one that has none.
+    pub(super) fn cut_call(&self, builder: &mut AnswerBuilder) {
+        if let Some(call) = &self.call
+            && Arguments::from_text(builder.arguments_of(call.index)).is_empty()
+        {
+            builder.cut(call.index);
         }
     }
 

@@ -6,7 +6,7 @@ use loomline_upp::{
 };
 
 /// Which media each provider takes: images, documents, video, audio.
-const TAKES: [(&str, [bool; 4]); 15] = [
+const TAKES: [(&str, [bool; 4]); 16] = [
     ("anthropic", [true, true, false, false]),
     ("xai messages", [true, false, false, false]),
     ("openai responses", [true, true, false, false]),
@@ -19,6 +19,7 @@ const TAKES: [(&str, [bool; 4]); 15] = [
     ("groq", [true, false, false, false]),
     ("cerebras", [false, false, false, false]),
     ("moonshot", [true, false, true, false]),
+    ("mistral", [true, false, false, false]),
     ("compatible completions", [true, false, false, false]),
     ("google", [true, true, true, true]),
     ("ollama", [true, false, false, false]),

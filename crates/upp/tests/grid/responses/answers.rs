@@ -106,6 +106,30 @@ fn reasons_to_stop_are_translated() {
 }
 
 #[test]
+fn a_refusal_counts_however_it_is_told() {
+    let refusal = |text: &str| json!({"type": "refusal", "refusal": text});
+    let item = |parts: Value| json!({"id": "msg_1", "type": "message", "role": "assistant", "content": parts});
+    let empty = completed(&[]);
+    let added =
+        json!({"type": "response.output_item.added", "output_index": 0, "item": item(json!([]))});
+    let part = json!({"type": "response.content_part.added", "item_id": "msg_1", "output_index": 0,
+        "content_index": 0, "part": refusal("No.")});
+    let delta = json!({"type": "response.refusal.delta", "item_id": "msg_1", "output_index": 0,
+        "content_index": 0, "delta": "No."});
+    for told in [
+        vec![completed(&[item(json!([refusal("No.")]))])],
+        vec![done(0, &item(json!([refusal("No.")]))), empty.clone()],
+        vec![added.clone(), delta, empty.clone()],
+        // The part is never said to be whole.
+        vec![added, part, empty],
+    ] {
+        let response = events(&told).unwrap();
+        assert_eq!(response.stop_reason, StopReason::ContentFilter, "{told:?}");
+        assert_eq!(response.message.joined_text(), "No.");
+    }
+}
+
+#[test]
 fn a_failed_response_is_an_error_with_the_providers_reason() {
     let failed = |code: &str| {
         let mut response = wire::response("failed", &[], &Value::Null);
