@@ -39,9 +39,11 @@ pub mod archive;
 mod canonical;
 pub mod convert;
 pub mod document;
+pub mod ids;
 mod loss;
 #[cfg(feature = "model")]
 pub mod model;
+pub mod options;
 pub mod parts;
 pub mod pydantic_ai;
 pub mod runs;

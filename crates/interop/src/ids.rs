@@ -1,0 +1,144 @@
+//! How protocols spell our ids.
+//!
+//! Each protocol expects prefixes: `thread_…`, `run_…`, `resp_…`. A UUID of ours becomes the prefix and its
+//! 32 hexadecimal digits, so that nothing has to be looked up on the way back. Ids that came from outside
+//! (an AI SDK client names its own messages) stay as they are.
+//!
+//! ```
+//! use loomline_interop::ids::THREAD;
+//!
+//! let id = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+//! assert_eq!(THREAD.write(id), "thread_0190a3c45b6d7e8f9a0b1c2d3e4f5061");
+//! assert_eq!(THREAD.read("thread_0190a3c45b6d7e8f9a0b1c2d3e4f5061"), id);
+//! assert_eq!(THREAD.read(&THREAD.write("from-elsewhere")), "from-elsewhere");
+//! ```
+
+use std::borrow::Cow;
+use uuid::Uuid;
+
+/// A thread of the Threads API (AITP-T01).
+pub const THREAD: IdForm = IdForm::new("thread_");
+/// A thread as `OpenAI`'s Conversations see it.
+pub const CONVERSATION: IdForm = IdForm::new("conv_");
+/// An execution as a run of the Threads API.
+pub const RUN: IdForm = IdForm::new("run_");
+/// A step of an execution as a run step.
+pub const STEP: IdForm = IdForm::new("step_");
+/// An item or a part as a message.
+pub const MESSAGE: IdForm = IdForm::new("msg_");
+/// Reasoning as an item of Open Responses.
+pub const REASONING: IdForm = IdForm::new("rs_");
+/// A call as an item of Open Responses.
+pub const FUNCTION_CALL: IdForm = IdForm::new("fc_");
+/// A call's result as an item of Open Responses.
+pub const FUNCTION_OUTPUT: IdForm = IdForm::new("fco_");
+
+/// What a response's id begins with.
+const RESPONSE: &str = "resp_";
+/// How many hexadecimal digits a UUID has.
+const DIGITS: usize = 32;
+/// Stands between the prefix and an id that would otherwise be read as another.
+const AS_IS: &str = ".";
+
+/// One way to spell ids. `read` gives back what `write` was given, whatever that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdForm {
+    prefix: &'static str,
+}
+
+impl IdForm {
+    const fn new(prefix: &'static str) -> Self {
+        Self { prefix }
+    }
+
+    /// What its ids begin with.
+    pub const fn prefix(self) -> &'static str {
+        self.prefix
+    }
+
+    /// Our id in this spelling.
+    pub fn write(self, id: &str) -> String {
+        let prefix = self.prefix;
+        if let Some(digits) = digits(id) {
+            return format!("{prefix}{digits}");
+        }
+        if matches!(self.read(id), Cow::Borrowed(same) if same == id) {
+            return id.to_owned();
+        }
+        format!("{prefix}{AS_IS}{id}")
+    }
+
+    /// Our id behind this text; a text that is not in this spelling is an id from outside.
+    pub fn read(self, text: &str) -> Cow<'_, str> {
+        let Some(rest) = text.strip_prefix(self.prefix) else {
+            return text.into();
+        };
+        if let Some(as_is) = rest.strip_prefix(AS_IS) {
+            return as_is.into();
+        }
+        hyphenated(rest).map_or(text.into(), Cow::Owned)
+    }
+}
+
+/// A response's id: the thread's and the execution's, so that either is found without a search.
+pub fn response_id(thread: &str, execution: &str) -> Option<String> {
+    Some(format!(
+        "{RESPONSE}{}{}",
+        digits(thread)?,
+        digits(execution)?
+    ))
+}
+
+/// The thread and the execution behind a response's id.
+pub fn read_response_id(text: &str) -> Option<(String, String)> {
+    let (thread, execution) = text.strip_prefix(RESPONSE)?.split_at_checked(DIGITS)?;
+    Some((hyphenated(thread)?, hyphenated(execution)?))
+}
+
+/// The digits of a UUID in its usual spelling, the only one that can be given back.
+fn digits(id: &str) -> Option<String> {
+    let uuid = Uuid::try_parse(id).ok()?;
+    (uuid.hyphenated().to_string() == id).then(|| uuid.simple().to_string())
+}
+
+fn hyphenated(digits: &str) -> Option<String> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    if digits.len() != DIGITS || !digits.bytes().all(is_digit) {
+        return None;
+    }
+    Some(Uuid::try_parse(digits).ok()?.hyphenated().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_response_id_names_its_thread_and_its_execution() {
+        let (thread, execution) = (
+            "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061",
+            "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062",
+        );
+        let id = response_id(thread, execution).unwrap();
+        let read = read_response_id(&id).unwrap();
+        assert_eq!((read.0.as_str(), read.1.as_str()), (thread, execution));
+        let longer = format!("{id}0");
+        for wrong in ["resp_", "resp_12", "run_x", &id[1..], &longer, "resp_é"] {
+            assert_eq!(read_response_id(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_id_was_written_is_read_back(id in prop_oneof![
+            any::<u128>().prop_map(|id| Uuid::from_u128(id).to_string()),
+            any::<u128>().prop_map(|id| format!("msg_{}", Uuid::from_u128(id).simple())),
+            any::<u128>().prop_map(|id| Uuid::from_u128(id).simple().to_string()),
+            "(msg_)?[.]{0,2}(msg_)?.{0,8}",
+        ]) {
+            let written = MESSAGE.write(&id);
+            prop_assert_eq!(MESSAGE.read(&written), id);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What one request may ask of one run, in the same words whichever protocol it came through.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// How one run differs from what its agent is configured to do. Kept with the execution
+/// (`run.params`), so that a run goes on the same after a crash.
+///
+/// Every member is absent unless the request said something.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunOptions {
+    /// The model's name, of the models that are configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Stands in place of the agent's system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Stands after the system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional_instructions: Option<String>,
+    /// Tools that the client executes: a call of one ends the run until the client has answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ClientTool>,
+    /// Whether only `tools` are offered, and none of the agent's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_these_tools: bool,
+    /// Whether the model must call a tool; holds for the first model call of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether the model may call several tools at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
+    /// At most so many calls of tools in the run; those beyond are answered with an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tool_calls: Option<u64>,
+    /// 0 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// -2 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// -2 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// How many tokens each answer of the model may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// How much the model reasons, in the provider's word: `none`, `low`, `medium`, `high`, `xhigh`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
+    /// Whether reasoning is summarised: `auto`, `concise`, `detailed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_summary: Option<String>,
+    /// How the answer is to be formed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<AnswerFormat>,
+    /// What the view that made the run must say again of it, under the view's name: `responses`,
+    /// `threads`. Never interpreted by the runtime.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub echo: Map<String, Value>,
+}
+
+/// A tool that the client executes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientTool {
+    /// `[a-zA-Z0-9_-]`, at most 64 bytes.
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments; any object when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Value>,
+    /// Whether the arguments must keep to the schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
+}
+
+/// Whether the model must call a tool, and which it may.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// It may not.
+    None,
+    /// It must call some tool.
+    Required,
+    /// It must call this one.
+    Function {
+        /// The tool.
+        name: String,
+    },
+    /// It may call only these; a call of another is answered with an error.
+    Allowed {
+        /// The tools.
+        names: Vec<String>,
+        /// Whether it must.
+        required: bool,
+    },
+}
+
+/// How an answer is to be formed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AnswerFormat {
+    /// Any JSON object.
+    JsonObject,
+    /// JSON of this schema.
+    JsonSchema {
+        /// The schema.
+        schema: Value,
+    },
+}
