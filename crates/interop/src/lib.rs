@@ -34,6 +34,7 @@
 //! # Ok::<(), loomline_interop::convert::ReadError>(())
 //! ```
 
+pub mod ag_ui;
 pub mod ai_sdk;
 pub mod archive;
 mod canonical;

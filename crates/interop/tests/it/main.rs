@@ -1,6 +1,7 @@
 //! The converters from outside: laws over generated conversations, and what real libraries write.
 
 #[cfg(test)]
+mod ag_ui;
 mod ai_sdk;
 #[cfg(test)]
 mod ai_sdk_archive;

@@ -1,0 +1,14 @@
+//! AG-UI 1.0: what a client that speaks the Agent User Interaction Protocol posts, and what it is shown.
+//!
+//! An AG-UI thread is a thread, a run is one execution. The client names its runs; the server owns the
+//! history, so of the messages a client sends only what it adds is read. A call that waits for a person
+//! is an interrupt; a call of a tool that the client runs is left pending, and its result comes as a
+//! tool message.
+
+mod messages;
+mod request;
+mod stream;
+
+pub use messages::to_messages;
+pub use request::{Resume, RunInput, RunInputError, Said, from_run_input};
+pub use stream::RunView;

@@ -1,0 +1,212 @@
+//! A thread as the messages of an AG-UI client.
+
+use crate::parts::{PROMPT, ReasoningPart, ToolPart};
+use crate::{Converted, Losses};
+use serde_json::{Map, Value, json};
+use timeline::{
+    Answer, Entry, Item, ItemType, PartKind, Payload, Role, StepRecord, StepStatus, Transcript,
+    part_kind,
+};
+
+/// The messages of a thread, under the ids that its runs have streamed them with. What waits for its turn, and
+/// a step that has not ended, are not among them.
+pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
+    let mut messages = Vec::new();
+    let mut losses = Losses::default();
+    for (place, entry) in transcript.entries.iter().enumerate() {
+        let at = format!("/entries/{place}");
+        match entry {
+            Entry::Item(item) if item.run.is_some() => {}
+            Entry::Item(item) => messages.extend(said(item, &at, &mut losses)),
+            Entry::Reaction(reaction) => {
+                let steps = reaction.steps.iter();
+                for step in steps.filter(|it| it.step.status == StepStatus::Completed) {
+                    push_step(&mut messages, step, &at, &mut losses);
+                }
+            }
+        }
+    }
+    losses.with(messages)
+}
+
+fn said(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
+    let role = match (item.item_type, item.role) {
+        (ItemType::Message, Some(Role::User) | None) => "user",
+        (ItemType::Message, Some(Role::Assistant)) => "assistant",
+        (ItemType::Message, Some(Role::System)) => "system",
+        (ItemType::Message, Some(Role::Developer)) => "developer",
+        (ItemType::ActionResult, _) if Answer::read(item.content.as_ref()).is_ok() => return None,
+        (ItemType::ActionExecute | ItemType::ActionResult | ItemType::ItemReference, _) => {
+            losses.push(at, "an action");
+            return None;
+        }
+    };
+    let parts: Vec<Value> = item
+        .content
+        .as_ref()
+        .and_then(|it| it.read().ok())
+        .unwrap_or_default();
+    let shown: Vec<Value> = parts
+        .iter()
+        .filter_map(|part| {
+            let shown = content_part(part);
+            if shown.is_none() {
+                losses.push(at, "a part that this protocol has no word for");
+            }
+            shown
+        })
+        .collect();
+    let only_text = shown.iter().all(|part| part["type"] == "text");
+    let content = if role != "user" || only_text {
+        let texts: Vec<&str> = shown
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect();
+        Value::String(texts.join("\n"))
+    } else {
+        Value::Array(shown)
+    };
+    Some(json!({"id": item.id.as_str(), "role": role, "content": content}))
+}
+
+/// A part of what a user said.
+fn content_part(part: &Value) -> Option<Value> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    let media = |kind: &str, url: &str| {
+        let inline = url
+            .strip_prefix("data:")
+            .and_then(|rest| rest.split_once(";base64,"));
+        let source = match inline {
+            Some((mime, data)) => json!({"type": "data", "value": data, "mimeType": mime}),
+            None => json!({"type": "url", "value": url}),
+        };
+        json!({"type": kind, "source": source})
+    };
+    match part_kind(text("type")?)? {
+        PartKind::InputText | PartKind::OutputText => {
+            Some(json!({"type": "text", "text": text("text")?}))
+        }
+        PartKind::Refusal => Some(json!({"type": "text", "text": text("refusal")?})),
+        PartKind::InputImage => Some(media("image", text("image_url")?)),
+        PartKind::InputFile => {
+            let mime = text("media_type").unwrap_or("application/octet-stream");
+            let kind = match mime.split_once('/') {
+                Some(("audio", _)) => "audio",
+                Some(("video", _)) => "video",
+                Some(_) | None => "document",
+            };
+            let data = text("file_data").map(|data| {
+                if data.starts_with("data:") {
+                    return data.to_owned();
+                }
+                format!("data:{mime};base64,{data}")
+            });
+            Some(media(kind, data.as_deref().or(text("file_url"))?))
+        }
+        PartKind::Reasoning | PartKind::Tool(_) | PartKind::Extension(_) => None,
+    }
+}
+
+fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &mut Losses) {
+    let id = record.step.id.as_str();
+    let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let mut n_reasonings = 0;
+    for part in &record.parts {
+        if let Some(tool) = ToolPart::read(&part.part) {
+            calls.push(json!({
+                "id": tool.tool_call_id, "type": "function",
+                "function": {"name": tool.tool_name(), "arguments": tool.arguments()},
+            }));
+            results.extend(result(&tool));
+            continue;
+        }
+        let value = part.part.value();
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        match text("type").and_then(part_kind) {
+            Some(PartKind::OutputText | PartKind::InputText) => {
+                texts.push(text("text").unwrap_or_default().to_owned());
+            }
+            Some(PartKind::Refusal) => texts.push(text("refusal").unwrap_or_default().to_owned()),
+            Some(PartKind::Reasoning) => {
+                let said: Option<ReasoningPart> = part.part.read().ok();
+                let Some(said) = said else { continue };
+                let id = reasoning_id(id, n_reasonings);
+                n_reasonings += 1;
+                let mut message = json!({"id": id, "role": "reasoning", "content": said.text});
+                if let Some(proof) = said.signature {
+                    message["encryptedValue"] = proof.into();
+                }
+                messages.push(message);
+            }
+            Some(PartKind::Extension(PROMPT)) => {}
+            Some(
+                PartKind::InputImage
+                | PartKind::InputFile
+                | PartKind::Tool(_)
+                | PartKind::Extension(_),
+            )
+            | None => {
+                losses.push(at, "a part that this protocol has no word for");
+            }
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    if texts.is_empty() && !calls.is_empty() {
+        texts.push(String::new());
+    }
+    for (place, text) in texts.into_iter().enumerate() {
+        let mut message = Map::new();
+        message.insert("id".to_owned(), text_id(id, place, 0).into());
+        message.insert("role".to_owned(), "assistant".into());
+        if !text.is_empty() {
+            message.insert("content".to_owned(), text.into());
+        }
+        if place == 0 && !calls.is_empty() {
+            message.insert(
+                "toolCalls".to_owned(),
+                Value::Array(std::mem::take(&mut calls)),
+            );
+        }
+        messages.push(Value::Object(message));
+    }
+    messages.append(&mut results);
+}
+
+fn result(tool: &ToolPart) -> Option<Value> {
+    if !tool.is_answered() {
+        return None;
+    }
+    let output = tool.output.as_ref().map(Payload::value);
+    let content = match output {
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+        None => tool.error_text.clone().unwrap_or_default(),
+    };
+    let call = tool.tool_call_id.as_str();
+    let mut message =
+        json!({"id": result_id(call), "role": "tool", "toolCallId": call, "content": content});
+    if let Some(error) = &tool.error_text {
+        message["error"] = error.as_str().into();
+    }
+    Some(message)
+}
+
+/// The id of a step's nth text. The first one is the step's message, to which its calls belong; those of a second
+/// attempt are messages of their own.
+pub(super) fn text_id(step: &str, n: usize, attempt: u32) -> String {
+    match (n, attempt) {
+        (0, 0) => step.to_owned(),
+        (n, 0) => format!("{step}-{n}"),
+        (n, attempt) => format!("{step}-{n}-{attempt}"),
+    }
+}
+
+/// The id of a step's nth reasoning.
+pub(super) fn reasoning_id(step: &str, n: usize) -> String {
+    format!("{step}-reasoning-{n}")
+}
+
+/// The id of a call's result.
+pub(super) fn result_id(call: &str) -> String {
+    format!("{call}-result")
+}

@@ -1,0 +1,372 @@
+//! The body of a request: `RunAgentInput`.
+
+use crate::options::{ClientTool, RunOptions};
+use serde_json::{Map, Value, json};
+use timeline::{ANSWER, Payload};
+
+/// The most messages a request may have; all but the last are counted and not read.
+const MAX_MESSAGES: usize = 10_000;
+/// The most parts of a message that is read.
+const MAX_PARTS: usize = 256;
+/// The most bytes of an id.
+const MAX_ID_BYTES: usize = 256;
+/// The most bytes of text in one part.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+/// The most tools, pieces of context and answers.
+const MAX_ENTRIES: usize = 256;
+
+/// Under which name a run keeps what it must say again.
+pub(super) const ECHO: &str = "ag-ui";
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunInput {
+    /// The thread's key.
+    pub thread_id: String,
+    /// The client's name of the run.
+    pub run_id: String,
+    /// What the user has just said: the last message, if it is the user's.
+    pub said: Option<Said>,
+    /// Results of tools that the client has run, as parts of the log's ([`timeline::Answer`]): the tool
+    /// messages at the end of the list.
+    pub results: Vec<ToolAnswer>,
+    /// Answers to interrupts.
+    pub resume: Vec<Resume>,
+    /// The client's tools and context, and its state for the echo.
+    pub options: RunOptions,
+}
+
+/// What a user said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The client's id of it.
+    pub id: String,
+    /// The parts, in the log's shapes.
+    pub content: Payload,
+}
+
+/// The result of a tool that the client has run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolAnswer {
+    /// The call.
+    pub tool_call_id: String,
+    /// The answer, as a part of the log's.
+    pub part: Value,
+}
+
+/// An answer to an interrupt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resume {
+    /// The interrupt.
+    pub interrupt_id: String,
+    /// What was answered; absent when the user gave up.
+    pub payload: Option<Value>,
+}
+
+impl Resume {
+    /// The answer to the question whether a call may run, as a part of the log's. Giving up is a refusal.
+    ///
+    /// # Errors
+    ///
+    /// The payload does not say whether it may.
+    pub fn approval(&self, tool_call_id: &str, pointer: &str) -> Result<Value, RunInputError> {
+        let mut answer = json!({"type": ANSWER, "toolCallId": tool_call_id});
+        let Some(payload) = &self.payload else {
+            answer["approved"] = false.into();
+            return Ok(answer);
+        };
+        let said = payload.get("approved").and_then(Value::as_bool);
+        let approved = said.or(payload.as_bool());
+        let pointer = format!("{pointer}/payload/approved");
+        let approved = approved.ok_or_else(|| expected(pointer, "true or false"))?;
+        answer["approved"] = approved.into();
+        if approved {
+            if let Some(arguments) = payload.get("editedArgs").filter(|args| args.is_object()) {
+                answer["arguments"] = arguments.clone();
+            }
+        } else if let Some(reason) = payload.get("reason").and_then(Value::as_str) {
+            answer["message"] = reason.into();
+        }
+        Ok(answer)
+    }
+}
+
+/// Why a body is no request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunInputError {
+    /// A member is missing or of another type.
+    #[error("{pointer}: expected {expected}")]
+    Expected {
+        /// Where.
+        pointer: String,
+        /// What.
+        expected: &'static str,
+    },
+    /// Something is larger than allowed.
+    #[error("{pointer}: at most {limit} are allowed")]
+    TooLarge {
+        /// Where.
+        pointer: String,
+        /// How much is allowed: elements or bytes.
+        limit: usize,
+    },
+}
+
+impl RunInputError {
+    /// Where in the body.
+    pub fn pointer(&self) -> &str {
+        match self {
+            Self::Expected { pointer, .. } | Self::TooLarge { pointer, .. } => pointer,
+        }
+    }
+}
+
+fn expected(pointer: impl Into<String>, expected: &'static str) -> RunInputError {
+    let pointer = pointer.into();
+    RunInputError::Expected { pointer, expected }
+}
+
+fn at_most(pointer: &str, n: usize, limit: usize) -> Result<(), RunInputError> {
+    if n <= limit {
+        return Ok(());
+    }
+    let pointer = pointer.to_owned();
+    Err(RunInputError::TooLarge { pointer, limit })
+}
+
+/// Reads the body of a request; members it does not know are left alone. Costs what the client adds, and
+/// counting the rest.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
+    let body = body.as_object().ok_or_else(|| expected("", "an object"))?;
+    let messages = list(body, "messages", MAX_MESSAGES)?;
+    let n_results = messages
+        .iter()
+        .rev()
+        .take_while(|it| role(it) == Some("tool"))
+        .count();
+    let first = messages.len() - n_results;
+    let results = messages.iter().enumerate().skip(first);
+    let results = results.map(|(place, message)| result(message, &format!("/messages/{place}")));
+    let said = match messages.last() {
+        Some(last) if role(last) == Some("user") => {
+            Some(said(last, &format!("/messages/{}", messages.len() - 1))?)
+        }
+        Some(_) | None => None,
+    };
+    let resume = list(body, "resume", MAX_ENTRIES)?.iter().enumerate();
+    let resume = resume.map(|(place, entry)| answer(entry, &format!("/resume/{place}")));
+    Ok(RunInput {
+        thread_id: id(body, "", "threadId")?,
+        run_id: id(body, "", "runId")?,
+        said,
+        results: results.collect::<Result<_, _>>()?,
+        resume: resume.collect::<Result<_, _>>()?,
+        options: options(body)?,
+    })
+}
+
+fn role(message: &Value) -> Option<&str> {
+    message.get("role").and_then(Value::as_str)
+}
+
+/// A list that may be absent.
+fn list<'a>(
+    body: &'a Map<String, Value>,
+    key: &str,
+    limit: usize,
+) -> Result<&'a [Value], RunInputError> {
+    let pointer = format!("/{key}");
+    let list = match body.get(key) {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(_) => return Err(expected(pointer, "an array")),
+    };
+    at_most(&pointer, list.len(), limit)?;
+    Ok(list)
+}
+
+fn id(object: &Map<String, Value>, pointer: &str, key: &str) -> Result<String, RunInputError> {
+    let pointer = format!("{pointer}/{key}");
+    let id = object.get(key).and_then(Value::as_str);
+    let id = id.filter(|id| !id.is_empty());
+    let id = id.ok_or_else(|| expected(pointer.as_str(), "a string that is not empty"))?;
+    at_most(&pointer, id.len(), MAX_ID_BYTES)?;
+    Ok(id.to_owned())
+}
+
+fn said(message: &Value, pointer: &str) -> Result<Said, RunInputError> {
+    let object = message.as_object();
+    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
+    Ok(Said {
+        id: id(object, pointer, "id")?,
+        content: content(message, pointer)?.into(),
+    })
+}
+
+/// What a message says, as parts of the log's.
+fn content(message: &Value, pointer: &str) -> Result<Value, RunInputError> {
+    let pointer = format!("{pointer}/content");
+    match message.get("content") {
+        Some(Value::String(text)) => {
+            at_most(&pointer, text.len(), MAX_TEXT_BYTES)?;
+            Ok(json!([{"type": "input_text", "text": text}]))
+        }
+        Some(Value::Array(parts)) if !parts.is_empty() => {
+            at_most(&pointer, parts.len(), MAX_PARTS)?;
+            let parts = parts.iter().enumerate();
+            parts
+                .map(|(place, part)| own_part(part, &format!("{pointer}/{place}")))
+                .collect()
+        }
+        _ => Err(expected(
+            pointer,
+            "a string, or an array with at least one part",
+        )),
+    }
+}
+
+fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
+    let member = |from: &Value, key: &str| from.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |from: &Value, path: &str, key: &str| {
+        member(from, key).ok_or_else(|| expected(format!("{pointer}{path}/{key}"), "a string"))
+    };
+    let kind = text(part, "", "type")?;
+    match kind.as_str() {
+        "text" => {
+            let said = text(part, "", "text")?;
+            at_most(&format!("{pointer}/text"), said.len(), MAX_TEXT_BYTES)?;
+            Ok(json!({"type": "input_text", "text": said}))
+        }
+        "image" | "audio" | "video" | "document" => {
+            let source = part.get("source").unwrap_or(&Value::Null);
+            let value = text(source, "/source", "value")?;
+            let mime = member(source, "mimeType");
+            match text(source, "/source", "type")?.as_str() {
+                "data" => {
+                    let mime = text(source, "/source", "mimeType")?;
+                    Ok(file(
+                        &kind,
+                        &format!("data:{mime};base64,{value}"),
+                        Some(&mime),
+                    ))
+                }
+                "url" if value.starts_with("https://") || value.starts_with("http://") => {
+                    Ok(file(&kind, &value, mime.as_deref()))
+                }
+                "url" => Err(expected(
+                    format!("{pointer}/source/value"),
+                    "an http: or https: URL",
+                )),
+                _ => Err(expected(
+                    format!("{pointer}/source/type"),
+                    "\"data\" or \"url\"",
+                )),
+            }
+        }
+        _ => Err(expected(
+            format!("{pointer}/type"),
+            "\"text\", \"image\", \"audio\", \"video\" or \"document\"",
+        )),
+    }
+}
+
+fn file(kind: &str, url: &str, mime: Option<&str>) -> Value {
+    let mut part = match kind {
+        "image" => json!({"type": "input_image", "image_url": url}),
+        _ if url.starts_with("data:") => json!({"type": "input_file", "file_data": url}),
+        _ => json!({"type": "input_file", "file_url": url}),
+    };
+    if let Some(mime) = mime {
+        part["media_type"] = mime.into();
+    }
+    part
+}
+
+fn result(message: &Value, pointer: &str) -> Result<ToolAnswer, RunInputError> {
+    let object = message.as_object();
+    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
+    let tool_call_id = id(object, pointer, "toolCallId")?;
+    let mut part = json!({"type": ANSWER, "toolCallId": tool_call_id});
+    if let Some(error) = message.get("error").and_then(Value::as_str) {
+        part["errorText"] = error.into();
+    } else {
+        let text = message.get("content").and_then(Value::as_str);
+        let said = match text {
+            // What is JSON is a result as it stands; anything else is text.
+            Some(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+            None => content(message, pointer)?,
+        };
+        part["output"] = said;
+    }
+    Ok(ToolAnswer { tool_call_id, part })
+}
+
+fn answer(entry: &Value, pointer: &str) -> Result<Resume, RunInputError> {
+    let object = entry.as_object();
+    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
+    let payload = match object.get("status").and_then(Value::as_str) {
+        Some("resolved") => Some(object.get("payload").cloned().unwrap_or_default()),
+        Some("cancelled") => None,
+        _ => {
+            return Err(expected(
+                format!("{pointer}/status"),
+                "\"resolved\" or \"cancelled\"",
+            ));
+        }
+    };
+    Ok(Resume {
+        interrupt_id: id(object, pointer, "interruptId")?,
+        payload,
+    })
+}
+
+fn options(body: &Map<String, Value>) -> Result<RunOptions, RunInputError> {
+    let tools = list(body, "tools", MAX_ENTRIES)?.iter().enumerate();
+    let tools = tools.map(|(place, tool)| client_tool(tool, &format!("/tools/{place}")));
+    let context = list(body, "context", MAX_ENTRIES)?.iter().enumerate();
+    let context = context.map(|(place, piece)| {
+        let text = |key: &str| {
+            let text = piece.get(key).and_then(Value::as_str);
+            text.ok_or_else(|| expected(format!("/context/{place}/{key}"), "a string"))
+        };
+        Ok(format!("{}: {}", text("description")?, text("value")?))
+    });
+    let context = context.collect::<Result<Vec<String>, RunInputError>>()?;
+    let mut echo = Map::new();
+    for key in ["runId", "parentRunId", "state", "forwardedProps"] {
+        let said = body.get(key).filter(|value| !value.is_null());
+        echo.extend(said.map(|value| (key.to_owned(), value.clone())));
+    }
+    Ok(RunOptions {
+        tools: tools.collect::<Result<_, _>>()?,
+        additional_instructions: (!context.is_empty()).then(|| context.join("\n")),
+        echo: Map::from_iter([(ECHO.to_owned(), Value::Object(echo))]),
+        ..RunOptions::default()
+    })
+}
+
+fn client_tool(tool: &Value, pointer: &str) -> Result<ClientTool, RunInputError> {
+    let object = tool.as_object();
+    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
+    let parameters = match object.get("parameters") {
+        None | Some(Value::Null) => None,
+        Some(schema @ Value::Object(_)) => Some(schema.clone()),
+        Some(_) => {
+            return Err(expected(
+                format!("{pointer}/parameters"),
+                "a JSON Schema, an object",
+            ));
+        }
+    };
+    let description = tool.get("description").and_then(Value::as_str);
+    Ok(ClientTool {
+        name: id(object, pointer, "name")?,
+        description: description.map(str::to_owned),
+        parameters,
+        strict: None,
+    })
+}

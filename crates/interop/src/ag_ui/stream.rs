@@ -1,0 +1,371 @@
+//! From the log of one execution to the events of a run.
+
+use super::messages::{reasoning_id, result_id, text_id};
+use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Event, ItemId, OpenCall, OpenKind, Payload, Record, StepId, StepStatus};
+
+/// The major version of `ai` whose chunks are translated: the one that can say most.
+const MAJOR: u8 = 7;
+
+/// What one reader of a run has seen.
+///
+/// It is made of the AI SDK's view, which knows what of a log is shown, in which order, and what becomes of
+/// a dead attempt; this one says the same in AG-UI's words. Each event costs what it says.
+#[derive(Clone, Debug)]
+pub struct RunView {
+    chunks: StreamView,
+    thread_id: String,
+    run_id: String,
+    step: Option<StepId>,
+    /// How often the step has begun anew.
+    attempt: u32,
+    /// How many texts the step has begun.
+    n_texts: usize,
+    n_reasonings: usize,
+    /// Whether the step is open to the client.
+    step_open: bool,
+    /// The messages that are open, by their blocks.
+    texts: BTreeMap<String, String>,
+    reasonings: BTreeMap<String, String>,
+    /// The calls that have begun, and those of them that have not ended.
+    calls: BTreeSet<String>,
+    open_calls: BTreeSet<String>,
+    open: Vec<OpenCall>,
+    interrupts: Vec<Value>,
+    is_reset: bool,
+    is_over: bool,
+    out: Vec<Value>,
+    held: Vec<Value>,
+}
+
+impl RunView {
+    /// A view of the execution that answers this item, under the names the client has for thread and run.
+    pub fn new(thread_id: &str, run_id: &str, trigger: ItemId) -> Self {
+        Self {
+            chunks: StreamView::new(MAJOR).answering(trigger),
+            thread_id: thread_id.to_owned(),
+            run_id: run_id.to_owned(),
+            step: None,
+            attempt: 0,
+            n_texts: 0,
+            n_reasonings: 0,
+            step_open: false,
+            texts: BTreeMap::new(),
+            reasonings: BTreeMap::new(),
+            calls: BTreeSet::new(),
+            open_calls: BTreeSet::new(),
+            open: Vec::new(),
+            interrupts: Vec::new(),
+            is_reset: false,
+            is_over: false,
+            out: Vec::new(),
+            held: Vec::new(),
+        }
+    }
+
+    /// A view of an execution that goes on where calls were answered.
+    #[must_use]
+    pub fn continuing(self, message_id: Option<String>) -> Self {
+        Self {
+            chunks: self.chunks.continuing(message_id),
+            ..self
+        }
+    }
+
+    /// The events of one record, each a JSON object.
+    ///
+    /// The last event is held back where the protocol wants the client to have all messages before it, as
+    /// [`RunView::wants_messages`] says; [`RunView::end`] gives it.
+    pub fn events(&mut self, record: &Record) -> Vec<Value> {
+        self.note(&record.event);
+        for chunk in chunks(record, &mut self.chunks) {
+            if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
+                self.translate(&chunk);
+            }
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether the run is over, but for what [`RunView::end`] gives.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether the client needs all messages ([`to_messages`](super::to_messages)) before the end: a person
+    /// is asked something, or what a dead attempt said was shown and can't be taken back otherwise.
+    pub fn wants_messages(&self) -> bool {
+        self.is_over && (!self.interrupts.is_empty() || self.is_reset)
+    }
+
+    /// What stands at the end; `messages` where they are wanted.
+    pub fn end(&mut self, messages: Option<Vec<Value>>) -> Vec<Value> {
+        let snapshot = messages.map(|all| json!({"type": "MESSAGES_SNAPSHOT", "messages": all}));
+        let mut events: Vec<Value> = snapshot.into_iter().collect();
+        events.append(&mut self.held);
+        events
+    }
+
+    /// What the stream says when it can't go on.
+    pub fn failed(message: &str, code: &str) -> Value {
+        json!({"type": "RUN_ERROR", "message": message, "code": code})
+    }
+
+    fn push(&mut self, event: Value) {
+        self.out.push(event);
+    }
+
+    fn note(&mut self, event: &Event) {
+        if let Event::StepCreated { step } = event {
+            self.step = Some(step.id.clone());
+            self.attempt = 0;
+            self.n_texts = 0;
+            self.n_reasonings = 0;
+        }
+        if let Event::StepStatusChanged {
+            step_id,
+            to: StepStatus::Completed,
+            outcome,
+            ..
+        } = event
+            && self.step.as_ref() == Some(step_id)
+        {
+            let open = outcome.open_calls.as_ref().map(Payload::read);
+            self.open = open.and_then(Result::ok).unwrap_or_default();
+        }
+    }
+
+    fn translate(&mut self, chunk: &Map<String, Value>) {
+        let text = |key: &str| chunk.get(key).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "start" => {
+                let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
+                let started = json!({"type": "RUN_STARTED", "threadId": thread, "runId": run});
+                self.push(started);
+            }
+            "start-step" => {
+                self.step_open = true;
+                let name = self.step_name();
+                self.push(json!({"type": "STEP_STARTED", "stepName": name}));
+            }
+            "finish-step" => self.finish_step(),
+            "reset-step" => self.reset(),
+            "text-start" => self.text_started(text("id")),
+            "text-delta" => {
+                let message = self.texts.get(text("id")).cloned();
+                self.grown("TEXT_MESSAGE_CONTENT", message, text("delta"));
+            }
+            "text-end" => {
+                if let Some(id) = self.texts.remove(text("id")) {
+                    self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
+                }
+            }
+            "reasoning-start" => self.reasoning_started(text("id")),
+            "reasoning-delta" => {
+                let message = self.reasonings.get(text("id")).cloned();
+                self.grown("REASONING_MESSAGE_CONTENT", message, text("delta"));
+            }
+            "reasoning-end" => {
+                if let Some(id) = self.reasonings.remove(text("id")) {
+                    self.reasoning_ended(&id);
+                }
+            }
+            "tool-input-start" => self.called(text("toolCallId"), text("toolName")),
+            "tool-input-delta" => self.arguments(text("toolCallId"), text("inputTextDelta")),
+            "tool-input-available" | "tool-input-error" => self.call_ended(chunk),
+            "tool-approval-request" => self.asked(text("approvalId"), text("toolCallId")),
+            "tool-output-available" | "tool-output-error" | "tool-output-denied" => {
+                self.returned(chunk);
+            }
+            // After an error the run is over already.
+            "finish" => self.finished(),
+            "error" => self.hold(Self::failed(text("errorText"), "error")),
+            "abort" => self.finish(&json!({"type": "cancelled"})),
+            kind if kind.starts_with("data-") => {
+                let value = chunk.get("data").cloned().unwrap_or_default();
+                self.push(json!({"type": "CUSTOM", "name": kind, "value": value}));
+            }
+            kind @ ("file" | "source-url" | "source-document" | "message-metadata") => {
+                let value: Map<String, Value> = chunk
+                    .iter()
+                    .filter(|(key, _)| *key != "type")
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect();
+                self.push(json!({"type": "CUSTOM", "name": kind, "value": value}));
+            }
+            _ => {}
+        }
+    }
+
+    fn step_name(&self) -> String {
+        self.step
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    }
+
+    fn finish_step(&mut self) {
+        if std::mem::take(&mut self.step_open) {
+            let name = self.step_name();
+            self.push(json!({"type": "STEP_FINISHED", "stepName": name}));
+        }
+    }
+
+    fn text_started(&mut self, block: &str) {
+        let id = text_id(&self.step_name(), self.n_texts, self.attempt);
+        self.n_texts += 1;
+        self.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
+        self.texts.insert(block.to_owned(), id);
+    }
+
+    fn reasoning_started(&mut self, block: &str) {
+        let id = reasoning_id(&self.step_name(), self.n_reasonings);
+        self.n_reasonings += 1;
+        self.push(json!({"type": "REASONING_START", "messageId": id}));
+        self.push(json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}));
+        self.reasonings.insert(block.to_owned(), id);
+    }
+
+    fn reasoning_ended(&mut self, id: &str) {
+        self.push(json!({"type": "REASONING_MESSAGE_END", "messageId": id}));
+        self.push(json!({"type": "REASONING_END", "messageId": id}));
+    }
+
+    /// An empty delta is no event.
+    fn grown(&mut self, kind: &str, message: Option<String>, delta: &str) {
+        if let Some(id) = message.filter(|_| !delta.is_empty()) {
+            self.push(json!({"type": kind, "messageId": id, "delta": delta}));
+        }
+    }
+
+    fn called(&mut self, call: &str, tool: &str) {
+        if self.calls.insert(call.to_owned()) {
+            self.open_calls.insert(call.to_owned());
+            let parent = text_id(&self.step_name(), 0, self.attempt);
+            self.push(json!({
+                "type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": tool,
+                "parentMessageId": parent,
+            }));
+        }
+    }
+
+    fn arguments(&mut self, call: &str, delta: &str) {
+        if self.open_calls.contains(call) && !delta.is_empty() {
+            self.push(json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": delta}));
+        }
+    }
+
+    /// The arguments are complete: they are said now if they were not streamed.
+    fn call_ended(&mut self, chunk: &Map<String, Value>) {
+        let text = |key: &str| chunk.get(key).and_then(Value::as_str).unwrap_or_default();
+        let call = text("toolCallId");
+        if !self.calls.contains(call) {
+            self.called(call, text("toolName"));
+            let input = chunk.get("input").unwrap_or(&Value::Null);
+            let said = input
+                .as_str()
+                .map_or_else(|| input.to_string(), str::to_owned);
+            self.arguments(call, &said);
+        }
+        if self.open_calls.remove(call) {
+            self.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
+        }
+    }
+
+    fn asked(&mut self, approval: &str, call: &str) {
+        self.interrupts.push(json!({
+            "id": approval, "reason": "tool_call", "toolCallId": call,
+            "message": "May this tool run?",
+            "responseSchema": {
+                "type": "object",
+                "properties": {
+                    "approved": {"type": "boolean"},
+                    "editedArgs": {"type": "object"},
+                    "reason": {"type": "string"},
+                },
+                "required": ["approved"],
+            },
+        }));
+    }
+
+    fn returned(&mut self, chunk: &Map<String, Value>) {
+        let text = |key: &str| chunk.get(key).and_then(Value::as_str);
+        // What a tool says while it runs is no result yet.
+        if chunk.get("preliminary").and_then(Value::as_bool) == Some(true) {
+            return;
+        }
+        let call = text("toolCallId").unwrap_or_default();
+        let content = match (text("type"), chunk.get("output")) {
+            (Some("tool-output-denied"), _) => "The call was refused.".to_owned(),
+            (_, Some(Value::String(output))) => output.clone(),
+            (_, Some(output)) => output.to_string(),
+            (_, None) => text("errorText").unwrap_or_default().to_owned(),
+        };
+        self.interrupts.retain(|asked| asked["toolCallId"] != call);
+        self.push(json!({
+            "type": "TOOL_CALL_RESULT", "messageId": result_id(call),
+            "toolCallId": call, "content": content, "role": "tool",
+        }));
+    }
+
+    /// A dead attempt is over: what it had begun is closed, and what it said is not taken up again.
+    fn reset(&mut self) {
+        self.close();
+        self.is_reset = true;
+        self.attempt += 1;
+        self.n_texts = 0;
+        self.calls.clear();
+        self.interrupts.clear();
+    }
+
+    /// Closes what is open: nothing may be when a run ends.
+    fn close(&mut self) {
+        for id in std::mem::take(&mut self.texts).into_values() {
+            self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
+        }
+        for id in std::mem::take(&mut self.reasonings).into_values() {
+            self.reasoning_ended(&id);
+        }
+        for call in std::mem::take(&mut self.open_calls) {
+            self.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
+        }
+    }
+
+    fn finished(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let waits: Vec<OpenCall> = std::mem::take(&mut self.open);
+        let external = waits
+            .into_iter()
+            .filter(|call| call.kind == OpenKind::External);
+        let pending: Vec<String> = external.map(|call| call.tool_call_id).collect();
+        let outcome = if !self.interrupts.is_empty() {
+            json!({"type": "interrupt", "interrupts": self.interrupts})
+        } else if pending.is_empty() {
+            json!({"type": "success"})
+        } else {
+            json!({"type": "success", "pendingToolCallIds": pending})
+        };
+        self.finish(&outcome);
+    }
+
+    fn finish(&mut self, outcome: &Value) {
+        let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
+        let finished = json!({
+            "type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome,
+        });
+        self.hold(finished);
+    }
+
+    /// Keeps the last event back.
+    fn hold(&mut self, event: Value) {
+        if !self.is_over {
+            self.close();
+            self.finish_step();
+            self.is_over = true;
+            self.held.push(event);
+        }
+    }
+}
