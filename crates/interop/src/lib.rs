@@ -6,8 +6,8 @@
 //! target can't carry (architecture rule 10).
 //!
 //! The crate is pure: no I/O, no clock, no randomness. Ids and times come in as arguments. Without its
-//! feature `model` (what models read and write) it builds for WebAssembly, so that a browser can derive
-//! the document that a server derives.
+//! features `model` (what models read and write) and `aitp` (capability messages) it builds for
+//! WebAssembly, so that a browser can derive the document that a server derives.
 //!
 //! Histories go through an [`archive`], which keeps them as they came; [`convert`] reads any format
 //! into one and writes one in any format:
@@ -36,6 +36,8 @@
 
 pub mod ag_ui;
 pub mod ai_sdk;
+#[cfg(feature = "aitp")]
+pub mod aitp;
 pub mod archive;
 mod canonical;
 pub mod convert;

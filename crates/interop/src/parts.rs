@@ -1,7 +1,7 @@
 //! The parts that reactions write (EK §4.4), as types: views of a [`Payload`], never storage.
 
 use serde::{Deserialize, Serialize};
-use timeline::Payload;
+use timeline::{Item, ItemType, NewItem, Payload};
 
 /// How a tool call stands; the names are those of the AI SDK's tool parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,5 +269,50 @@ impl EventPart {
     /// The part as it is stored.
     pub fn write(&self) -> Result<Payload, serde_json::Error> {
         Payload::write(self)
+    }
+}
+
+/// Something that happened in the thread and not in any execution, such as an actor that joined: an
+/// item with exactly this part, `{"type": "data-app-…", "id": …, "data": {…}}`.
+///
+/// Its item is of type `item_reference` and no message, so it has no role: it asks nothing of the
+/// agents, leaves calls that wait as they are, and no model sees it. In the document it is a turn
+/// with one system message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadEvent {
+    /// The type of the event, in one of the tiers of `ThreadProtocol` 0.0.4: `data-app-actor_join`.
+    #[serde(rename = "type")]
+    pub part_type: String,
+    /// Tells it from other events of its type.
+    pub id: String,
+    /// What the event carries, an object.
+    pub data: Payload,
+}
+
+impl ThreadEvent {
+    /// What the type of every event begins with.
+    const PREFIX: &str = "data-";
+
+    /// The event that an item is, if it is one.
+    pub fn of_item(item: &Item) -> Option<Self> {
+        let content = item.content.as_ref();
+        if item.item_type != ItemType::ItemReference {
+            return None;
+        }
+        let [event]: [Self; 1] = content?.read::<Vec<Self>>().ok()?.try_into().ok()?;
+        let is_event = event.part_type.starts_with(Self::PREFIX);
+        (is_event && event.data.text().starts_with('{')).then_some(event)
+    }
+
+    /// The item that keeps the event; `metadata` stays in the log and in no document.
+    pub fn into_item(self, metadata: Option<Payload>) -> Result<NewItem, serde_json::Error> {
+        Ok(NewItem {
+            id: self.id.as_str().into(),
+            item_type: ItemType::ItemReference,
+            role: None,
+            channel: None,
+            content: Some(Payload::write(&[self])?),
+            metadata,
+        })
     }
 }

@@ -2,10 +2,14 @@
 
 use super::agents::{Registry, agent_id};
 use super::clock::{Clock, told};
-use super::delta::read_object;
-use crate::parts::EventPart;
+use super::delta::{is_plain, read_object, stored};
+use crate::parts::{EventPart, ThreadEvent};
+use thread::document::{AgentTurn, CompletionStatus};
 use thread::{Json, Object};
 use timeline::{PartRecord, Reaction};
+
+/// Who tells what happened in the thread and in no execution.
+pub(super) const SYSTEM: &str = "system";
 
 /// The events of one step, as messages around the returns of its calls.
 #[derive(Default)]
@@ -73,4 +77,42 @@ pub(super) fn note_targets(reaction: &Reaction, registry: &mut Registry) {
             registry.note_speaker(&to, told(part.created_at));
         }
     }
+}
+
+/// What happened in no execution, as a turn with one system message.
+pub(super) fn event_turn(event: &ThreadEvent, at: &str) -> Object {
+    let id = agent_id(SYSTEM);
+    let message = Object::new()
+        .with("message_type", "system")
+        .with("timestamp", at)
+        .with("event_type", event.part_type.as_str())
+        .with("event_data", read_object(Some(&event.data)))
+        .with("source_agent", id.as_str());
+    Object::new()
+        .with("turn_type", "agent")
+        .with("agent_id", id)
+        .with("started_at", at)
+        .with("completed_at", at)
+        .with("completion_status", CompletionStatus::Complete.as_str())
+        .with("messages", Json::Array(vec![message.into()]))
+}
+
+/// The event and its instant, if a turn is exactly what [`event_turn`] writes.
+pub(super) fn read_event_turn(turn: AgentTurn<'_>) -> Option<(ThreadEvent, &str)> {
+    let [message] = turn.object().get("messages")?.as_array()? else {
+        return None;
+    };
+    let part_type = message.get("event_type")?.as_str()?;
+    let data = stored(message.get("event_data")?).ok()?;
+    if !part_type.starts_with("data-") || !is_plain(&data) {
+        return None;
+    }
+    let event = ThreadEvent {
+        part_type: part_type.to_owned(),
+        id: String::new(),
+        data,
+    };
+    let at = turn.started_at()?;
+    let own = at.parse().is_ok_and(|instant| told(instant) == at);
+    (own && event_turn(&event, at) == *turn.object()).then_some((event, at))
 }

@@ -7,6 +7,7 @@ use super::events::note_targets;
 use super::left::Left;
 use super::settle::settle;
 use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
+use crate::parts::ThreadEvent;
 use crate::{Converted, Loss, Losses};
 use thread::{Json, Object, Version};
 use timeline::{Entry, ExecutionStatus, Transcript};
@@ -86,7 +87,12 @@ fn turns(
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
             Entry::Item(item) => match item_turn(item, &mut clock, registry) {
-                ItemTurn::Turn(turn) => turns.push(turn),
+                ItemTurn::Turn(turn) => {
+                    if item.metadata.is_some() && ThreadEvent::of_item(item).is_some() {
+                        losses.push(at(), "what an event keeps beside it");
+                    }
+                    turns.push(turn);
+                }
                 ItemTurn::Nothing => {}
                 ItemTurn::Lost(what) => losses.push(at(), what),
             },

@@ -4,6 +4,7 @@ use super::agents::agent_id;
 use super::check;
 use super::content;
 use super::delta::{difference, stored, wrapped};
+use super::events::read_event_turn;
 use super::export::Root;
 use super::message::{Cycle, cycles};
 use super::turns::{KEPT, TURN, Turn as Written, client_metadata, user_object};
@@ -75,7 +76,8 @@ pub fn from_document(
             Turn::User(user) => {
                 let item = import.user_item(*user)?;
                 let submitted_at = user.submitted_at();
-                if matches!(turns.get(place + 1), Some(Turn::Agent(_))) {
+                let answered = matches!(turns.get(place + 1), Some(Turn::Agent(agent)) if read_event_turn(*agent).is_none());
+                if answered {
                     import.pass(submitted_at);
                     trigger = Some(item);
                 } else {
@@ -83,7 +85,11 @@ pub fn from_document(
                 }
                 import.n_entries += 1;
             }
-            Turn::Agent(agent) => import.agent_turn(*agent, trigger.take())?,
+            Turn::Agent(agent) => {
+                if !import.event_turn(*agent)? {
+                    import.agent_turn(*agent, trigger.take())?;
+                }
+            }
             Turn::Unknown(json) => import.unknown_turn(json)?,
         }
     }
@@ -201,6 +207,22 @@ impl Import<'_> {
         self.push(None, Command::Record { item });
         self.n_entries += 1;
         Ok(())
+    }
+
+    /// Keeps a turn that is an event of the thread as one; says whether it is.
+    fn event_turn(&mut self, turn: AgentTurn<'_>) -> Result<bool, serde_json::Error> {
+        let Some((mut event, at)) = read_event_turn(turn) else {
+            return Ok(false);
+        };
+        // One that comes before what came before it would get another instant.
+        if at.parse().is_ok_and(|at: Timestamp| at < self.at) {
+            return Ok(false);
+        }
+        event.id = self.item_id();
+        let item = event.into_item(None)?;
+        self.push(Some(at), Command::Record { item });
+        self.n_entries += 1;
+        Ok(true)
     }
 
     fn agent_turn(

@@ -4,11 +4,11 @@ use super::agents::{Registry, agent_id, agent_of};
 use super::clock::{Clock, told};
 use super::content;
 use super::delta::{RETURNS, patched, read, read_object, unwrapped};
-use super::events::Events;
+use super::events::{Events, SYSTEM, event_turn};
 use super::left::Left;
 use super::parts::{self, MESSAGE};
 use super::usage;
-use crate::parts::{StepResponse, ToolPart, is_prompt};
+use crate::parts::{StepResponse, ThreadEvent, ToolPart, is_prompt};
 use std::collections::BTreeSet;
 use thread::document::CompletionStatus;
 use thread::{Json, Object, complete_cycles};
@@ -41,7 +41,14 @@ pub(super) enum ItemTurn {
 
 pub(super) fn item_turn(item: &Item, clock: &mut Clock, registry: &mut Registry) -> ItemTurn {
     match (item.item_type, item.role) {
-        (ItemType::ItemReference, _) => ItemTurn::Nothing,
+        (ItemType::ItemReference, _) => match ThreadEvent::of_item(item) {
+            Some(event) => {
+                let at = clock.at(item.created_at);
+                registry.note_speaker(SYSTEM, at.clone());
+                ItemTurn::Turn(event_turn(&event, &at).into())
+            }
+            None => ItemTurn::Nothing,
+        },
         // What was answered is in the turn that begins with it.
         (ItemType::ActionResult, _) if Answer::read(item.content.as_ref()).is_ok() => {
             ItemTurn::Nothing

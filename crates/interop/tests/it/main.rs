@@ -6,6 +6,8 @@ mod ai_sdk;
 #[cfg(test)]
 mod ai_sdk_archive;
 #[cfg(test)]
+mod aitp;
+#[cfg(test)]
 mod archive;
 #[cfg(test)]
 mod chat_request;

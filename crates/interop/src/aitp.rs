@@ -1,0 +1,48 @@
+//! AITP: actors, capability messages and the life of requests (AITP-1, 3, 4, 5).
+//!
+//! * [`ThreadMetadata`], [`Actor`]: who takes part, in every shape that was ever written.
+//! * [`Change`], [`Roster`]: join, leave and declare as facts of the thread, and who may speak as whom.
+//! * [`Message`], [`find`], [`Schemas`]: capability messages in what is said, and what is wrong with them.
+//! * [`Ledger`]: what was asked in the thread, by whom, and what came of it; who may answer.
+//! * [`Question`]: a request for those who don't speak AITP, and their answer as a capability message.
+//!
+//! What AITP leaves open is answered in `docs/aitp.md`.
+
+mod actors;
+mod amount;
+mod change;
+mod family;
+mod form;
+mod kind;
+mod ledger;
+mod meaning;
+mod message;
+mod question;
+mod roster;
+#[cfg(test)]
+mod samples;
+mod schemas;
+mod violation;
+
+pub use actors::{
+    Actor, Capability, MAX_ACTORS, MAX_CAPABILITIES, MAX_ID, MAX_URL, ThreadMetadata, read_actors,
+    read_message_actor,
+};
+pub use amount::{Amount, is_same_amount};
+pub use change::{ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused};
+pub use family::{Family, REQUESTS, Version, capability_of};
+pub use form::{
+    Choice, ChoiceType, Choices, Field, FieldOption, FieldType, Form, MAX_FIELDS,
+    read_form_document,
+};
+pub use kind::{Kind, Purpose, Topic};
+pub use ledger::{
+    Ask, Effect, Given, Key, Ledger, Life, MAX_ANSWERS, MAX_OPEN, Refusal, Refusing, Request,
+    Settlement, Speaker, Standing, State, Verdict,
+};
+pub use meaning::{check_answer, check_request};
+pub use message::{MAX_MESSAGE, Message, find, find_in_part};
+pub use question::Question;
+pub use roster::{MaySpeak, Member, Party, Roster};
+pub use schemas::{SchemaError, Schemas, Strictness, schema_text};
+pub use violation::Violation;

@@ -1,0 +1,264 @@
+//! Actors and what they declare, in every shape that was ever written.
+
+use super::family::{Family, Version, capability_of};
+use super::violation::Violation;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The most actors of one thread.
+pub const MAX_ACTORS: usize = 256;
+/// The most capabilities of one actor.
+pub const MAX_CAPABILITIES: usize = 64;
+/// The longest id of an actor, in bytes.
+pub const MAX_ID: usize = 256;
+/// The longest URL of a capability, in bytes.
+pub const MAX_URL: usize = 2048;
+
+/// One capability that an actor declares: the URL of its schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Capability {
+    /// The URL, as it came.
+    pub schema: String,
+}
+
+impl Capability {
+    /// The capability of this family, in this version.
+    pub fn of(family: Family, version: Version) -> Self {
+        Self {
+            schema: family.url(version),
+        }
+    }
+
+    /// Which one it is, where it is known here.
+    pub fn known(&self) -> Option<(Family, Version)> {
+        capability_of(&self.schema)
+    }
+
+    fn read(value: &Value, at: &str) -> Result<Self, Violation> {
+        let url = |value: &Value, at: String| {
+            let text = value.as_str().filter(|text| !text.is_empty());
+            match text {
+                Some(text) if text.len() <= MAX_URL => Ok(Self {
+                    schema: text.to_owned(),
+                }),
+                Some(_) => Err(Violation::new(at, format!("at most {MAX_URL} bytes"))),
+                None => Err(Violation::new(at, "the URL of a schema")),
+            }
+        };
+        if value.is_string() {
+            return url(value, at.to_owned());
+        }
+        for key in ["schema", "$schema"] {
+            if let Some(schema) = value.get(key) {
+                return url(schema, format!("{at}/{key}"));
+            }
+        }
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        let family = text("family").and_then(Family::from_name);
+        let version = text("version").map_or(Some(Version::V1), Version::read);
+        let known = family.zip(version);
+        known
+            .map(|(family, version)| Self::of(family, version))
+            .ok_or_else(|| {
+                Violation::new(
+                    at,
+                    "a schema's URL, {\"schema\"}, {\"$schema\"} or {\"family\", \"version\"}",
+                )
+            })
+    }
+}
+
+/// One who takes part in a thread (AITP "Thread Specification").
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// Unique in the thread, and only there.
+    pub id: String,
+    /// The application it speaks through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// What it can read and act on.
+    #[serde(default)]
+    pub capabilities: Vec<Capability>,
+    /// Other members, kept as they came.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl Actor {
+    /// An actor that declares these schemas.
+    pub fn new<'a>(id: &str, schemas: impl IntoIterator<Item = &'a str>) -> Self {
+        let capability = |schema: &str| Capability {
+            schema: schema.to_owned(),
+        };
+        Self {
+            id: id.to_owned(),
+            capabilities: schemas.into_iter().map(capability).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads one actor, in any shape; `at` is where it stands.
+    pub fn read(value: &Value, at: &str) -> Result<Self, Violation> {
+        let object = value
+            .as_object()
+            .ok_or_else(|| Violation::new(at, "an object with an \"id\""))?;
+        let id = read_id(object.get("id"), &format!("{at}/id"))?;
+        let client_id = match object.get("client_id") {
+            None | Some(Value::Null) => None,
+            Some(id) => Some(read_id(Some(id), &format!("{at}/client_id"))?),
+        };
+        let capabilities = match object.get("capabilities") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(list) => read_capabilities(list, &format!("{at}/capabilities"))?,
+        };
+        let known = ["id", "client_id", "capabilities"];
+        let extra = object.iter();
+        let extra = extra.filter(|(key, _)| !known.contains(&key.as_str()));
+        Ok(Self {
+            id,
+            client_id,
+            capabilities,
+            extra: extra
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        })
+    }
+
+    /// The structural form: `{"id", "client_id"?, "capabilities": [{"schema"}], …}`.
+    pub fn write(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("id".to_owned(), self.id.as_str().into());
+        if let Some(client) = &self.client_id {
+            object.insert("client_id".to_owned(), client.as_str().into());
+        }
+        object.insert("capabilities".to_owned(), json!(self.capabilities));
+        object.extend(
+            self.extra
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone())),
+        );
+        Value::Object(object)
+    }
+
+    /// Whether it declared that it reads messages of this capability and version.
+    pub fn reads(&self, family: Family, version: Version) -> bool {
+        let mut known = self.capabilities.iter().filter_map(Capability::known);
+        known.any(|(own, declared)| own == family && declared.reads(version))
+    }
+}
+
+fn read_id(value: Option<&Value>, at: &str) -> Result<String, Violation> {
+    let text = value.and_then(Value::as_str);
+    let text = text.filter(|text| (1..=MAX_ID).contains(&text.len()));
+    text.map(str::to_owned)
+        .ok_or_else(|| Violation::new(at, format!("a string of 1 to {MAX_ID} bytes")))
+}
+
+/// Reads a list of capabilities; one that stands there twice counts once.
+pub(super) fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Violation> {
+    let list = value
+        .as_array()
+        .ok_or_else(|| Violation::new(at, "a list of capabilities"))?;
+    if list.len() > MAX_CAPABILITIES {
+        let expected = format!("at most {MAX_CAPABILITIES} capabilities");
+        return Err(Violation::new(at, expected));
+    }
+    let mut known = BTreeSet::new();
+    let mut read = Vec::with_capacity(list.len());
+    for (place, value) in list.iter().enumerate() {
+        let capability = Capability::read(value, &format!("{at}/{place}"))?;
+        if known.insert(capability.clone()) {
+            read.push(capability);
+        }
+    }
+    Ok(read)
+}
+
+/// Reads `metadata.actors`: a list of objects, or the text of one.
+pub fn read_actors(value: &Value, at: &str) -> Result<Vec<Actor>, Violation> {
+    let parsed: Value;
+    let list = match value {
+        Value::String(text) => {
+            parsed = serde_json::from_str(text)
+                .map_err(|_| Violation::new(at, "the JSON of a list of actors"))?;
+            parsed.as_array()
+        }
+        Value::Array(list) => Some(list),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    };
+    let list = list.ok_or_else(|| Violation::new(at, "a list of actors, or its JSON"))?;
+    if list.len() > MAX_ACTORS {
+        return Err(Violation::new(at, format!("at most {MAX_ACTORS} actors")));
+    }
+    let mut ids = BTreeSet::new();
+    let mut actors = Vec::with_capacity(list.len());
+    for (place, value) in list.iter().enumerate() {
+        let at = format!("{at}/{place}");
+        let actor = Actor::read(value, &at)?;
+        if !ids.insert(actor.id.clone()) {
+            let expected = "an id that no other actor of the thread has";
+            return Err(Violation::new(format!("{at}/id"), expected));
+        }
+        actors.push(actor);
+    }
+    Ok(actors)
+}
+
+/// What a thread's metadata says to AITP.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadMetadata {
+    /// The thread it was forked off.
+    pub parent_id: Option<String>,
+    /// Those who take part from the start.
+    pub actors: Vec<Actor>,
+    /// The rest, which the limits of the Threads API hold for.
+    pub rest: Map<String, Value>,
+}
+
+impl ThreadMetadata {
+    /// Reads the metadata of a thread. Pointers begin at the metadata.
+    pub fn read(metadata: &Map<String, Value>) -> Result<Self, Violation> {
+        let parent_id = match metadata.get("parent_id") {
+            None | Some(Value::Null) => None,
+            id => Some(read_id(id, "/parent_id")?),
+        };
+        let actors = match metadata.get("actors") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(actors) => read_actors(actors, "/actors")?,
+        };
+        let rest = metadata.iter();
+        let rest = rest.filter(|(key, _)| !matches!(key.as_str(), "parent_id" | "actors"));
+        Ok(Self {
+            parent_id,
+            actors,
+            rest: rest
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        })
+    }
+
+    /// The metadata in the structural form. `actors` is absent where there are none.
+    pub fn write(&self) -> Map<String, Value> {
+        let mut metadata = self.rest.clone();
+        if let Some(parent) = &self.parent_id {
+            metadata.insert("parent_id".to_owned(), parent.as_str().into());
+        }
+        if !self.actors.is_empty() {
+            let actors = self.actors.iter().map(Actor::write).collect();
+            metadata.insert("actors".to_owned(), Value::Array(actors));
+        }
+        metadata
+    }
+}
+
+/// The actor that a message's metadata names.
+pub fn read_message_actor(metadata: &Map<String, Value>) -> Result<Option<String>, Violation> {
+    match metadata.get("actor") {
+        None | Some(Value::Null) => Ok(None),
+        id => read_id(id, "/actor").map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Changes of who takes part, as facts of the thread.
+
+use super::actors::{Actor, Capability, MAX_ACTORS, read_capabilities};
+use crate::parts::ThreadEvent;
+use serde_json::{Map, Value, json};
+use timeline::{Item, NewItem};
+
+/// The type of the event that says that an actor joined.
+pub const ACTOR_JOIN: &str = "data-app-actor_join";
+/// The type of the event that says that an actor left.
+pub const ACTOR_LEAVE: &str = "data-app-actor_leave";
+/// The type of the event that says what an actor declares from now on.
+pub const ACTOR_DECLARE: &str = "data-app-actor_declare";
+
+/// The member of the item's metadata that says which credential an actor is bound to.
+const PRINCIPAL: &str = "principal";
+
+/// A change of who takes part: a fact of the thread, kept as an item of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// An actor takes part from now on. One that is there and bound to no credential is bound so.
+    Join {
+        /// Who, and what it declares.
+        actor: Actor,
+        /// The credential that may speak as it: a text that only the server understands.
+        principal: Option<String>,
+        /// Whether it is the one who began the thread, whose messages have the role `user`.
+        initiator: bool,
+    },
+    /// An actor takes part no longer.
+    Leave {
+        /// Who.
+        actor_id: String,
+    },
+    /// An actor declares other capabilities than before.
+    Declare {
+        /// Who.
+        actor_id: String,
+        /// All that it declares now.
+        capabilities: Vec<Capability>,
+    },
+}
+
+/// Why a change can't be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeRefused {
+    /// An actor of this id takes part already.
+    #[error("an actor {0:?} takes part in the thread already")]
+    Present(String),
+    /// An actor of this id took part before, and was somebody else.
+    #[error("{0:?} was the id of somebody else in this thread")]
+    Taken(String),
+    /// No actor of this id takes part.
+    #[error("no actor {0:?} takes part in the thread")]
+    Absent(String),
+    /// Somebody else began the thread.
+    #[error("{0:?} began the thread, and nobody else did")]
+    OtherInitiator(String),
+    /// The thread has as many actors as it may have.
+    #[error("a thread has at most {MAX_ACTORS} actors, those that left among them")]
+    TooMany,
+}
+
+impl Change {
+    /// The item that records the change (`Command::Record`). The credential stands in its metadata:
+    /// in the log, and in no document.
+    pub fn into_item(self, id: &str) -> Result<NewItem, serde_json::Error> {
+        let (part_type, data, principal) = match self {
+            Self::Join {
+                actor,
+                principal,
+                initiator,
+            } => {
+                let mut data = Map::new();
+                data.insert("actor".to_owned(), actor.write());
+                if initiator {
+                    data.insert("initiator".to_owned(), true.into());
+                }
+                (ACTOR_JOIN, Value::Object(data), principal)
+            }
+            Self::Leave { actor_id } => (ACTOR_LEAVE, json!({"actor_id": actor_id}), None),
+            Self::Declare {
+                actor_id,
+                capabilities,
+            } => {
+                let data = json!({"actor_id": actor_id, "capabilities": capabilities});
+                (ACTOR_DECLARE, data, None)
+            }
+        };
+        let event = ThreadEvent {
+            part_type: part_type.to_owned(),
+            id: id.to_owned(),
+            data: data.into(),
+        };
+        event.into_item(principal.map(|principal| json!({PRINCIPAL: principal}).into()))
+    }
+
+    /// The change that an item records, if it is one.
+    pub fn of_item(item: &Item) -> Option<Self> {
+        let event = ThreadEvent::of_item(item)?;
+        let data = event.data.value();
+        let actor_id = || Some(data.get("actor_id")?.as_str()?.to_owned());
+        match event.part_type.as_str() {
+            ACTOR_JOIN => Some(Self::Join {
+                actor: Actor::read(data.get("actor")?, "/actor").ok()?,
+                principal: item
+                    .metadata
+                    .as_ref()
+                    .and_then(|it| it.str_field(PRINCIPAL)),
+                initiator: data.get("initiator").and_then(Value::as_bool) == Some(true),
+            }),
+            ACTOR_LEAVE => Some(Self::Leave {
+                actor_id: actor_id()?,
+            }),
+            ACTOR_DECLARE => Some(Self::Declare {
+                actor_id: actor_id()?,
+                capabilities: read_capabilities(data.get("capabilities")?, "").ok()?,
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+mod ends;
+mod payments;
+mod who;
+
+use super::*;
+use crate::aitp::change::Change;
+use crate::aitp::family::REQUESTS;
+use crate::aitp::kind::Kind;
+use crate::aitp::samples::{near_quote, sample, sample_with};
+use crate::aitp::{Actor, Form};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use timeline::{
+    Chunk, Command, Ending, Event, ItemType, NewItem, NewThread, Payload, Record, State as Log,
+    StepOutcome, Trigger,
+};
+
+/// A thread in which somebody began, an agent asks, another agent may answer, and one declares nothing.
+struct Thread {
+    log: Log,
+    ledger: Ledger,
+    records: Vec<Record>,
+    at: Timestamp,
+}
+
+const ASKER: Speaker<'static> = Speaker {
+    actor: Some("shop"),
+    role: Some(Role::Assistant),
+};
+const USER: Speaker<'static> = Speaker {
+    actor: None,
+    role: Some(Role::User),
+};
+const AGENT: Speaker<'static> = Speaker {
+    actor: Some("assistant"),
+    role: Some(Role::Assistant),
+};
+const MUTE: Speaker<'static> = Speaker {
+    actor: Some("mute"),
+    role: Some(Role::Assistant),
+};
+
+impl Thread {
+    fn empty() -> Self {
+        let mut thread = Self {
+            log: Log::default(),
+            ledger: Ledger::default(),
+            records: Vec::new(),
+            at: "2026-01-05T08:00:00Z".parse().unwrap(),
+        };
+        thread.run(Command::Create {
+            thread: NewThread::new("t", None),
+            context_id: "c".into(),
+        });
+        thread
+    }
+
+    fn new() -> Self {
+        let mut thread = Self::empty();
+        let declared = [Kind::Decision, Kind::Data, Kind::Payment].map(|kind| sample(kind).schema);
+        for (id, schemas) in [("shop", 0), ("assistant", 3), ("mute", 0)] {
+            let schemas = declared.iter().take(schemas).map(String::as_str);
+            let change = Change::Join {
+                actor: Actor::new(id, schemas),
+                principal: None,
+                initiator: false,
+            };
+            let item = change.into_item(id).unwrap();
+            thread.run(Command::Record { item });
+        }
+        thread
+    }
+
+    fn run(&mut self, command: Command) {
+        for event in self.log.decide(command, self.at).unwrap() {
+            self.log.apply(&event);
+            let event = Event::decode(&event.encode().unwrap()).unwrap();
+            let seq = Seq(self.records.len() as u64 + 1);
+            let at = self.at;
+            let record = Record { seq, at, event };
+            self.ledger.apply(&record);
+            self.records.push(record);
+        }
+    }
+
+    fn check(&self, message: &Message, speaker: Speaker<'_>) -> Result<Effect, Refusal> {
+        match self.ledger.check(message, speaker, self.at)? {
+            Verdict::Does { effect, .. } => Ok(effect),
+            Verdict::Passes => panic!("it does nothing"),
+        }
+    }
+
+    /// Checks a message, and records it whatever comes of that.
+    fn say(&mut self, message: &Message, speaker: Speaker<'_>) -> Result<Effect, Refusal> {
+        let checked = self.check(message, speaker);
+        let before = self.ledger.clone();
+        self.record(&[message], speaker);
+        if checked.is_err() && !matches!(checked, Err(Refusal::Late { .. })) {
+            let after = Ledger {
+                seq: before.seq,
+                ..self.ledger.clone()
+            };
+            assert_eq!(after, before, "what is refused changes nothing");
+        }
+        checked
+    }
+
+    fn record(&mut self, messages: &[&Message], speaker: Speaker<'_>) {
+        let parts: Vec<Value> = messages.iter().map(|it| it.input_part()).collect();
+        let item = NewItem {
+            id: format!("i{}", self.records.len()).into(),
+            item_type: ItemType::Message,
+            role: speaker.role,
+            channel: None,
+            content: Some(Value::Array(parts).into()),
+            metadata: speaker.actor.map(|actor| json!({"actor": actor}).into()),
+        };
+        self.run(Command::Record { item });
+    }
+
+    fn state(&self, topic: Topic, id: &str) -> State {
+        let id = id.to_owned();
+        self.ledger
+            .request(&Key { topic, id })
+            .unwrap()
+            .state(self.at)
+    }
+
+    fn later(&mut self, instant: &str) {
+        self.at = instant.parse().unwrap();
+    }
+}
+
+fn key(topic: Topic, id: &str) -> Key {
+    let id = id.to_owned();
+    Key { topic, id }
+}
+
+fn late(topic: Topic, id: &str, state: State) -> Result<Effect, Refusal> {
+    let request = key(topic, id);
+    Err(Refusal::Late { request, state })
+}
+
+#[test]
+fn a_request_is_open_until_it_is_answered() {
+    let mut thread = Thread::new();
+    let (ask, answer) = (sample(Kind::RequestDecision), sample(Kind::Decision));
+    assert_eq!(
+        thread.check(&answer, USER),
+        Err(Refusal::Unknown("d1".into()))
+    );
+    assert_eq!(thread.say(&ask, ASKER), Ok(Effect::Opens));
+    assert_eq!(thread.ledger.pending(thread.at).len(), 1);
+    assert_eq!(thread.say(&answer, AGENT), Ok(Effect::Answers));
+    assert_eq!(thread.state(Topic::Decision, "d1"), State::Answered);
+    assert!(thread.ledger.pending(thread.at).is_empty());
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    let given = request.answer().unwrap();
+    assert_eq!(given.by, Party::Actor("assistant".into()));
+    assert_eq!(Some(given.payload.value()).as_ref(), answer.payload());
+}
+
+#[test]
+fn the_last_of_several_answers_counts_and_all_are_kept() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestData), ASKER).unwrap();
+    assert_eq!(thread.say(&sample(Kind::Data), USER), Ok(Effect::Answers));
+    let edited = sample_with(Kind::Data, |it| it["fields"][0]["value"] = "fr".into());
+    assert_eq!(thread.say(&edited, USER), Ok(Effect::Replaces));
+    let request = thread.ledger.request(&key(Topic::Data, "f1")).unwrap();
+    assert_eq!(request.answers.len(), 2);
+    assert_eq!(
+        request.answer().unwrap().payload.value(),
+        *edited.payload().unwrap()
+    );
+}
+
+#[test]
+fn an_answer_without_an_id_is_for_the_only_open_request() {
+    let mut thread = Thread::new();
+    let nameless = sample_with(Kind::Decision, |it| {
+        it.as_object_mut().unwrap().remove("request_decision_id");
+    });
+    assert_eq!(
+        thread.check(&nameless, USER),
+        Err(Refusal::NothingOpen(Topic::Decision))
+    );
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    thread.say(&sample(Kind::RequestData), ASKER).unwrap();
+    assert_eq!(thread.check(&nameless, USER), Ok(Effect::Answers));
+    let second = sample_with(Kind::RequestDecision, |it| it["id"] = "d2".into());
+    thread.say(&second, ASKER).unwrap();
+    let both = vec![key(Topic::Decision, "d1"), key(Topic::Decision, "d2")];
+    assert_eq!(thread.check(&nameless, USER), Err(Refusal::Ambiguous(both)));
+}
+
+#[test]
+fn a_declined_request_is_not_answered_any_more() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    assert_eq!(
+        thread.say(&sample(Kind::Decline), USER),
+        Ok(Effect::Declines)
+    );
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    let declined = Refusing {
+        by: Party::Initiator,
+        reason: Some("Not hungry".into()),
+        code: None,
+    };
+    assert_eq!(request.life.standing, Standing::Declined(declined));
+    let refused = late(Topic::Decision, "d1", State::Declined);
+    assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    assert_eq!(
+        (request.answers.len(), request.late.len()),
+        (0, 1),
+        "it is remembered"
+    );
+}
+
+#[test]
+fn an_error_says_why_there_is_no_answer() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    assert_eq!(thread.say(&sample(Kind::Error), AGENT), Ok(Effect::Fails));
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    let Standing::Declined(why) = &request.life.standing else {
+        panic!("{:?}", request.life);
+    };
+    assert_eq!(why.code.as_deref(), Some("unsupported"));
+    assert_eq!(why.reason.as_deref(), Some("No screen"));
+}
+
+#[test]
+fn an_id_of_two_topics_needs_the_type_of_the_request() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    let form = sample_with(Kind::RequestData, |it| it["id"] = "d1".into());
+    thread.say(&form, ASKER).unwrap();
+    assert!(matches!(
+        thread.say(&sample(Kind::Decline), USER),
+        Err(Refusal::Ambiguous(_))
+    ));
+    let clear = sample_with(Kind::Decline, |it| {
+        it["request_type"] = "request_data".into();
+    });
+    assert_eq!(thread.say(&clear, USER), Ok(Effect::Declines));
+    assert_eq!(thread.state(Topic::Data, "d1"), State::Declined);
+    assert_eq!(
+        thread.say(&sample(Kind::Decline), USER),
+        Ok(Effect::Declines),
+        "one is open"
+    );
+}
+
+#[test]
+fn an_agents_run_asks_when_its_step_is_complete() {
+    let mut thread = Thread::empty();
+    let part = |message: &Message| Payload::from(message.output_part());
+    thread.run(Command::Start {
+        trigger: Trigger::New(NewItem::user("u", json!([]).into())),
+        run: Some(json!({"agent": "demo"}).into()),
+        execution_id: "e".into(),
+        reaction_item_id: "a".into(),
+        step_id: "s".into(),
+        workflow_run_id: None,
+    });
+    let respond = |message: &Message| Command::Respond {
+        parts: vec![part(message)],
+        response: json!({}).into(),
+    };
+    thread.run(respond(&sample(Kind::Quote)));
+    thread.run(Command::ResetStep);
+    assert!(thread.ledger.requests().next().is_none());
+    thread.run(respond(&sample(Kind::RequestDecision)));
+    thread.run(Command::Emit {
+        chunks: vec![Chunk {
+            chunk_type: "text-delta".to_owned(),
+            data: None,
+        }],
+    });
+    // A server may stop here and go on from what it kept.
+    let text = serde_json::to_string(&thread.ledger).unwrap();
+    thread.ledger = serde_json::from_str(&text).unwrap();
+    thread.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    });
+    thread.run(Command::End {
+        ending: Ending::Completed,
+    });
+    let asked: Vec<&Request> = thread.ledger.requests().collect();
+    assert_eq!(asked.len(), 1, "the step was begun anew");
+    assert_eq!(asked[0].ask.by, Party::Actor("demo".into()));
+    assert_eq!(asked[0].item_id.as_str(), "a");
+    assert_eq!(
+        thread.say(&sample(Kind::Decision), USER),
+        Ok(Effect::Answers)
+    );
+}
+
+#[test]
+fn unknown_capabilities_and_notices_pass() {
+    let thread = Thread::new();
+    let other = json!({"$schema": "https://example.com/poll.json", "poll": 1});
+    let other = Message::from_value(other.as_object().unwrap().clone()).unwrap();
+    for message in [other, sample(Kind::ChainNotification)] {
+        let verdict = thread.ledger.check(&message, MUTE, thread.at);
+        assert_eq!(verdict, Ok(Verdict::Passes));
+    }
+    let empty = json!({"$schema": REQUESTS});
+    let empty = Message::from_value(empty.as_object().unwrap().clone()).unwrap();
+    let refused = thread.ledger.check(&empty, MUTE, thread.at);
+    assert_eq!(refused, Err(Refusal::NotOneMessage));
+}
+
+#[test]
+fn a_fork_goes_on_with_what_was_open() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    let fork = thread.ledger.clone().continued();
+    assert_eq!(fork.seq(), Seq::ZERO);
+    let verdict = fork.check(&sample(Kind::Decision), USER, thread.at);
+    assert!(verdict.is_ok());
+}
+
+proptest! {
+    #[test]
+    fn the_fold_does_what_the_check_says_and_can_be_kept_anywhere(steps in prop::collection::vec((0usize..31, 0usize..4, 0u8..3, any::<bool>()), 0..30)) {
+        let mut thread = Thread::new();
+        let speakers = [ASKER, USER, AGENT, MUTE];
+        for (kind, speaker, id, kept) in steps {
+            let kind = Kind::ALL[kind];
+            let message = sample_with(kind, |it| {
+                if kind != Kind::WrappedQuote {
+                    it[kind.id_field()] = format!("id{id}").into();
+                }
+            });
+            let speaker = speakers[speaker];
+            let checked = thread.ledger.check(&message, speaker, thread.at);
+            let before = thread.ledger.requests().filter(|it| it.state(thread.at) == State::Answered).count();
+            thread.record(&[&message], speaker);
+            let after = thread.ledger.requests().filter(|it| it.state(thread.at) == State::Answered).count();
+            let answers = matches!(checked, Ok(Verdict::Does { effect: Effect::Answers, .. }));
+            prop_assert_eq!(after - before, usize::from(answers));
+            if kept {
+                let text = serde_json::to_string(&thread.ledger).unwrap();
+                thread.ledger = serde_json::from_str(&text).unwrap();
+            }
+            thread.at += jiff::SignedDuration::from_mins(5);
+        }
+        // The same records give the same ledger, also to one that sees some of them twice.
+        let mut again = Ledger::default();
+        for record in thread.records.iter().chain(&thread.records) {
+            again.apply(record);
+        }
+        prop_assert_eq!(&again, &thread.ledger);
+        let open = again.pending(thread.at).len();
+        prop_assert_eq!(open, again.requests().filter(|it| it.state(thread.at) == State::Open).count());
+    }
+}

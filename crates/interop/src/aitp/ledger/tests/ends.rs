@@ -1,0 +1,94 @@
+//! Answers that come late.
+
+use super::*;
+
+#[test]
+fn an_answer_after_the_end_is_late() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::Quote), ASKER).unwrap();
+    thread.later("2026-01-06T08:00:00Z");
+    assert_eq!(
+        thread.check(&sample(Kind::Payment), USER),
+        Ok(Effect::Answers),
+        "the last instant"
+    );
+    thread.later("2026-01-06T08:00:00.001Z");
+    assert_eq!(thread.state(Topic::Payment, "q1"), State::Expired);
+    assert!(thread.ledger.pending(thread.at).is_empty());
+    let refused = late(Topic::Payment, "q1", State::Expired);
+    assert_eq!(thread.say(&sample(Kind::Payment), USER), refused);
+    let request = thread.ledger.request(&key(Topic::Payment, "q1")).unwrap();
+    assert_eq!((request.answers.len(), request.late.len()), (0, 1));
+}
+
+#[test]
+fn the_asker_sets_an_end_to_any_request() {
+    let mut thread = Thread::new();
+    let limit = sample(Kind::Expire);
+    assert_eq!(
+        thread.check(&limit, ASKER),
+        Err(Refusal::Unknown("d1".into()))
+    );
+    // Both at once, as one item.
+    let ask = sample(Kind::RequestDecision);
+    let verdicts = thread.ledger.check_all([&ask, &limit], ASKER, thread.at);
+    assert_eq!(verdicts.unwrap().len(), 2);
+    thread.record(&[&ask, &limit], ASKER);
+    thread.later("2026-01-05T09:00:01Z");
+    let refused = late(Topic::Decision, "d1", State::Expired);
+    assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
+    assert_eq!(
+        thread.say(&limit, ASKER),
+        refused,
+        "nor can it be opened again"
+    );
+}
+
+#[test]
+fn requests_may_say_their_end_themselves() {
+    let end = "2026-01-05T09:00:00Z";
+    let form = sample_with(Kind::RequestData, |it| it["expires_at"] = end.into());
+    let priced = sample_with(Kind::RequestDecision, |it| {
+        let quote = |end: &str| json!({"valid_until": end});
+        it["options"] = json!([{"id": "a", "quote": quote("2026-01-05T08:30:00Z")}, {"id": "b", "quote": quote(end)}]);
+    });
+    let mut near = near_quote();
+    near.value["quote"]["valid_until"] = end.into();
+    for (message, topic, id) in [
+        (form, Topic::Data, "f1"),
+        (priced, Topic::Decision, "d1"),
+        (near, Topic::Payment, "q1"),
+    ] {
+        let mut thread = Thread::new();
+        thread.say(&message, ASKER).unwrap();
+        thread.later(end);
+        assert_eq!(thread.state(topic, id), State::Open);
+        thread.later("2026-01-05T09:00:01Z");
+        assert_eq!(thread.state(topic, id), State::Expired);
+    }
+}
+
+#[test]
+fn a_bounded_number_of_requests_is_open() {
+    let mut thread = Thread::new();
+    let ask = |n: usize| {
+        sample_with(Kind::RequestData, |it| {
+            it["id"] = n.to_string().into();
+            it["expires_at"] = "2026-01-05T09:00:00Z".into();
+            it["form"] = json!({"fields": [{"id": "a"}]});
+        })
+    };
+    assert!(Form::of(ask(0).payload().unwrap()).is_whole());
+    for n in 0..MAX_OPEN {
+        thread.record(&[&ask(n)], ASKER);
+    }
+    assert_eq!(thread.say(&ask(MAX_OPEN), ASKER), Err(Refusal::TooManyOpen));
+    thread.later("2026-01-05T10:00:00Z");
+    let open = sample(Kind::RequestDecision);
+    assert_eq!(
+        thread.say(&open, ASKER),
+        Ok(Effect::Opens),
+        "the rest is over"
+    );
+    assert_eq!(thread.ledger.pending(thread.at).len(), 1);
+}

@@ -1,0 +1,65 @@
+//! Quotes, payments, confirmations.
+
+use super::*;
+
+#[test]
+fn a_wrapped_quote_is_the_quote_passed_on() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::Quote), ASKER).unwrap();
+    assert_eq!(
+        thread.say(&sample(Kind::WrappedQuote), AGENT),
+        Ok(Effect::Forwards)
+    );
+    let mut alone = Thread::new();
+    assert_eq!(
+        alone.say(&sample(Kind::WrappedQuote), AGENT),
+        Ok(Effect::Opens)
+    );
+    assert_eq!(alone.say(&sample(Kind::Payment), USER), Ok(Effect::Answers));
+}
+
+#[test]
+fn a_quote_is_paid_once_unless_the_payment_failed() {
+    let mut thread = Thread::new();
+    let confirm =
+        |result: &str| sample_with(Kind::PaymentConfirmation, |it| it["result"] = result.into());
+    let paid = sample(Kind::Payment);
+    thread.say(&sample(Kind::Quote), ASKER).unwrap();
+    let q1 = || key(Topic::Payment, "q1");
+    assert_eq!(
+        thread.say(&confirm("success"), ASKER),
+        Err(Refusal::NotAnswered(q1()))
+    );
+    assert_eq!(thread.say(&paid, USER), Ok(Effect::Answers));
+    let twice = Err(Refusal::AnsweredBefore(q1()));
+    assert_eq!(thread.say(&paid, USER), twice);
+    assert_eq!(
+        thread.say(&confirm("success"), USER),
+        Err(Refusal::NotTheAsker(q1()))
+    );
+    assert_eq!(
+        thread.say(&confirm("pending"), ASKER),
+        Ok(Effect::Settles(Settlement::Pending))
+    );
+    assert_eq!(thread.say(&paid, USER), twice);
+    assert_eq!(
+        thread.say(&confirm("failure"), ASKER),
+        Ok(Effect::Settles(Settlement::Failure))
+    );
+    assert_eq!(thread.say(&paid, USER), Ok(Effect::Replaces));
+    assert_eq!(
+        thread.say(&confirm("success"), ASKER),
+        Ok(Effect::Settles(Settlement::Success))
+    );
+    assert_eq!(thread.say(&paid, USER), twice);
+}
+
+#[test]
+fn two_payments_in_one_item_are_refused() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::Quote), ASKER).unwrap();
+    let paid = sample(Kind::Payment);
+    let refused = thread.ledger.check_all([&paid, &paid], USER, thread.at);
+    let twice = Refusal::AnsweredBefore(key(Topic::Payment, "q1"));
+    assert_eq!(refused, Err((1, twice)));
+}

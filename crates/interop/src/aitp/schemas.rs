@@ -1,0 +1,235 @@
+//! JSON Schemas of the capabilities, written here; nothing is fetched to validate.
+
+use super::family::Family;
+use super::message::Message;
+use super::violation::{Violation, token};
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{ValidationError, Validator};
+use serde_json::{Map, Value};
+
+const PAYMENTS: &str = include_str!("schemas/payments.json");
+const DECISIONS: &str = include_str!("schemas/decisions.json");
+const DATA_REQUEST: &str = include_str!("schemas/data_request.json");
+const NEAR_WALLET: &str = include_str!("schemas/near_wallet.json");
+const EVM_WALLET: &str = include_str!("schemas/evm_wallet.json");
+const REQUESTS: &str = include_str!("schemas/requests.json");
+const NEAR_PAYMENTS: &str = include_str!("schemas/near_payments.json");
+
+/// At most so many violations of one message are listed.
+const MAX_VIOLATIONS: usize = 20;
+
+/// How closely a message must keep to its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// Unknown members are ignored, as AITP tells receivers to, and what NEAR AI's user interface
+    /// wrote is taken.
+    Lenient,
+    /// As the published schemas have it.
+    Strict,
+}
+
+/// The schemas do not compile. It can't happen with those of this crate, which its tests compile.
+#[derive(Debug, thiserror::Error)]
+#[error("the schema of {name} does not compile")]
+pub struct SchemaError {
+    name: &'static str,
+    #[source]
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// The validators of all capabilities. Made once; asking it costs what the message is long.
+#[derive(Debug)]
+pub struct Schemas {
+    strict: Vec<(Family, Validator)>,
+    lenient: Vec<(Family, Validator)>,
+    near_payments: Validator,
+}
+
+/// The text of a capability's schema, for those who publish it.
+pub const fn schema_text(family: Family) -> &'static str {
+    match family {
+        Family::Payments => PAYMENTS,
+        Family::Decisions => DECISIONS,
+        Family::DataRequest => DATA_REQUEST,
+        Family::NearWallet => NEAR_WALLET,
+        Family::EvmWallet => EVM_WALLET,
+        Family::Requests => REQUESTS,
+    }
+}
+
+impl Schemas {
+    /// Compiles the schemas of this crate.
+    pub fn new() -> Result<Self, SchemaError> {
+        let mut strict = Vec::new();
+        let mut lenient = Vec::new();
+        for family in Family::ALL {
+            let schema = parsed(family.name(), schema_text(family))?;
+            strict.push((family, compiled(family.name(), &schema)?));
+            lenient.push((family, compiled(family.name(), &loosened(schema))?));
+        }
+        let near = parsed("NEAR's payments", NEAR_PAYMENTS)?;
+        Ok(Self {
+            strict,
+            lenient,
+            near_payments: compiled("NEAR's payments", &near)?,
+        })
+    }
+
+    /// What is wrong with a message; nothing for one of an unknown capability. Pointers begin at the
+    /// message.
+    pub fn violations(&self, message: &Message, strictness: Strictness) -> Vec<Violation> {
+        let Some((family, _)) = message.capability else {
+            return Vec::new();
+        };
+        let (validators, near) = match strictness {
+            Strictness::Lenient => (&self.lenient, is_near_payment(message)),
+            Strictness::Strict => (&self.strict, false),
+        };
+        let own = validators.iter().find(|(own, _)| *own == family);
+        let validator = match own {
+            Some((_, validator)) if !near => validator,
+            Some(_) | None => &self.near_payments,
+        };
+        let value = Value::Object(message.value.clone());
+        let errors = validator.iter_errors(&value).take(MAX_VIOLATIONS);
+        errors.map(|error| violation(&error)).collect()
+    }
+}
+
+/// Whether a message about payments is in the dialect of NEAR AI's user interface.
+pub(super) fn is_near_payment(message: &Message) -> bool {
+    let quote = message.payload().and_then(Value::as_object);
+    let older = quote.is_some_and(|quote| quote.contains_key("payment_plans"));
+    message
+        .kind
+        .is_some_and(|kind| kind.is_near_dialect() || (kind.family() == Family::Payments && older))
+}
+
+fn parsed(name: &'static str, text: &str) -> Result<Value, SchemaError> {
+    serde_json::from_str(text).map_err(|error| SchemaError {
+        name,
+        source: Box::new(error),
+    })
+}
+
+fn compiled(name: &'static str, schema: &Value) -> Result<Validator, SchemaError> {
+    jsonschema::options()
+        .offline()
+        .should_validate_formats(true)
+        .build(schema)
+        .map_err(|error| SchemaError {
+            name,
+            source: Box::new(error.to_owned()),
+        })
+}
+
+/// The schema without what forbids unknown members, and with options of a field as objects.
+fn loosened(mut schema: Value) -> Value {
+    let choice = schema.pointer_mut("/$defs/choice");
+    if let Some(choice) = choice {
+        *choice = serde_json::json!({
+            "if": {"type": "object"},
+            "then": {
+                "properties": {"label": {"type": "string"}, "value": {"type": "string"}},
+                "required": ["value"]
+            },
+            "else": {"type": "string"}
+        });
+    }
+    open(&mut schema);
+    schema
+}
+
+fn open(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.retain(|key, value| key != "additionalProperties" || *value != false);
+            object.values_mut().for_each(open);
+        }
+        Value::Array(list) => list.iter_mut().for_each(open),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's enum has kinds that these schemas never lead to"
+)]
+fn violation(error: &ValidationError<'_>) -> Violation {
+    let at = error.instance_path().to_string();
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let key = property.as_str().unwrap_or_default();
+            Violation::new(
+                format!("{at}/{}", token(key)),
+                "this member, which is missing",
+            )
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let key = unexpected.first().map_or("", String::as_str);
+            Violation::new(format!("{at}/{}", token(key)), "no such member")
+        }
+        ValidationErrorKind::Enum { options } => {
+            let options = options.as_array().into_iter().flatten();
+            let options: Vec<String> = options.map(Value::to_string).collect();
+            Violation::new(at, format!("one of {}", options.join(", ")))
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                TypeKind::Single(one) => one.to_string(),
+                TypeKind::Multiple(many) => {
+                    let many: Vec<String> = many.iter().map(|one| one.to_string()).collect();
+                    many.join(" or ")
+                }
+            };
+            Violation::new(at, format!("a value of type {expected}"))
+        }
+        ValidationErrorKind::Pattern { pattern } => {
+            Violation::new(at, format!("text that matches {pattern}"))
+        }
+        ValidationErrorKind::Format { format } => {
+            Violation::new(at, format!("text in the format {format:?}"))
+        }
+        ValidationErrorKind::MinItems { limit } => {
+            Violation::new(at, format!("at least {limit} elements"))
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            Violation::new(at, format!("at least {limit} characters"))
+        }
+        ValidationErrorKind::Minimum { limit } => Violation::new(at, format!("at least {limit}")),
+        ValidationErrorKind::Maximum { limit } => Violation::new(at, format!("at most {limit}")),
+        ValidationErrorKind::OneOfNotValid { .. }
+        | ValidationErrorKind::OneOfMultipleValid { .. } => Violation::new(
+            at,
+            "exactly one member that is a message of this capability",
+        ),
+        other => Violation::new(
+            at,
+            format!("what {:?} of the schema asks for", other.keyword()),
+        ),
+    }
+}
+
+/// The members of an answer's payload as a schema of its own, without the one that correlates it.
+pub(super) fn payload_schema(
+    family: Family,
+    key: &str,
+    without: &str,
+) -> Option<Map<String, Value>> {
+    let schema: Value = serde_json::from_str(schema_text(family)).ok()?;
+    let mut payload = schema
+        .pointer(&format!("/$defs/{key}"))?
+        .as_object()?
+        .clone();
+    if let Some(Value::Object(members)) = payload.get_mut("properties") {
+        members.remove(without);
+    }
+    if let Some(Value::Array(required)) = payload.get_mut("required") {
+        required.retain(|key| key != without);
+    }
+    payload.remove("description");
+    Some(payload)
+}
+
+#[cfg(test)]
+mod tests;
