@@ -19,6 +19,7 @@ pub use dialect::{Dialect, ReasoningForm};
 use crate::codec::{self, Codec, Encoded};
 use crate::error::Error;
 use crate::model::{Capabilities, Request};
+use crate::settings::{NativeSettings, SAMPLING, Settings};
 use decode::Decoder;
 
 /// A model behind the Chat Completions format.
@@ -54,6 +55,16 @@ impl Codec for ChatCompletions {
 
     fn capabilities(&self) -> Capabilities {
         self.dialect.capabilities
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        let mut native = settings.sampling("", SAMPLING);
+        native.put(self.dialect.max_tokens, settings.max_output_tokens);
+        native.put("parallel_tool_calls", settings.parallel_tool_calls);
+        let effort = settings.reasoning_effort.as_deref();
+        native.put(self.dialect.reasoning_effort, effort);
+        native.leave_out("reasoning_summary", settings.reasoning_summary.as_ref());
+        native
     }
 
     fn path(&self) -> String {

@@ -32,6 +32,7 @@ use crate::event::StreamEvent;
 use crate::failure;
 use crate::message::MessageId;
 use crate::model::{Capabilities, Request, Response};
+use crate::settings::{NativeSettings, Settings};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -45,6 +46,11 @@ pub trait Codec: Send + Sync + 'static {
 
     /// What the model can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// Settings in this provider's words, as parameters of a request.
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        settings.left_out()
+    }
 
     /// The address of the endpoint below the base URL, such as `/chat/completions`.
     fn path(&self) -> String;

@@ -12,6 +12,7 @@ pub(crate) mod failure;
 use crate::codec::{self, Auth, Codec, Encoded};
 use crate::error::Error;
 use crate::model::{Capabilities, Request};
+use crate::settings::{NativeSettings, Settings};
 use serde_json::{Value, json};
 
 /// The provider's name.
@@ -63,6 +64,19 @@ impl Codec for Gemini {
             video_input: true,
             audio_input: true,
         }
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        let names = ["temperature", "topP", "presencePenalty", "frequencyPenalty"];
+        let mut native = settings.sampling("generationConfig.", names);
+        native.put(
+            "generationConfig.maxOutputTokens",
+            settings.max_output_tokens,
+        );
+        native.leave_out("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
+        native.leave_out("reasoning_effort", settings.reasoning_effort.as_ref());
+        native.leave_out("reasoning_summary", settings.reasoning_summary.as_ref());
+        native
     }
 
     fn path(&self) -> String {

@@ -50,6 +50,7 @@ mod provider;
 pub mod responses;
 mod retry;
 pub mod scripted;
+mod settings;
 mod shared;
 mod strategy;
 pub mod telemetry;
@@ -106,6 +107,7 @@ pub use retry::{
     RetryStrategy, TokenBucket, retry_stream, with_retries,
 };
 pub use scripted::{Script, ScriptError, ScriptTurn, Scripted};
+pub use settings::{NativeSettings, Settings, merge};
 pub use strategy::{
     BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,
 };

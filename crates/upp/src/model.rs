@@ -4,6 +4,7 @@ use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, Messages};
 use crate::prefix::{Prefix, RequestReport};
+use crate::settings::{NativeSettings, Settings};
 use crate::tool::Tool;
 use crate::usage::CycleUsage;
 use futures_util::StreamExt;
@@ -147,6 +148,11 @@ pub trait Model: Send + Sync {
 
     /// What the model can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// Settings in its provider's words, as parameters of a request.
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        settings.left_out()
+    }
 
     /// Starts one call.
     fn stream(&self, request: Request) -> ModelStream;

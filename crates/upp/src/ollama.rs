@@ -9,6 +9,8 @@ mod encode;
 use crate::codec::{self, Codec, Encoded, Framing};
 use crate::error::Error;
 use crate::model::{Capabilities, Request};
+use crate::settings::{NativeSettings, SAMPLING, Settings};
+use serde_json::Value;
 
 /// The provider's name.
 const PROVIDER: &str = "ollama";
@@ -49,6 +51,15 @@ impl Codec for Ollama {
         }
     }
 
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        let mut native = settings.sampling("options.", SAMPLING);
+        native.put("options.num_predict", settings.max_output_tokens);
+        native.put("think", settings.reasoning_effort.as_deref().map(think));
+        native.leave_out("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
+        native.leave_out("reasoning_summary", settings.reasoning_summary.as_ref());
+        native
+    }
+
     fn path(&self) -> String {
         "/api/chat".to_owned()
     }
@@ -75,3 +86,11 @@ impl Codec for Ollama {
 
 #[cfg(test)]
 mod tests;
+
+/// Whether the model thinks: yes or no, or how much where it knows degrees.
+fn think(effort: &str) -> Value {
+    match effort {
+        "none" => false.into(),
+        other => other.into(),
+    }
+}

@@ -14,6 +14,7 @@ use crate::codec::Codec;
 use crate::error::{Error, Modality};
 use crate::model::{Capabilities, Model, ModelEvent, ModelStream, Request};
 use crate::retry::retry_stream;
+use crate::settings::{NativeSettings, Settings};
 use call::Call;
 use futures_util::{Stream, StreamExt};
 use std::sync::Arc;
@@ -79,6 +80,10 @@ impl Model for Provider {
     fn capabilities(&self) -> Capabilities {
         let configured = self.endpoint.config.capabilities;
         configured.unwrap_or_else(|| self.codec.capabilities())
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        self.codec.settings(settings)
     }
 
     fn stream(&self, request: Request) -> ModelStream {

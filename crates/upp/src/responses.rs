@@ -55,6 +55,7 @@ mod user;
 use crate::codec::{self, Codec, Encoded};
 use crate::error::Error;
 use crate::model::{Capabilities, Request};
+use crate::settings::{NativeSettings, SAMPLING, Settings};
 use decode::Decoder;
 
 /// A model behind the Responses format.
@@ -157,6 +158,15 @@ impl Codec for Responses {
             video_input: any,
             audio_input: any,
         }
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        let mut native = settings.sampling("", SAMPLING);
+        native.put("max_output_tokens", settings.max_output_tokens);
+        native.put("parallel_tool_calls", settings.parallel_tool_calls);
+        native.put("reasoning.effort", settings.reasoning_effort.as_deref());
+        native.put("reasoning.summary", settings.reasoning_summary.as_deref());
+        native
     }
 
     fn path(&self) -> String {

@@ -2,7 +2,9 @@
 
 use agents::{Agent, OptionsError};
 use std::sync::{Arc, Mutex, PoisonError};
-use upp::{Capabilities, Model, ModelEvent, ModelStream, Request, Response};
+use upp::{
+    Capabilities, Model, ModelEvent, ModelStream, NativeSettings, Request, Response, Settings,
+};
 
 /// The model of an agent, but for its first answer, which is known.
 ///
@@ -24,6 +26,10 @@ impl Model for Replayed {
 
     fn capabilities(&self) -> Capabilities {
         self.model.capabilities()
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        self.model.settings(settings)
     }
 
     fn stream(&self, request: Request) -> ModelStream {

@@ -39,6 +39,10 @@ pub struct Dialect {
     /// Whether the usage is asked for by `stream_options`, where params have none. Hosts that know
     /// only their own parameters refuse those.
     pub asks_usage: bool,
+    /// What it calls the most tokens an answer may have.
+    pub max_tokens: &'static str,
+    /// Where it has how much the model reasons: members, separated by dots.
+    pub reasoning_effort: &'static str,
 }
 
 /// What most of these models take: text, pictures and tools.
@@ -64,6 +68,8 @@ impl Dialect {
             strict: true,
             call_ids: CallIdForm::UpTo40,
             asks_usage: true,
+            max_tokens: "max_tokens",
+            reasoning_effort: "reasoning_effort",
         }
     }
 
@@ -72,6 +78,7 @@ impl Dialect {
         let mut dialect = Self::compatible("openai", "https://api.openai.com/v1");
         dialect.capabilities.document_input = true;
         dialect.capabilities.audio_input = true;
+        dialect.max_tokens = "max_completion_tokens";
         dialect
     }
 
@@ -82,6 +89,7 @@ impl Dialect {
         dialect.capabilities.video_input = true;
         dialect.capabilities.audio_input = true;
         dialect.reasoning = ReasoningForm::Details;
+        dialect.reasoning_effort = "reasoning.effort";
         dialect.document_urls = true;
         dialect
     }
