@@ -197,8 +197,9 @@ impl AgentState {
         self.changed(|rest| rest.subagent_traces.push_back_mut(Arc::new(trace)))
     }
 
-    /// [`with_context`](Self::with_context) without a copy.
-    pub(crate) fn with_shared_context(&self, messages: Messages) -> Self {
+    /// [`with_context`](Self::with_context) without a copy: the list is shared.
+    #[must_use]
+    pub fn with_shared_context(&self, messages: Messages) -> Self {
         Self {
             messages,
             ..self.renewed()
@@ -254,6 +255,17 @@ impl AgentState {
         state.id = Id::random();
         state
     }
+}
+
+/// Equality that does not look into a message that is shared.
+pub(crate) fn is_same(a: &Message, b: &Message) -> bool {
+    let is_shared = match (a, b) {
+        (Message::User(a), Message::User(b)) => Arc::ptr_eq(a, b),
+        (Message::Assistant(a), Message::Assistant(b)) => Arc::ptr_eq(a, b),
+        (Message::ToolResult(a), Message::ToolResult(b)) => Arc::ptr_eq(a, b),
+        (Message::User(_) | Message::Assistant(_) | Message::ToolResult(_), _) => false,
+    };
+    is_shared || a == b
 }
 
 #[cfg(test)]

@@ -3,15 +3,16 @@
 mod error;
 mod json;
 mod merge;
+mod parts;
 
 pub use error::TreeError;
 pub use json::TreeLimits;
 
 use crate::id;
-use crate::state::AgentState;
+use crate::state::{AgentState, is_same};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use upp::{Message, Messages};
+use upp::Messages;
 
 /// How many nodes a tree may have, so that every tree that was written can be read.
 const MAX_NODES: usize = 100_000;
@@ -38,6 +39,11 @@ impl PartialEq for ThreadNode {
 }
 
 impl ThreadNode {
+    /// A new id for a node, a random UUID (v4; UAP §3.4).
+    pub fn random_id() -> Arc<str> {
+        id::random()
+    }
+
     /// The node's id, a random UUID (v4; UAP §3.4). Cloning it is cheap.
     pub fn id(&self) -> &Arc<str> {
         &self.id
@@ -270,17 +276,6 @@ fn extended(state: &AgentState, earlier: &AgentState) -> Option<Arc<str>> {
 fn begins_with(messages: &Messages, start: &Messages) -> bool {
     let mut pairs = messages.iter().zip(start);
     messages.len() >= start.len() && pairs.all(|(a, b)| is_same(a, b))
-}
-
-/// Equality that does not look into a message that is shared.
-fn is_same(a: &Message, b: &Message) -> bool {
-    let is_shared = match (a, b) {
-        (Message::User(a), Message::User(b)) => Arc::ptr_eq(a, b),
-        (Message::Assistant(a), Message::Assistant(b)) => Arc::ptr_eq(a, b),
-        (Message::ToolResult(a), Message::ToolResult(b)) => Arc::ptr_eq(a, b),
-        (Message::User(_) | Message::Assistant(_) | Message::ToolResult(_), _) => false,
-    };
-    is_shared || a == b
 }
 
 #[cfg(test)]

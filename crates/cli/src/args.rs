@@ -177,6 +177,14 @@ pub(crate) enum Threads {
         #[arg(long, default_value = server::DEV_TENANT)]
         tenant: String,
     },
+    /// Draw the branches of a conversation: a thread, its forks, and theirs.
+    Tree {
+        /// The key of any of them.
+        key: String,
+        /// Whose threads.
+        #[arg(long, default_value = server::DEV_TENANT)]
+        tenant: String,
+    },
     /// Delete a thread and everything of it.
     Delete {
         /// The thread's key.

@@ -1,4 +1,6 @@
-//! `threads`: list, show, tail, fork, delete.
+//! `threads`: list, show, tail, fork, tree, delete.
+
+mod tree;
 
 use crate::args::Threads;
 use crate::error::CliError;
@@ -45,6 +47,7 @@ pub(crate) async fn threads(
             output.line(&format!("{new} goes on from {key}"))?;
             Ok(app.shutdown().await?)
         }
+        Threads::Tree { key, tenant } => tree::tree(place, &tenant, &key, output).await,
         Threads::Delete { key, tenant } => {
             let app = place.open(OpenMode::ReadWrite)?;
             let deleted = app.runtime().delete(&tenant.as_str().into(), &key).await;

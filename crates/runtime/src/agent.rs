@@ -4,7 +4,7 @@ mod answers;
 mod around;
 mod failure;
 mod journal;
-mod record;
+pub(crate) mod record;
 mod replay;
 mod settle;
 

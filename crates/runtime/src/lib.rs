@@ -10,6 +10,7 @@
 
 mod agent;
 mod answer;
+pub mod checkpoint;
 mod children;
 mod clock;
 mod directory;
@@ -26,6 +27,7 @@ mod run;
 mod store;
 pub mod suite;
 mod threads;
+pub mod tree;
 mod writer;
 
 pub use agent::AgentReactor;

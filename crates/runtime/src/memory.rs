@@ -1,5 +1,8 @@
 //! A store that keeps everything in memory: for tests, and for threads that need not outlive the process.
 
+mod checkpoints;
+
+use crate::checkpoint::{CheckpointMetadata, CheckpointTable};
 use crate::store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
     TenantId, ThreadRow, Token,
@@ -43,6 +46,9 @@ struct Kept {
     keys: BTreeMap<(TenantId, String), ThreadId>,
     // The order of each tenant's list, from its end.
     recent: BTreeMap<TenantId, BTreeSet<(Timestamp, ThreadId)>>,
+    // The forks of each thread that has some, in the order they were made.
+    forks: BTreeMap<ThreadId, Vec<ThreadId>>,
+    checkpoints: BTreeMap<(TenantId, String), (CheckpointMetadata, String)>,
 }
 
 #[derive(Debug)]
@@ -167,6 +173,10 @@ impl Kept {
             .or_default()
             .insert((log.changed_at, thread.id.clone()));
         self.keys.extend(key.map(|key| (key, thread.id.clone())));
+        if let Some(fork) = thread.fork {
+            let forks = self.forks.entry(fork.thread_id).or_default();
+            forks.push(thread.id.clone());
+        }
         self.threads.insert(thread.id.clone(), log);
         Ok(Created {
             thread: thread.id,
@@ -240,14 +250,13 @@ impl Kept {
     }
 
     fn delete(&mut self, tenant: &TenantId, thread: &ThreadId) -> Result<(), StoreError> {
-        if self.log(thread)?.tenant != *tenant {
+        let log = self.log(thread)?;
+        if log.tenant != *tenant {
             return Err(StoreError::NotFound);
         }
-        let is_parent = self.threads.values().any(|log| {
-            let fork = log.state.thread().and_then(|thread| thread.fork.as_ref());
-            fork.is_some_and(|fork| fork.thread_id == *thread)
-        });
-        if is_parent {
+        let made = log.state.thread();
+        let parent = made.and_then(|made| made.fork.as_ref().map(|fork| fork.thread_id.clone()));
+        if self.forks.contains_key(thread) {
             return Err(StoreError::HasForks {
                 thread: thread.clone(),
             });
@@ -257,6 +266,14 @@ impl Kept {
                 recent.remove(&(log.changed_at, thread.clone()));
             }
             self.keys.retain(|_, id| id != thread);
+        }
+        if let Some(parent) = parent
+            && let Some(forks) = self.forks.get_mut(&parent)
+        {
+            forks.retain(|id| id != thread);
+            if forks.is_empty() {
+                self.forks.remove(&parent);
+            }
         }
         Ok(())
     }
@@ -299,6 +316,15 @@ impl Kept {
             .take(limit)
             .cloned()
             .collect())
+    }
+
+    fn checkpoint(
+        &self,
+        tenant: &TenantId,
+        session_id: &str,
+    ) -> Option<&(CheckpointMetadata, String)> {
+        let key = (tenant.clone(), session_id.to_owned());
+        self.checkpoints.get(&key)
     }
 
     fn unfinished(&self) -> Vec<ThreadId> {
@@ -350,6 +376,19 @@ impl Store for MemoryStore {
         Box::pin(async move { self.with(|kept| Ok(kept.list(tenant, &page))) })
     }
 
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                kept.log(thread)?;
+                let forks = kept.forks.get(thread).into_iter().flatten();
+                forks.map(|id| kept.row(id)).collect()
+            })
+        })
+    }
+
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -390,6 +429,10 @@ impl Store for MemoryStore {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.unfinished())) })
+    }
+
+    fn checkpoints(&self) -> &dyn CheckpointTable {
+        self
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

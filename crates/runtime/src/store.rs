@@ -1,5 +1,6 @@
 //! What a store must do (architecture rules 1 and 2).
 
+use crate::checkpoint::CheckpointTable;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -258,6 +259,12 @@ pub trait Store: Send + Sync {
         page: Page,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
 
+    /// The threads that are forked from this one itself, in the order they were made.
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
+
     /// Deletes a thread and everything of it.
     fn delete<'a>(
         &'a self,
@@ -293,6 +300,9 @@ pub trait Store: Send + Sync {
 
     /// The threads with an execution to resume or a trigger to answer.
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
+
+    /// The checkpoints that lie beside the threads.
+    fn checkpoints(&self) -> &dyn CheckpointTable;
 
     /// Writes out what is buffered and closes. Later calls answer [`StoreError::Closed`].
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -10,16 +10,20 @@
 )]
 
 mod appends;
+mod checkpoints;
 mod heads;
 mod reads;
 mod script;
 mod threads;
+mod trees;
 
 pub use appends::*;
+pub use checkpoints::*;
 pub use heads::*;
 pub use reads::*;
 pub use script::{Author, script};
 pub use threads::*;
+pub use trees::*;
 
 use crate::store::Store;
 use futures_util::future::BoxFuture;
@@ -77,8 +81,25 @@ macro_rules! store_suite {
             a_row_tells_how_the_thread_stands
             a_fork_keeps_its_parent
             a_fork_of_another_tenants_thread_is_refused
+            forks_are_listed_in_the_order_they_were_made
             delete_removes_everything
             a_closed_store_answers_closed
+            a_saved_state_is_loaded_to_the_byte
+            the_latest_save_replaces_the_one_before
+            what_was_not_saved_is_none
+            metadata_tells_session_step_agent_and_instant
+            every_checkpoint_has_an_id_of_its_own
+            a_deleted_session_is_gone_and_can_be_saved_again
+            sessions_are_listed_sorted_and_apart
+            any_session_id_is_kept_as_it_is
+            what_is_no_state_is_refused_and_keeps_what_was_saved
+            concurrent_sessions_do_not_disturb_each_other
+            concurrent_saves_of_one_session_leave_one_of_them_whole
+            checkpoints_never_cross_tenants
+            a_reopened_store_has_its_checkpoints
+            checkpoints_and_threads_do_not_disturb_each_other
+            a_closed_store_has_no_checkpoints_to_give
+            a_stored_tree_is_the_same_after_reopening
         }
     };
     (@each $subject:expr; $($name:ident)*) => {

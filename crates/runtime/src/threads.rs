@@ -6,6 +6,7 @@ use crate::live::Live;
 use crate::react::Runtime;
 use crate::request::{Import, NewThreadRequest};
 use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
+use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
     Command, Fork, NewItem, NewThread, Rejected, Seq, State, ThreadId, ThreadStatus, Transcript,
@@ -33,10 +34,10 @@ impl Runtime {
         ))
     }
 
-    fn first(
+    pub(crate) fn first(
         &self,
         new: NewThreadRequest,
-        at: Option<jiff::Timestamp>,
+        at: Option<Timestamp>,
     ) -> Result<Vec<NewRecord>, RuntimeError> {
         let id = self.inner.ids.mint();
         let key = new.key.unwrap_or_else(|| id.clone());
@@ -111,10 +112,31 @@ impl Runtime {
     }
 
     async fn written(&self, live: Arc<Live>, command: Command) -> Result<Seq, RuntimeError> {
+        self.append_at(live, None, vec![(None, command)]).await
+    }
+
+    /// Appends what the commands come to, in one transaction; where `tail` is given, only if the log
+    /// still ends there.
+    pub(crate) async fn append_at(
+        &self,
+        live: Arc<Live>,
+        tail: Option<Seq>,
+        commands: Vec<(Option<Timestamp>, Command)>,
+    ) -> Result<Seq, RuntimeError> {
         let runtime = self.clone();
         self.owned(async move {
             let mut held = live.hold().await?;
-            let seq = held.commit([(None, command)], None).await?;
+            let found = held.core()?.tail;
+            if let Some(expected) = tail.filter(|tail| *tail != found) {
+                let thread = live.thread.clone();
+                return Err(StoreError::Conflict {
+                    thread,
+                    expected,
+                    found,
+                }
+                .into());
+            }
+            let seq = held.commit(commands, None).await?;
             held.core()?.generation += 1;
             runtime.ensure_worker(&live, &mut held)?;
             Ok(seq)
@@ -132,6 +154,21 @@ impl Runtime {
         at: Option<Seq>,
     ) -> Result<ThreadRow, RuntimeError> {
         let row = self.inner.store.find(tenant, key).await?;
+        let new = NewThreadRequest {
+            key: new_key,
+            ..NewThreadRequest::default()
+        };
+        self.fork_as(tenant, row, at, new).await
+    }
+
+    /// Makes a fork of a thread where that is at rest.
+    pub(crate) async fn fork_as(
+        &self,
+        tenant: &TenantId,
+        row: ThreadRow,
+        at: Option<Seq>,
+        new: NewThreadRequest,
+    ) -> Result<ThreadRow, RuntimeError> {
         let rests = row.thread.status != ThreadStatus::Streaming;
         let seq = match at {
             Some(at) if at < row.tail => {
@@ -145,17 +182,13 @@ impl Runtime {
             thread_id: row.thread.id,
             seq,
         });
-        if let Some(new_key) = &new_key
+        if let Some(new_key) = &new.key
             && self.inner.store.find(tenant, new_key).await.is_ok()
         {
             return Err(StoreError::KeyTaken(new_key.clone()).into());
         }
-        let wanted = new_key.clone().unwrap_or_default();
-        let new = NewThreadRequest {
-            key: new_key,
-            fork,
-            ..NewThreadRequest::default()
-        };
+        let wanted = new.key.clone().unwrap_or_default();
+        let new = NewThreadRequest { fork, ..new };
         let created = self
             .inner
             .store

@@ -2,6 +2,7 @@
 
 mod append;
 mod check;
+mod checkpoints;
 mod connection;
 mod error;
 mod kind;
@@ -22,6 +23,7 @@ pub use connection::{OpenMode, SqliteOptions};
 use error::failed;
 use futures_util::future::BoxFuture;
 use readers::Readers;
+use runtime::checkpoint::CheckpointTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Logged, NewRecord, Page, Store, StoreError, TenantId,
     ThreadRow,
@@ -175,6 +177,14 @@ impl Store for SqliteStore {
         )
     }
 
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(self.readers.run(move |conn| rows::forks(conn, &thread)))
+    }
+
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -233,6 +243,10 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(self.readers.run(rows::unfinished))
+    }
+
+    fn checkpoints(&self) -> &dyn CheckpointTable {
+        self
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

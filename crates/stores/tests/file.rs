@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
+use runtime::checkpoint::CheckpointMetadata;
 use runtime::suite::{Author, script};
 use runtime::{Filter, Page, Store, StoreError};
 use rusqlite::types::Value;
@@ -92,7 +93,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 2
+                    known: 3
                 })
             ),
             "{refused:?}"
@@ -375,7 +376,7 @@ async fn appends_of_many_writers_share_commits() {
         stats.n_requests >= 64 * 30 && stats.n_commits < stats.n_requests,
         "{stats:?}"
     );
-    assert_eq!((stats.n_threads, stats.schema_version), (64, 2));
+    assert_eq!((stats.n_threads, stats.schema_version), (64, 3));
 }
 
 #[tokio::test]
@@ -472,4 +473,67 @@ async fn odd_data_in_a_trace_does_not_fail_an_append() {
         })
         .await;
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let author = written(&store, "t", script()).await;
+    store.close().await.unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("DROP TABLE agent_checkpoints; PRAGMA user_version=2")
+        .unwrap();
+
+    let store = open(&path);
+
+    assert_eq!(
+        store.head(&author.thread).await.unwrap().state,
+        author.state
+    );
+    let state = r#"{"version":"1.0.0","id":"i","messages":[],"step":4,"metadata":{}}"#;
+    let about = CheckpointMetadata::of("monday", state).unwrap();
+    let acme = "acme".into();
+    let table = store.checkpoints();
+    table
+        .save(&acme, about.clone(), state.into())
+        .await
+        .unwrap();
+    assert_eq!(table.load(&acme, "monday").await.unwrap().unwrap(), state);
+    let found = table.load_metadata(&acme, "monday").await.unwrap();
+    assert_eq!(found, Some(about));
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn rebuilding_the_tables_leaves_checkpoints_alone() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let state = r#"{"version":"1.0.0","id":"i","messages":[],"step":4,"metadata":{}}"#;
+    let about = CheckpointMetadata::of("s", state).unwrap();
+    let acme = "acme".into();
+    let table = store.checkpoints();
+    table.save(&acme, about, state.into()).await.unwrap();
+    store.rebuild_tables().await.unwrap();
+    assert_eq!(table.sessions(&acme).await.unwrap(), ["s"]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_open_for_reading_shows_checkpoints_and_takes_none() {
+    let (_directory, path) = place();
+    let served = open(&path);
+    let state = r#"{"version":"1.0.0","id":"i","messages":[],"step":4,"metadata":{}}"#;
+    let about = CheckpointMetadata::of("s", state).unwrap();
+    let acme = "acme".into();
+    let table = served.checkpoints();
+    table
+        .save(&acme, about.clone(), state.into())
+        .await
+        .unwrap();
+    let looking = SqliteStore::open(&path, read_only()).unwrap();
+    let table = looking.checkpoints();
+    assert_eq!(table.sessions(&acme).await.unwrap(), ["s"]);
+    let refused = table.save(&acme, about, state.into()).await;
+    assert!(matches!(refused, Err(StoreError::InUse(_))), "{refused:?}");
 }

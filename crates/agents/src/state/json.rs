@@ -1,6 +1,6 @@
 //! The JSON form of a state (UAP §6.4, §12.1).
 
-use super::{AgentState, Rest};
+use super::{AgentState, Rest, is_same};
 use crate::depth::{self, MAX_DEPTH};
 use crate::id::Id;
 use crate::plan::PlanStep;
@@ -37,6 +37,9 @@ pub enum StateError {
     /// It is not the JSON of a state.
     #[error("the state is not an AgentStateJSON")]
     Malformed(#[source] serde_json::Error),
+    /// It was written without what an earlier state has, and is not read with that one.
+    #[error("the state goes on from an earlier one, which this is not")]
+    Earlier,
 }
 
 /// How large a state may be that is read.
@@ -52,6 +55,36 @@ impl Default for StateLimits {
             max_bytes: 256 << 20,
         }
     }
+}
+
+/// How much a state has in common with an earlier one: so many of each list, from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Inherited {
+    messages: usize,
+    reasoning: usize,
+    subagent_traces: usize,
+}
+
+impl Inherited {
+    fn of(state: &AgentState, earlier: &AgentState) -> Self {
+        let common = state.messages.iter().zip(&earlier.messages);
+        Self {
+            messages: common.take_while(|(a, b)| is_same(a, b)).count(),
+            reasoning: n_common(state.reasoning(), earlier.reasoning()),
+            subagent_traces: n_common(state.subagent_traces(), earlier.subagent_traces()),
+        }
+    }
+
+    fn is_in(self, earlier: &AgentState) -> bool {
+        self.messages <= earlier.messages.len()
+            && self.reasoning <= earlier.reasoning().len()
+            && self.subagent_traces <= earlier.subagent_traces().len()
+    }
+}
+
+fn n_common<T: PartialEq>(a: impl Iterator<Item = T>, b: impl Iterator<Item = T>) -> usize {
+    a.zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[derive(Serialize)]
@@ -70,6 +103,9 @@ struct Written<'a> {
     phase: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subagent_traces: Vec<&'a SubagentExecutionTrace>,
+    /// Not in UAP §12.1: what is left out, for an earlier state has it. Absent in whole states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inherited: Option<Inherited>,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +125,8 @@ struct Read<'a> {
     phase: Option<Arc<str>>,
     #[serde(default, deserialize_with = "or_default")]
     subagent_traces: Vec<Arc<SubagentExecutionTrace>>,
+    #[serde(default)]
+    inherited: Option<Inherited>,
 }
 
 /// What may be absent may be `null` as well.
@@ -135,21 +173,29 @@ impl<'a> StateTail<'a> {
 
 impl Serialize for StateTail<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let state = self.state;
-        let messages =
-            (self.n_skipped..state.messages.len()).filter_map(|at| state.messages.get(at));
-        Written {
-            version: VERSION,
-            id: state.id(),
-            messages: messages.collect(),
-            step: state.step,
-            metadata: state.metadata(),
-            reasoning: state.reasoning().collect(),
-            plan: state.plan(),
-            phase: state.phase(),
-            subagent_traces: state.subagent_traces().collect(),
-        }
-        .serialize(serializer)
+        let skipped = Inherited {
+            messages: self.n_skipped,
+            ..Inherited::default()
+        };
+        written(self.state, skipped, None).serialize(serializer)
+    }
+}
+
+/// A state as it is written without what is skipped.
+fn written(state: &AgentState, skipped: Inherited, inherited: Option<Inherited>) -> Written<'_> {
+    let messages = (skipped.messages..state.messages.len()).filter_map(|at| state.messages.get(at));
+    let traces = state.subagent_traces().skip(skipped.subagent_traces);
+    Written {
+        version: VERSION,
+        id: state.id(),
+        messages: messages.collect(),
+        step: state.step,
+        metadata: state.metadata(),
+        reasoning: state.reasoning().skip(skipped.reasoning).collect(),
+        plan: state.plan(),
+        phase: state.phase(),
+        subagent_traces: traces.collect(),
+        inherited,
     }
 }
 
@@ -202,8 +248,58 @@ impl AgentState {
         Self::read(json)
     }
 
+    /// Writes the state without the messages, reasoning and traces that it begins with as `earlier`
+    /// does: in a row of states, each is so written at the cost of what it adds. It is not the JSON
+    /// of UAP §12.1; [`from_json_since`](Self::from_json_since) reads it, and nothing else does.
+    pub fn to_json_since(&self, earlier: &Self) -> Result<String, StateError> {
+        let inherited = Inherited::of(self, earlier);
+        let written = written(self, inherited, Some(inherited));
+        let json = serde_json::to_string(&written).map_err(StateError::Malformed)?;
+        if depth::of_text(&json) > MAX_DEPTH
+            && let Err(StateError::Malformed(source)) = Self::from_json_since(&json, earlier)
+        {
+            return Err(StateError::TooDeep(source));
+        }
+        Ok(json)
+    }
+
+    /// Restores exactly the state that was written, its id included, given the same earlier one.
+    /// Refused where that one has less than it should.
+    pub fn from_json_since(json: &str, earlier: &Self) -> Result<Self, StateError> {
+        let read: Read<'_> = serde_json::from_str(json).map_err(|it| refusal(json, it))?;
+        let inherited = read.inherited.unwrap_or_default();
+        if !inherited.is_in(earlier) {
+            return Err(StateError::Earlier);
+        }
+        let first = AgentState {
+            messages: match inherited.messages {
+                all if all == earlier.messages.len() => earlier.messages.clone(),
+                some => earlier.messages.iter().take(some).cloned().collect(),
+            },
+            ..earlier.clone()
+        };
+        let tail = Self::of_read(read)?;
+        let mut rest = Rest::clone(&tail.rest);
+        let reasoning = first.rest.reasoning.iter().take(inherited.reasoning);
+        rest.reasoning = reasoning.chain(&tail.rest.reasoning).cloned().collect();
+        let traces = &first.rest.subagent_traces;
+        let traces = traces.iter().take(inherited.subagent_traces);
+        rest.subagent_traces = traces.chain(&tail.rest.subagent_traces).cloned().collect();
+        Ok(Self {
+            rest: Arc::new(rest),
+            ..tail.with_inherited(&first.messages)
+        })
+    }
+
     fn read(json: &str) -> Result<Self, StateError> {
         let read: Read<'_> = serde_json::from_str(json).map_err(|it| refusal(json, it))?;
+        if read.inherited.is_some() {
+            return Err(StateError::Earlier);
+        }
+        Self::of_read(read)
+    }
+
+    fn of_read(read: Read<'_>) -> Result<Self, StateError> {
         check(read.version)?;
         Ok(Self {
             id: Id::Given(read.id),

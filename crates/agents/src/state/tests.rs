@@ -251,4 +251,36 @@ proptest! {
         let state = operations.into_iter().fold(AgentState::initial(), |state, n| operate(&state, n));
         prop_assert_eq!(&AgentState::from_json(&state.to_json().unwrap()).unwrap(), &state);
     }
+    #[test]
+    fn any_state_is_restored_on_top_of_any_other(
+        operations in prop::collection::vec(0_usize..10, 0..12),
+        shared in 0_usize..12,
+        others in prop::collection::vec(0_usize..10, 0..6),
+    ) {
+        let of = |state: AgentState, operations: &[usize]| {
+            operations.iter().fold(state, |state, n| operate(&state, *n))
+        };
+        let common = of(AgentState::initial(), &operations[..shared.min(operations.len())]);
+        let state = of(common.clone(), &operations[shared.min(operations.len())..]);
+        for earlier in [common.clone(), of(common, &others), AgentState::initial()] {
+            let json = state.to_json_since(&earlier).unwrap();
+            let restored = AgentState::from_json_since(&json, &earlier).unwrap();
+            prop_assert_eq!(&restored, &state);
+        }
+    }
+}
+
+#[test]
+fn a_state_on_top_of_another_is_written_without_what_that_has() {
+    let earlier = full().with_message("one more").with_reasoning("so");
+    let state = earlier.with_message("news").with_step(5);
+    let json = state.to_json_since(&earlier).unwrap();
+    assert!(json.contains("news") && !json.contains("one more") && !json.contains("arguments"));
+    assert_eq!(AgentState::from_json_since(&json, &earlier).unwrap(), state);
+    for other in [AgentState::initial(), full()] {
+        let refused = AgentState::from_json_since(&json, &other);
+        assert!(matches!(refused, Err(StateError::Earlier)), "{refused:?}");
+    }
+    let refused = AgentState::from_json(&json);
+    assert!(matches!(refused, Err(StateError::Earlier)), "{refused:?}");
 }

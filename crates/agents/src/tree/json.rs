@@ -1,11 +1,12 @@
 //! The JSON form of a tree (UAP §12.2).
 
+use super::parts::{Link, check};
 use super::{MAX_NODES, ThreadNode, ThreadTree, TreeError, extended, is_extension};
 use crate::depth::{self, MAX_DEPTH};
 use crate::state::{AgentState, StateLimits, StateTail};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How large a tree may be that is read.
@@ -140,60 +141,13 @@ impl ThreadTree {
                 limit: limits.max_nodes,
             });
         }
-        check(&read)?;
+        let links = read.nodes.iter().map(|node| Link {
+            id: &node.id,
+            parent: node.parent_id.as_ref(),
+            children: &node.children,
+        });
+        check(&links.collect::<Vec<_>>(), &read.root_id, &read.current_id)?;
         build(read)
-    }
-}
-
-/// Whether the nodes are one tree.
-fn check(read: &TreeIn<'_>) -> Result<(), TreeError> {
-    let mut nodes: BTreeMap<&str, &NodeIn<'_>> = BTreeMap::new();
-    for node in &read.nodes {
-        if node.id.is_empty() {
-            return Err(TreeError::EmptyId);
-        }
-        if nodes.insert(&node.id, node).is_some() {
-            return Err(TreeError::DuplicateNode {
-                id: node.id.to_string(),
-            });
-        }
-    }
-    let root = nodes
-        .get(&*read.root_id)
-        .ok_or_else(|| TreeError::MissingRoot {
-            id: read.root_id.to_string(),
-        })?;
-    if !nodes.contains_key(&*read.current_id) {
-        return Err(TreeError::MissingCurrent {
-            id: read.current_id.to_string(),
-        });
-    }
-    if let Some(parent) = &root.parent_id {
-        return Err(TreeError::RootWithParent {
-            parent: parent.to_string(),
-        });
-    }
-    let mut reached = BTreeSet::from([&*root.id]);
-    for node in &read.nodes {
-        for child in &node.children {
-            let child = nodes.get(&**child).ok_or_else(|| TreeError::MissingChild {
-                node: node.id.to_string(),
-                child: child.to_string(),
-            })?;
-            if child.parent_id.as_ref() != Some(&node.id) || !reached.insert(&child.id) {
-                return Err(TreeError::ForeignChild {
-                    node: node.id.to_string(),
-                    child: child.id.to_string(),
-                    parent: child.parent_id.as_deref().map(ToOwned::to_owned),
-                });
-            }
-        }
-    }
-    match read.nodes.iter().find(|node| !reached.contains(&*node.id)) {
-        Some(node) => Err(TreeError::Unreachable {
-            node: node.id.to_string(),
-        }),
-        None => Ok(()),
     }
 }
 

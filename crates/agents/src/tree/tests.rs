@@ -3,7 +3,7 @@ mod laws;
 
 use super::*;
 use serde_json::json;
-use upp::{MessageOptions, UserContent, UserMessage};
+use upp::{Message, MessageOptions, UserContent, UserMessage};
 
 fn message(id: &str, text: &str) -> Message {
     let block = UserContent::Text {
@@ -196,4 +196,24 @@ fn of_a_message_in_two_forms_history_has_the_later() {
     let history = tree.history();
     assert_eq!(ids(&history), ["1", "2"]);
     assert_eq!(history.messages().first(), Some(&pruned));
+}
+
+#[test]
+fn nodes_that_are_no_tree_are_refused_by_name() {
+    let node = |id: &str, parent: Option<&str>, children: &[&str]| {
+        let children = children.iter().map(|id| Arc::from(*id)).collect();
+        let state = AgentState::initial();
+        ThreadNode::restored(id.into(), parent.map(Arc::from), None, state, children)
+    };
+    let of = |nodes: Vec<ThreadNode>, current| ThreadTree::from_nodes(nodes, current).unwrap_err();
+    assert!(matches!(of(vec![], ""), TreeError::MissingRoot { .. }));
+    let alone = || vec![node("r", None, &[])];
+    assert!(matches!(of(alone(), "x"), TreeError::MissingCurrent { .. }));
+    let missing = vec![node("r", None, &["a"])];
+    assert!(matches!(of(missing, "r"), TreeError::MissingChild { .. }));
+    let apart = vec![node("r", None, &[]), node("a", Some("r"), &[])];
+    assert!(matches!(of(apart, "r"), TreeError::Unreachable { node } if node == "a"));
+    let mut cycle = vec![node("a", Some("b"), &["b"]), node("b", Some("a"), &["a"])];
+    cycle.insert(0, node("r", None, &[]));
+    assert!(matches!(of(cycle, "r"), TreeError::Unreachable { .. }));
 }

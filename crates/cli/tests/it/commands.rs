@@ -17,6 +17,7 @@ fn the_help_of_each_command_says_what_it_needs() {
         ("threads show", "<KEY>"),
         ("threads tail", "--no-follow"),
         ("threads fork", "[NEW_KEY]"),
+        ("threads tree", "<KEY>"),
         ("threads delete", "<KEY>"),
         ("export", "--thread <KEY>"),
         ("import", "--from <FORMAT>"),

@@ -1,4 +1,4 @@
-//! `threads`: list, show, tail, fork and delete, alone and beside a server.
+//! `threads`: list, show, tail, fork, tree and delete, alone and beside a server.
 
 use crate::support::cli::{self, Home};
 use crate::support::server;
@@ -73,8 +73,9 @@ fn an_empty_place_says_how_to_make_a_thread() {
 fn a_key_that_is_not_there_is_exit_4_and_a_hint() {
     let home = Home::new();
     said(&home, &[("k", "x")]);
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 6] = [
         &["threads", "show", "no"],
+        &["threads", "tree", "no"],
         &["threads", "tail", "no"],
         &["threads", "fork", "no"],
         &["threads", "delete", "no"],
@@ -259,6 +260,55 @@ fn a_fork_never_takes_the_place_of_a_thread() {
     assert!(
         home.ok(&["threads", "show", "f"])
             .starts_with("user  other\n")
+    );
+}
+
+#[test]
+fn the_branches_of_a_conversation_are_drawn_from_any_of_them() {
+    let home = Home::new();
+    said(&home, &[("k", "one")]);
+    for (from, to) in [
+        ("k", "a"),
+        ("a", "a1"),
+        ("a", "a2"),
+        ("k", "b"),
+        ("b", "b1"),
+    ] {
+        home.ok(&["threads", "fork", from, to]);
+    }
+    let n = home.log("k").len();
+    let drawn = |current: &str| {
+        let mark = |key: &str| if key == current { "  *" } else { "" };
+        let line =
+            |lead: &str, key: &str, events| format!("{lead}{key}  {events} events{}\n", mark(key));
+        [
+            line("", "k", n),
+            line("├─ ", "a", 2),
+            line("│  ├─ ", "a1", 2),
+            line("│  └─ ", "a2", 2),
+            line("└─ ", "b", 2),
+            line("   └─ ", "b1", 2),
+        ]
+        .concat()
+    };
+    for key in ["k", "a2", "b1"] {
+        assert_eq!(home.ok(&["threads", "tree", key]), drawn(key));
+    }
+    let told = home.run(&["threads", "tree", "a", "--json"]).json();
+    let told = told
+        .iter()
+        .map(|it| [&it["key"], &it["parent"], &it["forkedAt"], &it["current"]]);
+    let told: Vec<Value> = told.map(|it| json!(it)).collect();
+    assert_eq!(
+        told,
+        [
+            json!(["k", null, null, false]),
+            json!(["a", "k", n, true]),
+            json!(["a1", "a", 2, false]),
+            json!(["a2", "a", 2, false]),
+            json!(["b", "k", n, false]),
+            json!(["b1", "b", 2, false]),
+        ]
     );
 }
 

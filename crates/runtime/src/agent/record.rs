@@ -179,6 +179,13 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
     folded
 }
 
+/// The state after a step that is over, its messages apart.
+pub(crate) fn after_step(state: &AgentState, step: &StepRecord) -> AgentState {
+    let record = step.step.outcome.agent_state.as_ref();
+    let record = record.and_then(|record| record.read::<StateRecord>().ok());
+    with_step(state, step, record)
+}
+
 fn with_step(state: &AgentState, step: &StepRecord, record: Option<StateRecord>) -> AgentState {
     let mut state = state.clone();
     for trace in traces(step.parts.iter().map(|part| &part.part)) {

@@ -300,6 +300,37 @@ pub async fn a_fork_of_another_tenants_thread_is_refused(subject: impl Subject) 
     }
 }
 
+/// Of a thread, its own forks and no forks of these; a deleted one is not there any more.
+pub async fn forks_are_listed_in_the_order_they_were_made(subject: impl Subject) {
+    let store = subject.store();
+    Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;
+    let forked = [
+        ("z", "parent"),
+        ("a", "parent"),
+        ("deep", "a"),
+        ("m", "parent"),
+    ];
+    for (id, of) in forked {
+        let new = NewThread {
+            fork: Some(fork(of, 2)),
+            ..NewThread::new(id, None)
+        };
+        Author::new(&store, "acme", new).await;
+    }
+    let listed = async |of: &str| {
+        let rows = store.forks(&of.into()).await.unwrap();
+        let ids = rows.into_iter().map(|row| row.thread.id.to_string());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(listed("parent").await, ["z", "a", "m"]);
+    assert_eq!(listed("a").await, ["deep"]);
+    assert_eq!(listed("deep").await, Vec::<String>::new());
+    store.delete(&tenant(), &"z".into()).await.unwrap();
+    assert_eq!(listed("parent").await, ["a", "m"]);
+    let none = store.forks(&"nobody".into()).await;
+    assert!(matches!(none, Err(StoreError::NotFound)), "{none:?}");
+}
+
 /// Nothing of a deleted thread is found, and its key, id and tokens are free.
 pub async fn delete_removes_everything(subject: impl Subject) {
     let store = subject.store();
@@ -378,6 +409,7 @@ pub async fn a_closed_store_answers_closed(subject: impl Subject) {
         store.list(&tenant(), Page::default()).await,
         Err(StoreError::Closed)
     ));
+    assert!(matches!(store.forks(&id).await, Err(StoreError::Closed)));
     assert!(matches!(store.claim(&id).await, Err(StoreError::Closed)));
     assert!(matches!(
         store.delete(&tenant(), &id).await,

@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
+use runtime::checkpoint::CheckpointTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
     TenantId, ThreadRow,
@@ -71,6 +72,13 @@ impl Store for Rigged {
         self.inner.list(tenant, page)
     }
 
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        self.inner.forks(thread)
+    }
+
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -138,6 +146,10 @@ impl Store for Rigged {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         self.inner.unfinished()
+    }
+
+    fn checkpoints(&self) -> &dyn CheckpointTable {
+        self.inner.checkpoints()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

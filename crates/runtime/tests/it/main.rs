@@ -12,3 +12,4 @@ mod children;
 mod durable;
 mod handoff;
 mod mortal;
+mod tree;

@@ -2,6 +2,7 @@
 
 use futures_util::future::{BoxFuture, ready};
 use loomline_runtime as runtime;
+use runtime::checkpoint::CheckpointTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
     TenantId, ThreadRow,
@@ -130,6 +131,13 @@ impl Store for Mortal {
         self.alive(self.inner.list(tenant, page))
     }
 
+    fn forks<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
+        self.alive(self.inner.forks(thread))
+    }
+
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -176,6 +184,10 @@ impl Store for Mortal {
             }
             Ok(threads)
         })
+    }
+
+    fn checkpoints(&self) -> &dyn CheckpointTable {
+        self.inner.checkpoints()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

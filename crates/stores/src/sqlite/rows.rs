@@ -73,6 +73,27 @@ pub(super) fn list(
     rows.map(|row| row.map_err(statement)?).collect()
 }
 
+/// The threads that are forked from this one, in the order they were made.
+pub(super) fn forks(conn: &Connection, thread: &ThreadId) -> Result<Vec<ThreadRow>, StoreError> {
+    let no = number(conn, thread)?;
+    let sql = format!("{ROW} WHERE t.fork_no = ?1 ORDER BY t.no");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let rows = select
+        .query_map([no], |row| Ok(thread_row(row)))
+        .map_err(statement)?;
+    rows.map(|row| row.map_err(statement)?).collect()
+}
+
+fn number(conn: &Connection, thread: &ThreadId) -> Result<i64, StoreError> {
+    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([thread.as_str()], |row| row.get(0));
+    found
+        .optional()
+        .map_err(statement)?
+        .ok_or(StoreError::NotFound)
+}
+
 /// Records of a thread after a place, in order.
 pub(super) fn read(
     conn: &Connection,
@@ -81,13 +102,7 @@ pub(super) fn read(
     limit: usize,
     filter: Filter,
 ) -> Result<Vec<Logged>, StoreError> {
-    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let no: Option<i64> = select
-        .query_row([thread.as_str()], |row| row.get(0))
-        .optional()
-        .map_err(statement)?;
-    let no = no.ok_or(StoreError::NotFound)?;
+    let no = number(conn, thread)?;
     let facts = match filter {
         Filter::All => String::new(),
         Filter::Facts => format!("AND kind <> {SHOWN}"),

@@ -8,8 +8,11 @@ use std::fs::File;
 use std::path::Path;
 
 /// How each version is made from the one before. Never changed, only added to.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/v1.sql"),
+    include_str!("schema/v2.sql"),
+    include_str!("schema/v3.sql"),
+];
 
 // "LOOM": tells our files from others.
 const APPLICATION_ID: i64 = 0x4c4f_4f4d;

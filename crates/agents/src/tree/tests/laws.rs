@@ -97,6 +97,25 @@ proptest! {
     }
 
     #[test]
+    fn any_tree_is_made_again_of_its_nodes(ops in prop::collection::vec(op(), 0..30)) {
+        let tree = grown(&ops);
+        let nodes = tree.nodes().map(|node| {
+            let children = node.children().map(Arc::from).collect();
+            ThreadNode::restored(
+                node.id().clone(),
+                node.parent_id().map(Arc::from),
+                node.name().map(Arc::from),
+                node.state().clone(),
+                children,
+            )
+        });
+        let restored = ThreadTree::from_nodes(nodes, tree.current().id()).unwrap();
+        prop_assert_eq!(&restored, &tree);
+        let (again, before) = (restored.history(), tree.history());
+        prop_assert_eq!(again.messages(), before.messages());
+    }
+
+    #[test]
     fn a_damaged_text_is_refused_or_a_sound_tree(at in any::<prop::sample::Index>(), byte in 32_u8..127) {
         let tree = path(&[&["r"], &["r", "a"], &["b"]]);
         let mut text = tree.to_json().unwrap().into_bytes();

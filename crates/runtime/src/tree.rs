@@ -1,0 +1,231 @@
+//! Trees of conversations as threads and their forks (UAP §7).
+//!
+//! A [`ThreadTree`] is stored as one thread a node: the root's under the key, each other as a fork
+//! of its parent's thread, right after the last message that the two share (at its end, where they
+//! share none). So a branch stores what it adds, and each branch is a thread like any other: it can
+//! be reacted on, followed, exported and forked. Any thread with forks can be read as a tree.
+//!
+//! ```
+//! use agents::{AgentState, ThreadTree};
+//! use loomline_runtime::{MemoryStore, Runtime, RuntimeOptions, TenantId};
+//! # use loomline_runtime::AgentReactor;
+//! # use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let options = agents::AgentOptions::new("echo", Arc::new(upp::Scripted::new()));
+//! # let reactor = Arc::new(AgentReactor::new(agents::Agent::new(options)?));
+//! let store = Arc::new(MemoryStore::new());
+//! let runtime = Runtime::new(store, Arc::new(reactor), RuntimeOptions::default());
+//! let tenant = TenantId::from("acme");
+//!
+//! let mut tree = ThreadTree::of(AgentState::initial().with_message("First"));
+//! let other = tree.branch(tree.root().id().clone(), Some("alternative"))?;
+//! tree.checkout(&other)?;
+//! tree.set_state(tree.history().with_message("Another way"));
+//! runtime.store_tree(&tenant, "chat", &tree).await?;
+//! assert_eq!(runtime.load_tree(&tenant, "chat").await?, tree);
+//!
+//! // A branch without the tree in memory: nothing that was said is written again.
+//! let third = runtime.branch(&tenant, "chat", tree.root().id(), Some("third")).await?;
+//! runtime.checkout(&tenant, "chat", &third.node_id).await?;
+//! let tree = runtime.load_tree(&tenant, "chat").await?;
+//! assert_eq!((tree.n_nodes(), tree.current().name()), (3, Some("third")));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is kept, and where
+//!
+//! Users' messages are items, what models said and tools gave are steps of finished executions, as
+//! if it had happened on the thread. After them one item, which no model and no client is shown,
+//! keeps what they can't say: the state beside its messages, ids and instants of messages where the
+//! log has others, and which messages the snapshot shows where it does not show all (a node with
+//! only its own, a window, a summary in the place of what it is of). The thread goes on with the
+//! whole conversation from the root, whatever the snapshot shows of it. The name is the thread's
+//! title, the node's id is in its metadata (`uap.node`), and the checked out node is in an item of
+//! the root's thread. [Decision 14](https://github.com/loomline/loomline/blob/main/docs/decisions/0014-a-tree-is-threads-and-forks.md)
+//! says why.
+//!
+//! # Limits
+//!
+//! * A tree is not stored in one transaction, but a node is. After a crash, or when a node is
+//!   refused, some branches are missing; storing the tree again adds them.
+//! * Nothing is ever taken from a log. A snapshot that no longer shows a message leaves it in the
+//!   conversation of its thread.
+//! * Of two who store one node at once the second is refused ([`StoreError::Conflict`]); of two
+//!   one after the other the last snapshot counts. Nodes that only the store has are kept.
+//! * A fork begins between two turns. Messages of half a turn that a branch shares are written again.
+//! * Calls without results stay without: on a thread they can't be answered, only talked past.
+//! * Of an execution that still runs, a tree that is read has nothing.
+//!
+//! [`StoreError::Conflict`]: crate::StoreError::Conflict
+
+mod cut;
+mod error;
+mod forest;
+mod grow;
+mod standing;
+mod told;
+mod walk;
+mod written;
+
+pub use error::StoredTreeError;
+
+use crate::error::RuntimeError;
+use crate::react::Runtime;
+use crate::request::NewThreadRequest;
+use crate::store::{StoreError, TenantId, ThreadRow};
+use agents::{ThreadNode, ThreadTree};
+use forest::Forest;
+use grow::Ground;
+use std::sync::Arc;
+use walk::{Walked, about, mark, read, walk};
+
+/// A node of a stored tree, and its thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The node's id. It is the thread's own where the thread was not made for a node.
+    pub node_id: Arc<str>,
+    /// The node it was forked from; none for the root.
+    pub parent_id: Option<Arc<str>>,
+    /// Its thread: its key is the one to react on.
+    pub row: ThreadRow,
+    /// Whether it is the current one.
+    pub is_current: bool,
+}
+
+impl Branch {
+    /// The branch's name: the thread's title.
+    pub fn name(&self) -> Option<&str> {
+        self.row.thread.title.as_deref()
+    }
+}
+
+impl Runtime {
+    /// Stores a tree under a key, or what is new of it: nodes that the store does not have become
+    /// forks, the others' threads get what their snapshots have more. Costs what the tree holds,
+    /// and writes what it adds.
+    ///
+    /// # Errors
+    ///
+    /// [`StoredTreeError::AnotherTree`] if the key is that of a thread that is not the tree's root.
+    /// [`RuntimeError::Busy`] if something is new to a thread that runs. See the [module](self) for what
+    /// is written then.
+    pub async fn store_tree(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        tree: &ThreadTree,
+    ) -> Result<(), StoredTreeError> {
+        let mut forest = match Forest::load(self.store().as_ref(), tenant, key).await {
+            Err(error) if error.is_not_found() => Forest::default(),
+            loaded => loaded?,
+        };
+        let root = forest.branches.first().map(|root| &root.walked.branch.row);
+        let root_key = root.and_then(|row| row.thread.key.clone());
+        let ground = Ground {
+            runtime: self,
+            tenant,
+            key: root_key.as_deref().unwrap_or(key),
+        };
+        ground.store(&mut forest, tree).await
+    }
+
+    /// Reads the tree that a thread is in: a stored one as it was, and what was said on its threads
+    /// since; any other thread with its forks as a tree. Each log is read once.
+    ///
+    /// By the key of the root, the current node is the one that was [checked out](Self::checkout)
+    /// last, else the root; by that of a branch, it is that branch.
+    pub async fn load_tree(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<ThreadTree, StoredTreeError> {
+        let forest = Forest::load(self.store().as_ref(), tenant, key).await?;
+        forest.tree()
+    }
+
+    /// The branches of the tree that a thread is in, without what was said: parents before their
+    /// forks, the root first.
+    pub async fn branches(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Vec<Branch>, RuntimeError> {
+        let walked = self.walked(tenant, key).await?;
+        Ok(walked.into_iter().map(|it| it.branch).collect())
+    }
+
+    /// Makes a child of a node (UAP §7.1): a fork of its thread where that ends, under a key made of
+    /// the root's and the new node's id. The current node stays as it is. Refused while an execution
+    /// runs on the node's thread.
+    pub async fn branch(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        node: &str,
+        name: Option<&str>,
+    ) -> Result<Branch, StoredTreeError> {
+        let walked = self.walked(tenant, key).await?;
+        let place = walked.len();
+        let root = walked
+            .first()
+            .and_then(|root| root.branch.row.thread.key.clone());
+        let from = found(walked, key, node)?;
+        let node_id = ThreadNode::random_id();
+        let new = NewThreadRequest {
+            key: Some(format!("{}/{node_id}", root.as_deref().unwrap_or(key))),
+            title: name.map(str::to_owned),
+            metadata: Some(about(&node_id, place)?),
+            fork: None,
+        };
+        let row = self.fork_as(tenant, from.row, None, new).await?;
+        Ok(Branch {
+            node_id,
+            parent_id: Some(from.node_id),
+            row,
+            is_current: false,
+        })
+    }
+
+    /// Makes a node the current one (UAP §7.1): a fact in the log of the root's thread.
+    pub async fn checkout(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        node: &str,
+    ) -> Result<(), StoredTreeError> {
+        let walked = self.walked(tenant, key).await?;
+        let root = walked.first().map(|root| root.branch.row.thread.id.clone());
+        let branch = found(walked, key, node)?;
+        let root = root.ok_or(StoreError::NotFound)?;
+        let item = told::checkout(self.mint().into(), &branch.node_id)?;
+        let live = self.live_by_id(&root).await?;
+        let commands = vec![(None, timeline::Command::Record { item })];
+        self.append_at(live, None, commands).await?;
+        Ok(())
+    }
+
+    async fn walked(&self, tenant: &TenantId, key: &str) -> Result<Vec<Walked>, RuntimeError> {
+        let store = self.store().as_ref();
+        let (mut walked, asked) = walk(store, tenant, key).await?;
+        let checked_out = match walked.first() {
+            Some(root) => read(store, &root.branch.row).await?.current,
+            None => None,
+        };
+        mark(&mut walked, &asked, checked_out.as_ref());
+        Ok(walked)
+    }
+}
+
+fn found(walked: Vec<Walked>, key: &str, node: &str) -> Result<Branch, StoredTreeError> {
+    let mut branches = walked.into_iter().map(|it| it.branch);
+    let unknown = || StoredTreeError::UnknownNode {
+        key: key.to_owned(),
+        node: node.to_owned(),
+    };
+    branches
+        .find(|branch| *branch.node_id == *node)
+        .ok_or_else(unknown)
+}
