@@ -47,7 +47,7 @@ pub struct IdForm {
 }
 
 impl IdForm {
-    const fn new(prefix: &'static str) -> Self {
+    pub(crate) const fn new(prefix: &'static str) -> Self {
         Self { prefix }
     }
 

@@ -50,6 +50,7 @@ pub mod options;
 pub mod parts;
 pub mod pydantic_ai;
 pub mod runs;
+pub mod threads;
 
 use loss::Losses;
 pub use loss::{Converted, Loss};

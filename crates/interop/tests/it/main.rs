@@ -40,4 +40,6 @@ mod refused;
 #[cfg(test)]
 mod sse;
 #[cfg(test)]
+mod threads;
+#[cfg(test)]
 mod ui_streams;

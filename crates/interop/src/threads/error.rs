@@ -1,0 +1,316 @@
+//! Why a request is refused, in the words that clients of this API know.
+
+use super::object::RunStatus;
+use serde_json::{Value, json};
+
+/// What a refusal is to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request can't be taken as it is (400). A busy thread is this, too: clients try again
+    /// what is a conflict.
+    InvalidRequest,
+    /// There is no such thing (404).
+    NotFound,
+}
+
+/// A kind of object that a request can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words of the protocol")]
+pub enum ObjectKind {
+    Assistant,
+    Thread,
+    Message,
+    Run,
+    RunStep,
+    File,
+}
+
+impl std::fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Assistant => "assistant",
+            Self::Thread => "thread",
+            Self::Message => "message",
+            Self::Run => "run",
+            Self::RunStep => "run step",
+            Self::File => "file",
+        })
+    }
+}
+
+/// Why a request is refused. The text is what the client is told; `pointer` is a JSON pointer into
+/// the body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// A member is not there.
+    #[error("Missing required parameter: '{}'.", param(pointer))]
+    Missing {
+        /// Where.
+        pointer: String,
+    },
+    /// A member is of another type.
+    #[error(
+        "Invalid type for '{}': expected {expected}, but got {got} instead.",
+        param(pointer)
+    )]
+    Type {
+        /// Where.
+        pointer: String,
+        /// What.
+        expected: &'static str,
+        /// What is there.
+        got: &'static str,
+    },
+    /// A word that is none of those there are.
+    #[error("Invalid value: '{value}'. Supported values are: {}.", words(allowed))]
+    Value {
+        /// Where.
+        pointer: String,
+        /// The word.
+        value: String,
+        /// Those there are.
+        allowed: &'static [&'static str],
+    },
+    /// A text is longer than it may be, in characters.
+    #[error(
+        "Invalid '{}': string too long. Expected a string with maximum length {max}, but got a string with length {len} instead.",
+        param(pointer)
+    )]
+    TooLong {
+        /// Where.
+        pointer: String,
+        /// At most.
+        max: usize,
+        /// What is there.
+        len: usize,
+    },
+    /// A list or an object has more members than it may have.
+    #[error(
+        "Invalid '{}': expected at most {max} entries, but got {len}.",
+        param(pointer)
+    )]
+    TooMany {
+        /// Where.
+        pointer: String,
+        /// At most.
+        max: usize,
+        /// What is there.
+        len: usize,
+    },
+    /// A value is outside of what is allowed.
+    #[error("Invalid '{}': expected {expected}.", param(pointer))]
+    Outside {
+        /// Where.
+        pointer: String,
+        /// What.
+        expected: &'static str,
+    },
+    /// A message says nothing.
+    #[error("Message content must be non-empty.")]
+    EmptyContent {
+        /// Where.
+        pointer: String,
+    },
+    /// The protocol has it, and this server has not.
+    #[error(
+        "Unsupported value for '{}': {what} is not available on this server.",
+        param(pointer)
+    )]
+    Unsupported {
+        /// Where.
+        pointer: String,
+        /// What.
+        what: &'static str,
+    },
+    /// There is no such thing.
+    #[error("No {what} found with id '{id}'.")]
+    NotFound {
+        /// What.
+        what: ObjectKind,
+        /// Its id, as the client spelled it.
+        id: String,
+    },
+    /// A run locks the thread against messages.
+    #[error("Can't add messages to {thread} while a run {run} is active.")]
+    ThreadLocked {
+        /// The thread's id.
+        thread: String,
+        /// The run's id.
+        run: String,
+    },
+    /// A run locks the thread against runs.
+    #[error("Thread {thread} already has an active run {run}.")]
+    ActiveRun {
+        /// The thread's id.
+        thread: String,
+        /// The run's id.
+        run: String,
+    },
+    /// A run does not wait for outputs.
+    #[error("Runs in status \"{status}\" do not accept tool outputs.")]
+    NotWaiting {
+        /// How it stands.
+        status: RunStatus,
+    },
+    /// The outputs are not those of the calls that wait.
+    #[error("Expected tool outputs for call_ids {expected:?}, got {got:?}")]
+    Outputs {
+        /// The calls that wait.
+        expected: Vec<String>,
+        /// The calls that outputs were sent for.
+        got: Vec<String>,
+    },
+    /// A run is over.
+    #[error("Cannot cancel run with status '{status}'.")]
+    NotCancellable {
+        /// How it stands.
+        status: RunStatus,
+    },
+}
+
+impl RequestError {
+    /// What it is to a server.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Missing { .. }
+            | Self::Type { .. }
+            | Self::Value { .. }
+            | Self::TooLong { .. }
+            | Self::TooMany { .. }
+            | Self::Outside { .. }
+            | Self::EmptyContent { .. }
+            | Self::Unsupported { .. }
+            | Self::ThreadLocked { .. }
+            | Self::ActiveRun { .. }
+            | Self::NotWaiting { .. }
+            | Self::Outputs { .. }
+            | Self::NotCancellable { .. } => ErrorKind::InvalidRequest,
+        }
+    }
+
+    /// Where in the body, as a JSON pointer; none where it is not about the body.
+    pub fn pointer(&self) -> Option<&str> {
+        match self {
+            Self::Missing { pointer }
+            | Self::Type { pointer, .. }
+            | Self::Value { pointer, .. }
+            | Self::TooLong { pointer, .. }
+            | Self::TooMany { pointer, .. }
+            | Self::Outside { pointer, .. }
+            | Self::EmptyContent { pointer }
+            | Self::Unsupported { pointer, .. } => Some(pointer),
+            Self::NotFound { .. }
+            | Self::ThreadLocked { .. }
+            | Self::ActiveRun { .. }
+            | Self::NotWaiting { .. }
+            | Self::Outputs { .. }
+            | Self::NotCancellable { .. } => None,
+        }
+    }
+
+    /// The protocol's word for it, if it has one.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing { .. } => Some("missing_required_parameter"),
+            Self::Type { .. } => Some("invalid_type"),
+            Self::Value { .. } | Self::Outside { .. } => Some("invalid_value"),
+            Self::TooLong { .. } => Some("string_above_max_length"),
+            Self::TooMany { .. } => Some("array_above_max_length"),
+            Self::Unsupported { .. } => Some("unsupported_value"),
+            Self::EmptyContent { .. }
+            | Self::NotFound { .. }
+            | Self::ThreadLocked { .. }
+            | Self::ActiveRun { .. }
+            | Self::NotWaiting { .. }
+            | Self::Outputs { .. }
+            | Self::NotCancellable { .. } => None,
+        }
+    }
+
+    /// The body of the answer: `{"error": {"message", "type", "param", "code"}}`.
+    pub fn body(&self) -> Value {
+        let param = self.pointer().map(param).filter(|param| !param.is_empty());
+        json!({"error": {
+            "message": self.to_string(), "type": "invalid_request_error",
+            "param": param, "code": self.code(),
+        }})
+    }
+}
+
+/// A JSON pointer as this API writes places: `messages[0].content`.
+fn param(pointer: &str) -> String {
+    let mut out = String::new();
+    for segment in pointer.split('/').skip(1) {
+        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+            out.push('[');
+            out.push_str(segment);
+            out.push(']');
+            continue;
+        }
+        if !out.is_empty() {
+            out.push('.');
+        }
+        out.push_str(&segment.replace("~1", "/").replace("~0", "~"));
+    }
+    out
+}
+
+fn words(allowed: &[&str]) -> String {
+    let quoted: Vec<String> = allowed.iter().map(|word| format!("'{word}'")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_told_in_the_words_they_match_on() {
+        let thread = || "thread_x".to_owned();
+        let run = || "run_y".to_owned();
+        let locked = RequestError::ThreadLocked {
+            thread: thread(),
+            run: run(),
+        };
+        let expected = json!({"error": {
+            "message": "Can't add messages to thread_x while a run run_y is active.",
+            "type": "invalid_request_error", "param": null, "code": null,
+        }});
+        assert_eq!(locked.body(), expected);
+        assert_eq!(locked.kind(), ErrorKind::InvalidRequest);
+        let active = RequestError::ActiveRun {
+            thread: thread(),
+            run: run(),
+        };
+        assert_eq!(
+            active.to_string(),
+            "Thread thread_x already has an active run run_y."
+        );
+        let id = "x".to_owned();
+        let what = ObjectKind::Thread;
+        let missing = RequestError::NotFound { what, id };
+        assert_eq!(missing.to_string(), "No thread found with id 'x'.");
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_place_in_the_body_is_said_as_clients_write_it() {
+        let pointer = "/messages/0/metadata/a~1b".to_owned();
+        let error = RequestError::Missing { pointer };
+        assert_eq!(error.body()["error"]["param"], "messages[0].metadata.a/b");
+        let value = RequestError::Value {
+            pointer: "/role".into(),
+            value: "system".into(),
+            allowed: &["user", "assistant"],
+        };
+        assert_eq!(
+            value.to_string(),
+            "Invalid value: 'system'. Supported values are: 'user' and 'assistant'."
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Messages that somebody said, as objects.
+
+use super::content;
+use super::metadata::{Carrier, Metadata, own};
+use super::object::{Attachment, MessageObject, MessageStatus};
+use crate::ids::{MESSAGE, THREAD};
+use crate::{Converted, Losses};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use timeline::{Item, ItemType, Payload, Role};
+
+/// The message that a kept item is; none if it is no message of a user or an agent. A reaction's
+/// item is none either: its steps are the messages.
+pub fn message_of_item(thread_id: &str, item: &Item) -> Option<Converted<MessageObject>> {
+    if item.item_type != ItemType::Message || item.execution_id.is_some() {
+        return None;
+    }
+    let role = match item.role {
+        Some(Role::User) | None => "user",
+        Some(Role::Assistant) => "assistant",
+        Some(Role::System | Role::Developer) => return None,
+    };
+    let mut losses = Losses::default();
+    let kept = own(item.metadata.as_ref());
+    let (content, attachments) = split(item.content.as_ref(), &kept, &mut losses);
+    let metadata: Option<Payload> = kept.get("metadata").map(|kept| kept.clone().into());
+    let metadata = Metadata::shown(metadata.as_ref(), Carrier::Message, "", &mut losses);
+    let at = item.created_at.as_second();
+    Some(losses.with(MessageObject {
+        id: MESSAGE.write(item.id.as_str()),
+        object: "thread.message",
+        created_at: at,
+        thread_id: THREAD.write(thread_id),
+        status: MessageStatus::Completed,
+        incomplete_details: None,
+        completed_at: Some(at),
+        incomplete_at: None,
+        role,
+        content,
+        assistant_id: None,
+        run_id: None,
+        attachments,
+        metadata,
+    }))
+}
+
+/// The parts that are shown as content, and those that are files of the message.
+fn split(
+    content: Option<&Payload>,
+    kept: &Map<String, Value>,
+    losses: &mut Losses,
+) -> (Vec<content::Content>, Vec<Attachment>) {
+    let tools = tools_of(kept);
+    let parts: Vec<Payload> = content
+        .and_then(|content| content.read().ok())
+        .unwrap_or_default();
+    let (mut shown, mut attachments) = (Vec::new(), Vec::new());
+    for (place, part) in parts.iter().enumerate() {
+        let is_file = part.str_field("type").as_deref() == Some("input_file");
+        match part.str_field("file_id").filter(|_| is_file) {
+            Some(file_id) => attachments.push(Attachment {
+                tools: tools.get(&file_id).cloned().unwrap_or_default(),
+                file_id,
+            }),
+            None => shown.extend(content::shown(part, &format!("/content/{place}"), losses)),
+        }
+    }
+    (shown, attachments)
+}
+
+/// Which tools each file was meant for.
+fn tools_of(kept: &Map<String, Value>) -> BTreeMap<String, Vec<Value>> {
+    let list = kept.get("attachments").and_then(Value::as_array);
+    let files = list.into_iter().flatten().filter_map(|file| {
+        let id = file.get("file_id")?.as_str()?.to_owned();
+        Some((id, file.get("tools")?.as_array()?.clone()))
+    });
+    files.collect()
+}

@@ -1,0 +1,148 @@
+//! What clients note on objects, and AITP's members among it.
+
+use super::error::RequestError;
+use super::fields::{Fields, check_length, wrong};
+use crate::Losses;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use timeline::Payload;
+
+/// What this view keeps in the metadata of threads and items, under this name.
+pub(super) const NAMESPACE: &str = "threads";
+
+const MAX_PAIRS: usize = 16;
+const MAX_KEY: usize = 64;
+const MAX_VALUE: usize = 512;
+/// The most bytes that AITP's members may have as JSON.
+const MAX_AITP_BYTES: usize = 1 << 18;
+
+/// What metadata is of; AITP has members of its own in some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carrier {
+    Thread,
+    Message,
+    Other,
+}
+
+impl Carrier {
+    /// The members whose value is any JSON, and which no limit of the pairs binds.
+    fn is_aitp(self, key: &str) -> bool {
+        match self {
+            Self::Thread => matches!(key, "actors" | "parent_id"),
+            Self::Message => key == "actor",
+            Self::Other => false,
+        }
+    }
+}
+
+/// Up to 16 pairs of strings (keys of 64 characters, values of 512), and AITP's members as they came:
+/// `actors` and `parent_id` of a thread, `actor` of a message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Metadata(pub(super) Map<String, Value>);
+
+impl Metadata {
+    /// The members.
+    pub fn map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The same, to be changed: for those who know what AITP's members mean.
+    pub fn map_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.0
+    }
+
+    /// Whether it has no members.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads the member `metadata` of a request; none where it is absent or null.
+    pub(super) fn read(
+        fields: &Fields<'_>,
+        carrier: Carrier,
+    ) -> Result<Option<Self>, RequestError> {
+        let Some(object) = fields.object("metadata")? else {
+            return Ok(None);
+        };
+        let is_pair = |(key, _): &(&String, &Value)| !carrier.is_aitp(key);
+        let len = object.entries().filter(is_pair).count();
+        if len > MAX_PAIRS {
+            let pointer = fields.at("metadata");
+            let max = MAX_PAIRS;
+            return Err(RequestError::TooMany { pointer, max, len });
+        }
+        let mut members = Map::new();
+        for (key, value) in object.entries() {
+            let pointer = object.at(key);
+            if carrier.is_aitp(key) {
+                check_size(&pointer, value)?;
+            } else {
+                check_pair(&pointer, key, value)?;
+            }
+            members.insert(key.clone(), value.clone());
+        }
+        Ok(Some(Self(members)))
+    }
+
+    /// What of an object's kept metadata clients of this API can be shown.
+    pub(super) fn shown(
+        kept: Option<&Payload>,
+        carrier: Carrier,
+        at: &str,
+        losses: &mut Losses,
+    ) -> Self {
+        let Some(Value::Object(kept)) = kept.map(Payload::value) else {
+            return Self::default();
+        };
+        let mut members = Map::new();
+        for (key, value) in kept {
+            if key == NAMESPACE && value.is_object() {
+                continue;
+            }
+            if value.is_string() || carrier.is_aitp(&key) {
+                members.insert(key, value);
+            } else {
+                losses.push(format!("{at}/metadata/{key}"), "metadata that is no string");
+            }
+        }
+        Self(members)
+    }
+}
+
+fn check_pair(pointer: &str, key: &str, value: &Value) -> Result<(), RequestError> {
+    check_length(pointer, key, MAX_KEY)?;
+    if key == NAMESPACE {
+        let expected = "a key other than \"threads\", which is this server's own";
+        let pointer = pointer.to_owned();
+        return Err(RequestError::Outside { pointer, expected });
+    }
+    let Value::String(text) = value else {
+        return Err(wrong(pointer.to_owned(), "a string", value));
+    };
+    check_length(pointer, text, MAX_VALUE)
+}
+
+fn check_size(pointer: &str, value: &Value) -> Result<(), RequestError> {
+    let len = value.to_string().len();
+    if len <= MAX_AITP_BYTES {
+        return Ok(());
+    }
+    let pointer = pointer.to_owned();
+    let max = MAX_AITP_BYTES;
+    Err(RequestError::TooLong { pointer, max, len })
+}
+
+/// What this view keeps in an object's metadata.
+pub(super) fn own(kept: Option<&Payload>) -> Map<String, Value> {
+    match kept.map(Payload::value) {
+        Some(Value::Object(mut kept)) => match kept.remove(NAMESPACE) {
+            Some(Value::Object(own)) => own,
+            _ => Map::new(),
+        },
+        Some(
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
+        )
+        | None => Map::new(),
+    }
+}

@@ -1,0 +1,114 @@
+//! The protocol's words for how things stand.
+
+use serde::{Serialize, Serializer};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)*
+        }
+
+        impl $name {
+            /// The protocol's word.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    };
+}
+
+words! {
+    /// How a run stands.
+    RunStatus {
+        /// It waits to begin or to go on.
+        Queued = "queued",
+        /// It runs, or waits for someone that this API has no word for.
+        InProgress = "in_progress",
+        /// It waits for the outputs of its client's tools.
+        RequiresAction = "requires_action",
+        /// It is being stopped.
+        Cancelling = "cancelling",
+        /// It was stopped.
+        Cancelled = "cancelled",
+        /// It went wrong.
+        Failed = "failed",
+        /// It ended as it should.
+        Completed = "completed",
+        /// It ended short of its answer's end.
+        Incomplete = "incomplete",
+        /// Its time was up.
+        Expired = "expired",
+    }
+}
+
+words! {
+    /// How a message stands.
+    MessageStatus {
+        /// It is being written.
+        InProgress = "in_progress",
+        /// It was cut off.
+        Incomplete = "incomplete",
+        /// It is whole.
+        Completed = "completed",
+    }
+}
+
+words! {
+    /// How a run step stands.
+    StepStatus {
+        /// It is under way.
+        InProgress = "in_progress",
+        /// It was stopped.
+        Cancelled = "cancelled",
+        /// It went wrong.
+        Failed = "failed",
+        /// It is done.
+        Completed = "completed",
+        /// Its run's time was up.
+        Expired = "expired",
+    }
+}
+
+words! {
+    /// Why a message is incomplete.
+    Reason {
+        /// The provider's policy stopped it.
+        ContentFilter = "content_filter",
+        /// The model had written as much as it may.
+        MaxTokens = "max_tokens",
+        /// The run was stopped.
+        RunCancelled = "run_cancelled",
+        /// The run's time was up.
+        RunExpired = "run_expired",
+        /// The run went wrong.
+        RunFailed = "run_failed",
+    }
+}
+
+impl RunStatus {
+    /// Whether the run locks its thread.
+    pub const fn is_active(self) -> bool {
+        match self {
+            Self::Queued | Self::InProgress | Self::RequiresAction | Self::Cancelling => true,
+            Self::Cancelled | Self::Failed | Self::Completed | Self::Incomplete | Self::Expired => {
+                false
+            }
+        }
+    }
+}

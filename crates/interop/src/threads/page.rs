@@ -1,0 +1,208 @@
+//! Pages of lists.
+
+use super::error::RequestError;
+use super::fields::check_word;
+use super::object::{List, Named};
+use std::ops::ControlFlow;
+
+const MAX_LIMIT: usize = 100;
+const DEFAULT_LIMIT: usize = 20;
+const MAX_FILES: usize = 10_000;
+const ORDERS: &[&str] = &["asc", "desc"];
+/// The only thing that lists of steps can be asked to have more of; there is never any here.
+const INCLUDES: &[&str] = &["step_details.tool_calls[*].file_search.results[*].content"];
+
+/// The order of a list, by the place in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The oldest first.
+    Ascending,
+    /// The newest first.
+    #[default]
+    Descending,
+}
+
+impl Order {
+    fn reversed(self) -> Self {
+        match self {
+            Self::Ascending => Self::Descending,
+            Self::Descending => Self::Ascending,
+        }
+    }
+}
+
+/// The query of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListQuery {
+    /// How many objects at most: 1 to 100.
+    pub limit: usize,
+    /// In which order.
+    pub order: Order,
+    /// What follows this object in that order.
+    pub after: Option<String>,
+    /// What precedes this object in that order.
+    pub before: Option<String>,
+    /// Only messages of this run.
+    pub run_id: Option<String>,
+}
+
+impl Default for ListQuery {
+    fn default() -> Self {
+        Self {
+            limit: DEFAULT_LIMIT,
+            order: Order::default(),
+            after: None,
+            before: None,
+            run_id: None,
+        }
+    }
+}
+
+/// Where and in which direction a caller walks through the objects of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Which come first.
+    pub direction: Order,
+    /// Objects up to this one and itself are left out; from the end where there is none.
+    pub from: Option<String>,
+}
+
+fn limit(value: &str, max: usize, expected: &'static str) -> Result<usize, RequestError> {
+    let limit = value.parse().ok();
+    let limit = limit.filter(|limit| (1..=max).contains(limit));
+    limit.ok_or_else(|| RequestError::Outside {
+        pointer: "/limit".to_owned(),
+        expected,
+    })
+}
+
+impl ListQuery {
+    /// Reads the pairs of a query string; unknown ones are left alone.
+    pub fn read<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, RequestError> {
+        let mut query = Self::default();
+        for (name, value) in pairs {
+            match name {
+                "limit" => query.limit = limit(value, MAX_LIMIT, "an integer from 1 to 100")?,
+                "order" => {
+                    let word = check_word("/order".to_owned(), value, ORDERS)?;
+                    query.order = if word == "asc" {
+                        Order::Ascending
+                    } else {
+                        Order::Descending
+                    };
+                }
+                "after" => query.after = cursor("/after", value)?,
+                "before" => query.before = cursor("/before", value)?,
+                "run_id" => query.run_id = cursor("/run_id", value)?,
+                "include[]" | "include" => {
+                    check_word("/include".to_owned(), value, INCLUDES)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(query)
+    }
+
+    /// How the caller walks: a page costs what is walked, so the walk begins at the cursor.
+    pub fn walk(&self) -> Walk {
+        if self.is_backward() {
+            return Walk {
+                direction: self.order.reversed(),
+                from: self.before.clone(),
+            };
+        }
+        Walk {
+            direction: self.order,
+            from: self.after.clone(),
+        }
+    }
+
+    /// The page before a cursor is the objects nearest to it.
+    fn is_backward(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
+    }
+}
+
+fn cursor(pointer: &str, value: &str) -> Result<Option<String>, RequestError> {
+    super::fields::check_length(pointer, value, super::fields::MAX_ID)?;
+    Ok((!value.is_empty()).then(|| value.to_owned()))
+}
+
+/// A page while its objects come, in the order of [`ListQuery::walk`]. It needs one object more than
+/// it shows.
+#[derive(Debug)]
+pub struct Page<T> {
+    data: Vec<T>,
+    limit: usize,
+    is_backward: bool,
+    until: Option<String>,
+    has_more: bool,
+}
+
+impl<T: Named> Page<T> {
+    /// An empty page.
+    pub fn new(query: &ListQuery) -> Self {
+        let is_backward = query.is_backward();
+        Self {
+            data: Vec::new(),
+            limit: query.limit,
+            is_backward,
+            until: query.before.clone().filter(|_| !is_backward),
+            has_more: false,
+        }
+    }
+
+    /// Takes the next object; breaks when nothing more is needed.
+    pub fn push(&mut self, object: T) -> ControlFlow<()> {
+        if self.until.as_deref() == Some(object.id()) {
+            return ControlFlow::Break(());
+        }
+        if self.data.len() == self.limit {
+            self.has_more = true;
+            return ControlFlow::Break(());
+        }
+        self.data.push(object);
+        ControlFlow::Continue(())
+    }
+
+    /// The page.
+    pub fn list(mut self) -> List<T> {
+        if self.is_backward {
+            self.data.reverse();
+        }
+        List::new(self.data, self.has_more)
+    }
+}
+
+/// The query of `GET /files`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileQuery {
+    /// Which page: 1 to 10,000 files.
+    pub list: ListQuery,
+    /// Only files of this purpose.
+    pub purpose: Option<String>,
+}
+
+impl FileQuery {
+    /// Reads the pairs of a query string; unknown ones are left alone.
+    pub fn read<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, RequestError> {
+        let (mut purpose, mut n, mut rest) = (None, MAX_FILES, Vec::new());
+        for (name, value) in pairs {
+            match name {
+                "purpose" => {
+                    check_word("/purpose".to_owned(), value, super::file::PURPOSES)?;
+                    purpose = Some(value.to_owned());
+                }
+                "limit" => n = limit(value, MAX_FILES, "an integer from 1 to 10000")?,
+                _ => rest.push((name, value)),
+            }
+        }
+        let mut list = ListQuery::read(rest)?;
+        list.limit = n;
+        Ok(Self { list, purpose })
+    }
+}

@@ -1,0 +1,93 @@
+//! `POST /threads` (AITP: `POST /thread`) and `POST /threads/{id}`.
+
+use super::message::CreateMessage;
+use crate::threads::error::RequestError;
+use crate::threads::fields::Fields;
+use crate::threads::metadata::{Carrier, Metadata, NAMESPACE};
+use crate::threads::tools;
+use serde_json::{Map, Value, json};
+use timeline::Payload;
+
+/// A thread that is to be made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CreateThread {
+    /// What it begins with.
+    pub messages: Vec<CreateMessage>,
+    /// What the client notes, and AITP's `actors` and `parent_id`.
+    pub metadata: Metadata,
+    /// As they came.
+    pub tool_resources: Option<Value>,
+}
+
+impl CreateThread {
+    /// Reads the body; there may be none.
+    pub fn read(body: Option<&Value>) -> Result<Self, RequestError> {
+        match body {
+            None | Some(Value::Null) => Ok(Self::default()),
+            Some(body) => Self::of(&Fields::of(body, "")?),
+        }
+    }
+
+    pub(super) fn of(fields: &Fields<'_>) -> Result<Self, RequestError> {
+        Ok(Self {
+            messages: CreateMessage::list(fields, "messages")?,
+            metadata: Metadata::read(fields, Carrier::Thread)?.unwrap_or_default(),
+            tool_resources: tools::tool_resources(fields)?,
+        })
+    }
+
+    /// What is kept as the thread's metadata.
+    pub fn kept(&self) -> Option<Payload> {
+        let mut kept = self.metadata.0.clone();
+        if let Some(resources) = &self.tool_resources {
+            let own = json!({"tool_resources": resources});
+            kept.insert(NAMESPACE.to_owned(), own);
+        }
+        (!kept.is_empty()).then(|| Value::Object(kept).into())
+    }
+}
+
+/// What of a thread is to be changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModifyThread {
+    /// In the place of what was noted; unchanged when absent.
+    pub metadata: Option<Metadata>,
+    /// In the place of what was there; unchanged when absent.
+    pub tool_resources: Option<Value>,
+}
+
+impl ModifyThread {
+    /// Reads the body. AITP retrieves a thread with this request: then it asks for no change.
+    pub fn read(body: Option<&Value>) -> Result<Self, RequestError> {
+        let empty = Value::Object(Map::new());
+        let body = body.filter(|body| !body.is_null()).unwrap_or(&empty);
+        let fields = Fields::of(body, "")?;
+        Ok(Self {
+            metadata: Metadata::read(&fields, Carrier::Thread)?,
+            tool_resources: tools::tool_resources(&fields)?,
+        })
+    }
+
+    /// Whether there is nothing to change.
+    pub fn is_empty(&self) -> bool {
+        self.metadata.is_none() && self.tool_resources.is_none()
+    }
+
+    /// A thread's metadata with the change made. AITP's members stay unless the change has them, and
+    /// what other views keep (values that are no strings) stays.
+    pub fn kept(self, before: Option<&Payload>) -> Payload {
+        let mut kept = match before.map(Payload::value) {
+            Some(Value::Object(kept)) => kept,
+            _ => Map::new(),
+        };
+        if let Some(metadata) = self.metadata {
+            kept.retain(|key, value| !value.is_string() || key == "actors" || key == "parent_id");
+            kept.extend(metadata.0);
+        }
+        if let Some(resources) = self.tool_resources {
+            let own = json!({"tool_resources": resources});
+            kept.insert(NAMESPACE.to_owned(), own);
+        }
+        Value::Object(kept).into()
+    }
+}

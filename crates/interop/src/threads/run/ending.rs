@@ -1,0 +1,196 @@
+//! How a run ends, or comes to wait.
+
+use super::step::{Calls, End, MessageEnd};
+use super::{Change, Run};
+use crate::threads::error::RequestError;
+use crate::threads::object::{LastError, RunStatus};
+use jiff::Timestamp;
+use timeline::{ExecutionStatus, Interruption};
+
+/// How a run stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// An execution of it runs.
+    Running,
+    /// It has calls that wait for someone.
+    Waiting,
+    /// It is over.
+    Over(Over, Timestamp),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Completed,
+    /// The last answer was cut off: at the model's limit, or else by the provider's policy.
+    Incomplete(Option<&'static str>),
+    Cancelled,
+    Expired,
+    Failed(LastError),
+}
+
+impl Over {
+    pub(super) fn status(&self) -> RunStatus {
+        match self {
+            Self::Completed => RunStatus::Completed,
+            Self::Incomplete(_) => RunStatus::Incomplete,
+            Self::Cancelled => RunStatus::Cancelled,
+            Self::Expired => RunStatus::Expired,
+            Self::Failed(_) => RunStatus::Failed,
+        }
+    }
+
+    /// How a message and a run step end that were under way. A call that nobody is to answer after a
+    /// run that ended well was dropped.
+    fn of_parts(&self) -> (MessageEnd, End) {
+        match self {
+            Self::Completed | Self::Incomplete(_) => (MessageEnd::Whole, End::Cancelled),
+            Self::Cancelled => (MessageEnd::Cancelled, End::Cancelled),
+            Self::Expired => (MessageEnd::Expired, End::Expired),
+            Self::Failed(_) => (MessageEnd::Failed, End::Failed),
+        }
+    }
+
+    /// How an execution that failed ended, in the words of its interruption.
+    fn of_failure(why: Option<&Interruption>) -> Self {
+        let reason = why.map_or("error", |why| why.reason.as_str());
+        let code = match reason {
+            "user_cancelled" => return Self::Cancelled,
+            "timeout" | "expired" => return Self::Expired,
+            "rate_limited" | "quota_exceeded" => "rate_limit_exceeded",
+            "safety_halt" => "invalid_prompt",
+            _ => "server_error",
+        };
+        let message = why.and_then(|why| why.detail.clone());
+        Self::Failed(LastError {
+            code,
+            message: message.unwrap_or_else(|| reason.to_owned()),
+        })
+    }
+}
+
+impl Run {
+    /// The running execution is over.
+    pub(in crate::threads) fn ended(
+        &mut self,
+        to: ExecutionStatus,
+        why: Option<&Interruption>,
+        at: Timestamp,
+    ) {
+        match to {
+            ExecutionStatus::Executing => {}
+            ExecutionStatus::Failed => self.over(Over::of_failure(why), at),
+            // The next execution begins in the same transaction.
+            ExecutionStatus::Completed if self.hands_over => {}
+            ExecutionStatus::Completed => self.rests(at),
+        }
+    }
+
+    fn rests(&mut self, at: Timestamp) {
+        let open = &self.open;
+        self.left.retain(|call| open.contains_key(&call.id));
+        self.left_to_others.retain(|call| open.contains_key(call));
+        let waits = !self.left.is_empty() || !self.left_to_others.is_empty();
+        self.rested_at = at;
+        if !self.queued.is_empty() || (waits && !self.is_overtaken) {
+            self.standing = Standing::Waiting;
+        } else if waits {
+            self.over(Over::Cancelled, at);
+        } else {
+            let over = match self.cut {
+                Some(MessageEnd::MaxTokens) => Over::Incomplete(Some("max_completion_tokens")),
+                Some(MessageEnd::ContentFilter) => Over::Incomplete(None),
+                Some(
+                    MessageEnd::Whole
+                    | MessageEnd::Cancelled
+                    | MessageEnd::Expired
+                    | MessageEnd::Failed,
+                )
+                | None => Over::Completed,
+            };
+            self.over(over, at);
+        }
+    }
+
+    /// Something else was said on the thread, or another run began: the calls it waits for can't be
+    /// answered any more. Answers that wait to be acted on came before that.
+    pub(in crate::threads) fn left_behind(&mut self, at: Timestamp) {
+        match self.standing {
+            Standing::Waiting if self.queued.is_empty() => {
+                self.over(Over::Cancelled, at.max(self.rested_at));
+            }
+            Standing::Waiting | Standing::Running => self.is_overtaken = true,
+            Standing::Over(..) => {}
+        }
+    }
+
+    /// Somebody has stopped it while it waited.
+    pub(in crate::threads) fn cancelled(&mut self, at: Timestamp) {
+        if self.standing == Standing::Waiting {
+            self.over(Over::Cancelled, at);
+        }
+    }
+
+    fn over(&mut self, over: Over, at: Timestamp) {
+        let (message, step) = over.of_parts();
+        let was_running = self.standing == Standing::Running;
+        if was_running && self.steps.last().is_some_and(|step| !step.is_told()) {
+            self.cut_off(message, step, at);
+        }
+        for (place, of_ours) in self.steps.iter_mut().enumerate() {
+            if of_ours.end(step, at) {
+                self.changes.push(Change::Calls(place));
+            }
+        }
+        self.standing = Standing::Over(over, at);
+    }
+
+    /// What the running step had streamed is all that will come of it.
+    fn cut_off(&mut self, message: MessageEnd, end: End, at: Timestamp) {
+        let place = self.steps.len().saturating_sub(1);
+        let (texts, calls) = (self.partial.texts(), self.partial.calls());
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        step.say_instead(texts);
+        if step.calls.is_none() && !calls.is_empty() {
+            step.calls = Some(Calls::ended(calls, end, at));
+            self.changes.push(Change::Calls(place));
+        }
+        if let Some(said) = step.message.as_mut().filter(|said| said.end.is_none()) {
+            said.end = Some((message, at));
+            self.changes.insert(0, Change::Message(place));
+        }
+    }
+
+    /// Whether it may be stopped: refused when it is over.
+    pub fn check_cancel(&self, now: Timestamp) -> Result<(), RequestError> {
+        let status = self.status(now);
+        if status.is_active() {
+            return Ok(());
+        }
+        Err(RequestError::NotCancellable { status })
+    }
+
+    /// Whether messages may be added beside it: refused while it is active.
+    pub fn check_message(&self, now: Timestamp) -> Result<(), RequestError> {
+        if !self.status(now).is_active() {
+            return Ok(());
+        }
+        Err(RequestError::ThreadLocked {
+            thread: self.thread_id.clone(),
+            run: self.id.clone(),
+        })
+    }
+
+    /// Whether another run may begin: refused while it is active.
+    pub fn check_run(&self, now: Timestamp) -> Result<(), RequestError> {
+        if !self.status(now).is_active() {
+            return Ok(());
+        }
+        Err(RequestError::ActiveRun {
+            thread: self.thread_id.clone(),
+            run: self.id.clone(),
+        })
+    }
+}

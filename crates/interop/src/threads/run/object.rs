@@ -1,0 +1,326 @@
+//! A run, its steps and its messages as objects.
+
+use super::Run;
+use super::ending::{Over, Standing};
+use super::step::{Calls, End, Message, MessageEnd, Step};
+use crate::ids::MESSAGE;
+use crate::threads::content::Content;
+use crate::threads::ids::RunStepId;
+use crate::threads::metadata::Metadata;
+use crate::threads::object::{
+    CallObject, Called, Calls as Listed, LastError, MessageObject, MessageStatus, RequiredAction,
+    RunObject, RunStatus, Short, StepCall, StepDetails, StepObject, StepStatus, Why, Written,
+};
+use crate::threads::tools::Tool;
+use jiff::Timestamp;
+use serde_json::json;
+
+/// What an assistant is called that no one names.
+const UNNAMED: &str = "default";
+
+impl Run {
+    /// The run as it stands at an instant.
+    pub fn object(&self, now: Timestamp) -> RunObject {
+        self.object_as(self.status(now))
+    }
+
+    /// The run as it was when it was made: for the answer to that request.
+    pub fn as_queued(&self) -> RunObject {
+        RunObject {
+            started_at: None,
+            ..self.object_as(RunStatus::Queued)
+        }
+    }
+
+    pub(in crate::threads) fn object_as(&self, status: RunStatus) -> RunObject {
+        let echo = &self.echo;
+        let over = match &self.standing {
+            Standing::Over(over, at) => Some((over, at.as_second())),
+            Standing::Running | Standing::Waiting => None,
+        };
+        let at = |wanted: RunStatus| over.filter(|_| status == wanted).map(|(_, at)| at);
+        let own_tools = self.options.tools.iter().cloned();
+        let own_tools = own_tools.map(|function| Tool::Function { function });
+        let has_echo = echo.assistant_id.is_some();
+        let model = echo.model.clone().or_else(|| self.options.model.clone());
+        let instructions = echo.instructions.clone();
+        RunObject {
+            id: self.id.clone(),
+            object: "thread.run",
+            created_at: self.created_at.as_second(),
+            assistant_id: self.assistant_id(),
+            thread_id: self.thread_id.clone(),
+            status,
+            started_at: Some(self.created_at.as_second()),
+            expires_at: self.expires_at().filter(|_| status.is_active()),
+            cancelled_at: at(RunStatus::Cancelled),
+            failed_at: at(RunStatus::Failed),
+            completed_at: at(RunStatus::Completed),
+            required_action: (status == RunStatus::RequiresAction).then(|| self.action()),
+            last_error: match over {
+                Some((Over::Failed(error), _)) => Some(error.clone()),
+                _ => None,
+            },
+            model: model.or_else(|| self.model.clone()).unwrap_or_default(),
+            instructions: instructions
+                .or_else(|| self.options.instructions.clone())
+                .unwrap_or_default(),
+            tools: if has_echo {
+                echo.tools.clone()
+            } else {
+                own_tools.collect()
+            },
+            metadata: echo.metadata.clone(),
+            temperature: echo.temperature.or(self.options.temperature),
+            top_p: echo.top_p.or(self.options.top_p),
+            max_completion_tokens: echo.max_completion_tokens,
+            max_prompt_tokens: echo.max_prompt_tokens,
+            truncation_strategy: echo
+                .truncation_strategy
+                .clone()
+                .unwrap_or_else(|| json!({"type": "auto", "last_messages": null})),
+            incomplete_details: match over {
+                Some((Over::Incomplete(reason), _)) => Some(Short { reason: *reason }),
+                _ => None,
+            },
+            usage: self.usage.filter(|_| !status.is_active()),
+            response_format: echo
+                .response_format
+                .clone()
+                .unwrap_or_else(|| "auto".into()),
+            tool_choice: echo.tool_choice.clone().unwrap_or_else(|| "auto".into()),
+            parallel_tool_calls: echo.parallel_tool_calls.unwrap_or(true),
+        }
+    }
+
+    fn assistant_id(&self) -> String {
+        let id = self.echo.assistant_id.as_ref().or(self.agent.as_ref());
+        id.cloned().unwrap_or_else(|| UNNAMED.to_owned())
+    }
+
+    fn action(&self) -> RequiredAction {
+        let calls = self.pending().into_iter().map(|call| CallObject {
+            id: call.id.clone(),
+            kind: "function",
+            function: Called {
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            },
+        });
+        RequiredAction {
+            kind: "submit_tool_outputs",
+            submit_tool_outputs: Listed {
+                tool_calls: calls.collect(),
+            },
+        }
+    }
+
+    /// How many steps of ours it has; each is at most one message.
+    pub(in crate::threads) fn n_steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The message of a step of ours, if it says something.
+    pub(in crate::threads) fn message(&self, place: usize) -> Option<MessageObject> {
+        let step = self.steps.get(place)?;
+        let streamed;
+        let message = match &step.message {
+            Some(message) => message,
+            None if place + 1 == self.steps.len() && !step.is_told() => {
+                let texts = self.partial.texts();
+                let content: Vec<_> = (0..).zip(texts.into_iter().map(Content::text)).collect();
+                streamed = Message { content, end: None };
+                &streamed
+            }
+            None => return None,
+        };
+        (!message.content.is_empty()).then(|| self.message_of(step, message))
+    }
+
+    /// A message of a step as it is before it says something.
+    pub(in crate::threads) fn empty_message(
+        &self,
+        place: usize,
+        end: Option<(MessageEnd, Timestamp)>,
+    ) -> Option<(MessageObject, StepObject)> {
+        let step = self.steps.get(place)?;
+        let content = Vec::new();
+        let message = Message { content, end };
+        let object = self.message_of(step, &message);
+        Some((object, self.message_step(step, &message)))
+    }
+
+    fn message_of(&self, step: &Step, message: &Message) -> MessageObject {
+        let end = message.end;
+        let reason = end.and_then(|(end, _)| end.reason());
+        let at = end.map(|(_, at)| at.as_second());
+        MessageObject {
+            id: MESSAGE.write(step.id.as_str()),
+            object: "thread.message",
+            created_at: step.created_at.as_second(),
+            thread_id: self.thread_id.clone(),
+            status: match (end, reason) {
+                (None, _) => MessageStatus::InProgress,
+                (Some(_), None) => MessageStatus::Completed,
+                (Some(_), Some(_)) => MessageStatus::Incomplete,
+            },
+            incomplete_details: reason.map(|reason| Why { reason }),
+            completed_at: at.filter(|_| reason.is_none()),
+            incomplete_at: at.filter(|_| reason.is_some()),
+            role: "assistant",
+            content: message
+                .content
+                .iter()
+                .map(|(_, content)| content.clone())
+                .collect(),
+            assistant_id: Some(self.assistant_id()),
+            run_id: Some(self.id.clone()),
+            attachments: Vec::new(),
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// Its messages, in order.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = MessageObject> {
+        (0..self.n_steps()).filter_map(|place| self.message(place))
+    }
+
+    /// The message of the step of ours with this id.
+    pub(in crate::threads) fn message_by_id(&self, step: &str) -> Option<MessageObject> {
+        let place = self.steps.iter().position(|it| it.id.as_str() == step)?;
+        self.message(place)
+    }
+
+    /// Its run steps at an instant, in order.
+    pub fn steps(&self, now: Timestamp) -> Vec<StepObject> {
+        let places = 0..self.n_steps();
+        let steps = places.flat_map(|place| {
+            let message = self.message_step_at(place);
+            message.into_iter().chain(self.calls_step_at(place, now))
+        });
+        steps.collect()
+    }
+
+    /// The run step of this id at an instant.
+    pub fn step(&self, id: &RunStepId, now: Timestamp) -> Option<StepObject> {
+        let (RunStepId::Message(step) | RunStepId::Calls(step)) = id;
+        let place = self.steps.iter().position(|it| it.id.as_str() == step)?;
+        match id {
+            RunStepId::Message(_) => self.message_step_at(place),
+            RunStepId::Calls(_) => self.calls_step_at(place, now),
+        }
+    }
+
+    /// The run step that wrote the message of a step of ours.
+    pub(in crate::threads) fn message_step_at(&self, place: usize) -> Option<StepObject> {
+        let step = self.steps.get(place)?;
+        self.message(place)?;
+        let unsaid = Message::default();
+        Some(self.message_step(step, step.message.as_ref().unwrap_or(&unsaid)))
+    }
+
+    fn message_step(&self, step: &Step, message: &Message) -> StepObject {
+        let end = message.end.map(|(end, at)| (end.step(), at.as_second()));
+        let message_id = MESSAGE.write(step.id.as_str());
+        let message_creation = Written { message_id };
+        let mut object = self.step_object(step, end);
+        object.id = RunStepId::Message(step.id.to_string()).write();
+        object.kind = "message_creation";
+        object.step_details = StepDetails::MessageCreation { message_creation };
+        object.usage = step.usage.filter(|_| end.is_some());
+        object
+    }
+
+    /// The run step that made the calls of a step of ours.
+    pub(in crate::threads) fn calls_step_at(
+        &self,
+        place: usize,
+        now: Timestamp,
+    ) -> Option<StepObject> {
+        let step = self.steps.get(place)?;
+        let streamed;
+        let calls = match &step.calls {
+            Some(calls) => calls,
+            None if place + 1 == self.steps.len() && !step.is_told() => {
+                let list = self.partial.calls();
+                streamed = Calls::begun(list);
+                &streamed
+            }
+            None => return None,
+        };
+        if calls.list.is_empty() {
+            return None;
+        }
+        let end = calls.end.map(|(end, at)| (end, at.as_second()));
+        let expired = self.expires_at().filter(|_| self.is_expired(now));
+        let end = end.or_else(|| expired.map(|at| (End::Expired, at)));
+        Some(self.calls_step(step, calls.list.clone(), end))
+    }
+
+    /// A run step of calls as it is before it has some.
+    pub(in crate::threads) fn empty_calls(
+        &self,
+        place: usize,
+        end: Option<(End, Timestamp)>,
+    ) -> Option<StepObject> {
+        let step = self.steps.get(place)?;
+        let end = end.map(|(end, at)| (end, at.as_second()));
+        Some(self.calls_step(step, Vec::new(), end))
+    }
+
+    fn calls_step(&self, step: &Step, list: Vec<StepCall>, end: Option<(End, i64)>) -> StepObject {
+        let mut object = self.step_object(step, end);
+        object.id = RunStepId::Calls(step.id.to_string()).write();
+        object.step_details = StepDetails::ToolCalls { tool_calls: list };
+        // What the model used is said once, with the first run step of its answer.
+        let is_first = step.message.is_none() && end.is_some();
+        object.usage = step.usage.filter(|_| is_first);
+        object
+    }
+
+    fn step_object(&self, step: &Step, end: Option<(End, i64)>) -> StepObject {
+        let at = |wanted: End| end.filter(|(end, _)| *end == wanted).map(|(_, at)| at);
+        let failure = match &self.standing {
+            Standing::Over(Over::Failed(error), _) => Some(LastError {
+                // A step has no word for a prompt that was refused.
+                code: match error.code {
+                    "rate_limit_exceeded" => "rate_limit_exceeded",
+                    _ => "server_error",
+                },
+                message: error.message.clone(),
+            }),
+            Standing::Over(
+                Over::Completed | Over::Incomplete(_) | Over::Cancelled | Over::Expired,
+                _,
+            )
+            | Standing::Running
+            | Standing::Waiting => None,
+        };
+        StepObject {
+            id: String::new(),
+            object: "thread.run.step",
+            created_at: step.created_at.as_second(),
+            assistant_id: self.assistant_id(),
+            thread_id: self.thread_id.clone(),
+            run_id: self.id.clone(),
+            kind: "tool_calls",
+            status: match end {
+                None => StepStatus::InProgress,
+                Some((End::Completed, _)) => StepStatus::Completed,
+                Some((End::Cancelled, _)) => StepStatus::Cancelled,
+                Some((End::Expired, _)) => StepStatus::Expired,
+                Some((End::Failed, _)) => StepStatus::Failed,
+            },
+            step_details: StepDetails::ToolCalls {
+                tool_calls: Vec::new(),
+            },
+            last_error: failure.filter(|_| at(End::Failed).is_some()),
+            expired_at: at(End::Expired),
+            cancelled_at: at(End::Cancelled),
+            failed_at: at(End::Failed),
+            completed_at: at(End::Completed),
+            metadata: Metadata::default(),
+            usage: None,
+        }
+    }
+}

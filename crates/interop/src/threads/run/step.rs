@@ -1,0 +1,276 @@
+//! One step of ours: a message, and calls of tools.
+
+use crate::parts::{ToolPart, ToolState};
+use crate::threads::content::{self, Content};
+use crate::threads::object::{Function, Reason, StepCall, Usage};
+use crate::{Loss, Losses};
+use jiff::Timestamp;
+use serde::Deserialize;
+use timeline::{Payload, StepId};
+
+/// How a message came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::threads) enum MessageEnd {
+    Whole,
+    MaxTokens,
+    ContentFilter,
+    Cancelled,
+    Expired,
+    Failed,
+}
+
+impl MessageEnd {
+    pub(in crate::threads) fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Whole => None,
+            Self::MaxTokens => Some(Reason::MaxTokens),
+            Self::ContentFilter => Some(Reason::ContentFilter),
+            Self::Cancelled => Some(Reason::RunCancelled),
+            Self::Expired => Some(Reason::RunExpired),
+            Self::Failed => Some(Reason::RunFailed),
+        }
+    }
+
+    /// How the run step that wrote it ended: what a model wrote to its limit is written.
+    pub(in crate::threads) fn step(self) -> End {
+        match self {
+            Self::Whole | Self::MaxTokens | Self::ContentFilter => End::Completed,
+            Self::Cancelled => End::Cancelled,
+            Self::Expired => End::Expired,
+            Self::Failed => End::Failed,
+        }
+    }
+}
+
+/// How a run step came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::threads) enum End {
+    Completed,
+    Cancelled,
+    Expired,
+    Failed,
+}
+
+/// A message of a step.
+#[derive(Clone, Debug, Default)]
+pub(in crate::threads) struct Message {
+    /// By the parts' positions.
+    pub(in crate::threads) content: Vec<(u32, Content)>,
+    pub(in crate::threads) end: Option<(MessageEnd, Timestamp)>,
+}
+
+/// The calls of a step.
+#[derive(Clone, Debug, Default)]
+pub(in crate::threads) struct Calls {
+    pub(in crate::threads) list: Vec<StepCall>,
+    n_open: usize,
+    /// So many of the list are known to those who watch.
+    n_known: usize,
+    last: Option<Timestamp>,
+    pub(in crate::threads) end: Option<(End, Timestamp)>,
+}
+
+impl Calls {
+    /// Calls that nothing more comes of.
+    pub(super) fn ended(list: Vec<StepCall>, end: End, at: Timestamp) -> Self {
+        Self {
+            list,
+            end: Some((end, at)),
+            ..Self::default()
+        }
+    }
+
+    /// Calls that are being made.
+    pub(super) fn begun(list: Vec<StepCall>) -> Self {
+        Self {
+            list,
+            ..Self::default()
+        }
+    }
+}
+
+/// One step of ours.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) id: StepId,
+    pub(super) created_at: Timestamp,
+    pub(super) message: Option<Message>,
+    pub(super) calls: Option<Calls>,
+    pub(super) usage: Option<Usage>,
+    /// What it said and called is a fact.
+    is_told: bool,
+}
+
+impl Step {
+    pub(super) fn new(id: StepId, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            created_at,
+            message: None,
+            calls: None,
+            usage: None,
+            is_told: false,
+        }
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told
+    }
+
+    pub(super) fn reset(&mut self) {
+        *self = Self::new(self.id.clone(), self.created_at);
+    }
+
+    /// Takes a part in that is no call.
+    pub(super) fn say(&mut self, idx: u32, part: &Payload, at: &str, losses: &mut Vec<Loss>) {
+        let mut lost = Losses::default();
+        let shown = content::shown(part, at, &mut lost);
+        losses.extend(lost);
+        let Some(shown) = shown.filter(|shown| !is_empty(shown)) else {
+            return;
+        };
+        let content = &mut self.message.get_or_insert_default().content;
+        match content.binary_search_by_key(&idx, |(known, _)| *known) {
+            Ok(place) => content.splice(place..=place, [(idx, shown)]).for_each(drop),
+            Err(place) => content.insert(place, (idx, shown)),
+        }
+    }
+
+    /// These texts are what it said, unless it has said something.
+    pub(super) fn say_instead(&mut self, texts: Vec<String>) {
+        if self.message.is_some() || texts.is_empty() {
+            return;
+        }
+        let content = (0..).zip(texts.into_iter().map(Content::text)).collect();
+        self.message = Some(Message { content, end: None });
+    }
+
+    /// Takes a call in; gives its place.
+    pub(super) fn add_call(&mut self, tool: &ToolPart) -> usize {
+        let calls = self.calls.get_or_insert_default();
+        calls.n_open += 1;
+        calls.list.push(StepCall {
+            id: tool.tool_call_id.clone(),
+            kind: "function",
+            function: Function {
+                name: tool.tool_name().to_owned(),
+                arguments: tool.arguments().to_owned(),
+                output: None,
+            },
+        });
+        calls.list.len() - 1
+    }
+
+    /// The calls that those who watch do not know, once they are facts.
+    pub(super) fn take_new_calls(&mut self) -> Vec<StepCall> {
+        let is_told = self.is_told;
+        let Some(calls) = self.calls.as_mut().filter(|_| is_told) else {
+            return Vec::new();
+        };
+        let new = calls.list.iter().skip(calls.n_known).cloned().collect();
+        calls.n_known = calls.list.len();
+        new
+    }
+
+    /// A call has its result; says whether all have, now.
+    pub(super) fn resolve(&mut self, call: usize, output: String, at: Timestamp) -> bool {
+        let is_told = self.is_told;
+        let Some(calls) = &mut self.calls else {
+            return false;
+        };
+        let Some(call) = calls.list.get_mut(call) else {
+            return false;
+        };
+        if call.function.output.is_some() {
+            return false;
+        }
+        call.function.output = Some(output);
+        calls.n_open = calls.n_open.saturating_sub(1);
+        calls.last = calls.last.max(Some(at));
+        is_told && end_calls(calls)
+    }
+
+    /// What it said is a fact; says whether its message and its calls came to their ends with that.
+    pub(super) fn tell(&mut self, end: MessageEnd, at: Timestamp) -> (bool, bool) {
+        self.is_told = true;
+        let message = match &mut self.message {
+            Some(message) if message.end.is_none() => {
+                message.end = Some((end, at));
+                true
+            }
+            Some(_) | None => false,
+        };
+        (message, self.calls.as_mut().is_some_and(end_calls))
+    }
+
+    /// Its run is over, and with it what was still under way here.
+    pub(super) fn end(&mut self, end: End, at: Timestamp) -> bool {
+        let open = self.calls.as_mut().filter(|calls| calls.end.is_none());
+        open.is_some_and(|calls| {
+            calls.end = Some((end, at));
+            true
+        })
+    }
+}
+
+fn end_calls(calls: &mut Calls) -> bool {
+    let ends = calls.n_open == 0 && calls.end.is_none();
+    if let Some(at) = calls.last.filter(|_| ends) {
+        calls.end = Some((End::Completed, at));
+        return true;
+    }
+    false
+}
+
+fn is_empty(content: &Content) -> bool {
+    match content {
+        Content::Text { text } => text.value.is_empty(),
+        Content::Refusal { refusal } => refusal.is_empty(),
+        Content::ImageUrl { .. } | Content::ImageFile { .. } => false,
+    }
+}
+
+/// The text of a call's result, good or bad.
+pub(super) fn output_of(tool: &ToolPart) -> String {
+    let output = || tool.output.as_ref().map(text_of);
+    match tool.state {
+        ToolState::OutputError => tool.error_text.clone().or_else(output),
+        ToolState::OutputAvailable
+        | ToolState::InputAvailable
+        | ToolState::ApprovalRequested
+        | ToolState::ApprovalResponded => output(),
+    }
+    .unwrap_or_default()
+}
+
+/// A result as text: a string as it is, anything else as its JSON.
+pub(super) fn text_of(output: &Payload) -> String {
+    let text = output.read::<String>();
+    text.unwrap_or_else(|_| output.text().to_owned())
+}
+
+/// What one model call used.
+pub(super) fn usage_of(usage: &Payload) -> Option<Usage> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Counts {
+        #[serde(default)]
+        input_tokens: u64,
+        #[serde(default)]
+        output_tokens: u64,
+    }
+    let counts: Counts = usage.read().ok()?;
+    Some(Usage {
+        prompt_tokens: counts.input_tokens,
+        completion_tokens: counts.output_tokens,
+        total_tokens: counts.input_tokens.saturating_add(counts.output_tokens),
+    })
+}
+
+pub(super) fn sum(a: Usage, b: Usage) -> Usage {
+    Usage {
+        completion_tokens: a.completion_tokens.saturating_add(b.completion_tokens),
+        prompt_tokens: a.prompt_tokens.saturating_add(b.prompt_tokens),
+        total_tokens: a.total_tokens.saturating_add(b.total_tokens),
+    }
+}

@@ -1,0 +1,103 @@
+//! Frames: an event's name and its data. Deltas are written without a tree of values.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// An object under its event's name.
+pub(super) fn event<T: Serialize>(name: &str, data: &T, out: &mut String) {
+    // These objects have string keys alone, so they have a JSON form.
+    if let Ok(text) = serde_json::to_string(data) {
+        let _ = write!(out, "event: {name}\ndata: {text}\n\n");
+    }
+}
+
+/// The last frame.
+pub(super) fn done(out: &mut String) {
+    out.push_str("event: done\ndata: [DONE]\n\n");
+}
+
+/// That the stream can't go on. The published schema has the error's members bare, and the clients
+/// look for them under `error`; so both are there.
+pub(super) fn failure(message: &str, out: &mut String) {
+    let error = json!({"message": message, "type": "server_error", "param": null, "code": null});
+    let mut data = error.clone();
+    if let Value::Object(data) = &mut data {
+        data.insert("error".to_owned(), error);
+    }
+    event("error", &data, out);
+}
+
+/// A text as a JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// A text as the inside of a JSON string.
+pub(super) fn inside(text: &str) -> String {
+    let mut quoted = quoted(text);
+    quoted.pop();
+    quoted.split_off(1)
+}
+
+/// More of a text; `delta` is the inside of a JSON string, `id` a JSON string.
+pub(super) fn text_delta(id: &str, index: usize, is_first: bool, delta: &str, out: &mut String) {
+    out.reserve(id.len() + delta.len() + 192);
+    out.push_str("event: thread.message.delta\ndata: {\"id\":");
+    out.push_str(id);
+    out.push_str(",\"object\":\"thread.message.delta\",\"delta\":{\"content\":[{\"index\":");
+    let _ = write!(out, "{index}");
+    out.push_str(",\"type\":\"text\",\"text\":{\"value\":\"");
+    out.push_str(delta);
+    out.push_str(if is_first {
+        "\",\"annotations\":[]}}]}}\n\n"
+    } else {
+        "\"}}]}}\n\n"
+    });
+}
+
+/// A part of a message that was not streamed comes whole.
+pub(super) fn content_delta(id: &str, index: usize, content: &impl Serialize, out: &mut String) {
+    let Ok(Value::Object(mut part)) = serde_json::to_value(content) else {
+        return;
+    };
+    part.insert("index".to_owned(), index.into());
+    let _ = write!(
+        out,
+        "event: thread.message.delta\ndata: {{\"id\":{id},\"object\":\"thread.message.delta\",\"delta\":{{\"content\":[{}]}}}}\n\n",
+        Value::Object(part)
+    );
+}
+
+fn calls_delta(id: &str, index: usize, out: &mut String) {
+    out.push_str("event: thread.run.step.delta\ndata: {\"id\":");
+    out.push_str(id);
+    out.push_str(",\"object\":\"thread.run.step.delta\",\"delta\":{\"step_details\":{\"type\":\"tool_calls\",\"tool_calls\":[{\"index\":");
+    let _ = write!(out, "{index}");
+}
+
+/// A call begins; `delta` is the inside of a JSON string.
+pub(super) fn call_begins(
+    id: &str,
+    index: usize,
+    call: &str,
+    name: &str,
+    delta: &str,
+    out: &mut String,
+) {
+    calls_delta(id, index, out);
+    let (call, name) = (quoted(call), quoted(name));
+    let _ = write!(
+        out,
+        ",\"id\":{call},\"type\":\"function\",\"function\":{{\"name\":{name},\"arguments\":\"{delta}\",\"output\":null}}}}]}}}}}}\n\n"
+    );
+}
+
+/// More of a call's arguments; `delta` is the inside of a JSON string.
+pub(super) fn call_delta(id: &str, index: usize, delta: &str, out: &mut String) {
+    out.reserve(id.len() + delta.len() + 192);
+    calls_delta(id, index, out);
+    out.push_str(",\"type\":\"function\",\"function\":{\"arguments\":\"");
+    out.push_str(delta);
+    out.push_str("\"}}]}}}\n\n");
+}

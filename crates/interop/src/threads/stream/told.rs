@@ -1,0 +1,178 @@
+//! What a stream says of messages and calls that have become facts, or never will.
+
+use super::{RunStream, Shown, frame};
+use crate::threads::content::Content;
+use crate::threads::object::{MessageStatus, RunStatus, StepObject, StepStatus};
+use crate::threads::run::{Change, End, MessageEnd, Run};
+use jiff::Timestamp;
+
+impl RunStream {
+    /// Tells clients that the running step writes a message, if they do not know.
+    pub(super) fn announce_message(&mut self, out: &mut String) {
+        if self.step.message == Shown::Yes {
+            return;
+        }
+        self.step.message = Shown::Yes;
+        let run = self.run.as_ref();
+        let Some((message, step)) = run.and_then(|run| run.empty_message(self.step.place, None))
+        else {
+            return;
+        };
+        frame::event("thread.run.step.created", &step, out);
+        frame::event("thread.run.step.in_progress", &step, out);
+        frame::event("thread.message.created", &message, out);
+        frame::event("thread.message.in_progress", &message, out);
+    }
+
+    /// Tells clients that the running step calls tools, if they do not know.
+    pub(super) fn announce_calls(&mut self, out: &mut String) {
+        if self.step.calls == Shown::Yes {
+            return;
+        }
+        self.step.calls = Shown::Yes;
+        let run = self.run.as_ref();
+        if let Some(step) = run.and_then(|run| run.empty_calls(self.step.place, None)) {
+            frame::event("thread.run.step.created", &step, out);
+            frame::event("thread.run.step.in_progress", &step, out);
+        }
+    }
+
+    /// Tells clients what has come to its end.
+    pub(super) fn settle(&mut self, at: Timestamp, out: &mut String) {
+        let changes = self.run.as_mut().map(Run::take_changes);
+        let changes = changes.unwrap_or_default();
+        for change in &changes {
+            if let Change::Message(place) = change {
+                self.message_ended(*place, out);
+            }
+        }
+        self.tell_calls(out);
+        for change in &changes {
+            if let Change::Calls(place) = change {
+                self.calls_ended(*place, at, out);
+            }
+        }
+    }
+
+    fn message_ended(&mut self, place: usize, out: &mut String) {
+        self.announce_message(out);
+        let Some(run) = &self.run else {
+            return;
+        };
+        let (Some(message), Some(step)) = (run.message(place), run.message_step_at(place)) else {
+            return;
+        };
+        let id = &self.step.message_id;
+        // Texts were streamed in their order; what else there is comes after them.
+        let (mut texts, mut others) = (0, run.n_streamed_texts());
+        for content in &message.content {
+            if let Content::Text { text } = content
+                && let Some(known) = run.streamed_text(texts)
+            {
+                let rest = text.value.strip_prefix(known.as_str());
+                if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+                    frame::text_delta(id, texts, false, &frame::inside(rest), out);
+                }
+                texts += 1;
+                continue;
+            }
+            frame::content_delta(id, others, content, out);
+            others += 1;
+        }
+        let name = match message.status {
+            MessageStatus::Incomplete => "thread.message.incomplete",
+            MessageStatus::Completed | MessageStatus::InProgress => "thread.message.completed",
+        };
+        frame::event(name, &message, out);
+        step_ended(&step, out);
+        self.step.message = Shown::Not;
+    }
+
+    /// Shows what was not streamed of the running step's calls, once they are facts.
+    fn tell_calls(&mut self, out: &mut String) {
+        let place = self.step.place;
+        let new = self.run.as_mut().map(|run| run.take_new_calls(place));
+        let new = new.unwrap_or_default();
+        if new.is_empty() {
+            return;
+        }
+        self.announce_calls(out);
+        let Some(run) = &self.run else {
+            return;
+        };
+        let id = &self.step.calls_id;
+        let mut next = run.n_streamed_calls();
+        for call in new {
+            let arguments = &call.function.arguments;
+            if let Some((index, known)) = run.streamed_arguments(&call.id) {
+                let rest = arguments.strip_prefix(known.as_str());
+                if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+                    frame::call_delta(id, index, &frame::inside(rest), out);
+                }
+            } else {
+                let inside = frame::inside(arguments);
+                let name = &call.function.name;
+                frame::call_begins(id, next, &call.id, name, &inside, out);
+                next += 1;
+            }
+        }
+    }
+
+    fn calls_ended(&mut self, place: usize, at: Timestamp, out: &mut String) {
+        if place == self.step.place {
+            self.announce_calls(out);
+            self.step.calls = Shown::Not;
+        }
+        let run = self.run.as_ref();
+        if let Some(step) = run.and_then(|run| run.calls_step_at(place, at)) {
+            step_ended(&step, out);
+        }
+    }
+
+    /// Ends what was begun and came to nothing: a dead attempt's, or text that is no part of the
+    /// answer.
+    pub(super) fn void(&mut self, at: Timestamp, out: &mut String) {
+        let place = self.step.place;
+        let Some(run) = &self.run else {
+            return;
+        };
+        let (message_end, end) = match run.status(at) {
+            RunStatus::Cancelled => (MessageEnd::Cancelled, End::Cancelled),
+            RunStatus::Expired => (MessageEnd::Expired, End::Expired),
+            RunStatus::Queued
+            | RunStatus::InProgress
+            | RunStatus::RequiresAction
+            | RunStatus::Cancelling
+            | RunStatus::Failed
+            | RunStatus::Completed
+            | RunStatus::Incomplete => (MessageEnd::Failed, End::Failed),
+        };
+        let has_message = self.step.message != Shown::Not;
+        if let Some((message, step)) = run
+            .empty_message(place, Some((message_end, at)))
+            .filter(|_| has_message)
+        {
+            frame::event("thread.message.incomplete", &message, out);
+            step_ended(&step, out);
+        }
+        self.step.message = Shown::Not;
+        if run.has_calls(place) || self.step.calls == Shown::Not {
+            return;
+        }
+        if let Some(step) = run.empty_calls(place, Some((end, at))) {
+            step_ended(&step, out);
+        }
+        self.step.calls = Shown::Not;
+    }
+}
+
+fn step_ended(step: &StepObject, out: &mut String) {
+    let name = match step.status {
+        StepStatus::InProgress => return,
+        StepStatus::Completed => "thread.run.step.completed",
+        StepStatus::Cancelled => "thread.run.step.cancelled",
+        StepStatus::Expired => "thread.run.step.expired",
+        StepStatus::Failed => "thread.run.step.failed",
+    };
+    frame::event(name, step, out);
+}

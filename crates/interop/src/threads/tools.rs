@@ -1,0 +1,185 @@
+//! Tools, the choice among them, and the form of answers: read, checked, and in the words of a run.
+
+use super::error::RequestError;
+use super::fields::{Fields, check_word, wrong};
+use crate::options::{AnswerFormat, ClientTool, ToolChoice};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most characters of a tool's description.
+const MAX_DESCRIPTION: usize = 1 << 16;
+const MAX_NAME: usize = 64;
+
+const TOOLS: &[&str] = &["code_interpreter", "file_search", "function"];
+const CHOICES: &[&str] = &["none", "auto", "required"];
+const FORMATS: &[&str] = &["text", "json_object", "json_schema"];
+/// How much a model may be asked to reason.
+pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// A tool of an assistant or a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Tool {
+    /// The provider's interpreter; here only where a foreign assistant is shown.
+    CodeInterpreter,
+    /// The provider's search; here only where a foreign assistant is shown.
+    FileSearch {
+        /// Its settings.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file_search: Option<Value>,
+    },
+    /// A tool that the client executes.
+    Function {
+        /// What the model is told of it.
+        function: ClientTool,
+    },
+}
+
+/// Reads the member `tools`. Tools that only `OpenAI` executes are refused by name.
+pub(super) fn tools(fields: &Fields<'_>, max: usize) -> Result<Option<Vec<Tool>>, RequestError> {
+    let Some(list) = fields.list("tools", max)? else {
+        return Ok(None);
+    };
+    let tools = list.into_iter().map(|(pointer, value)| {
+        let tool = Fields::of(value, pointer)?;
+        let kind = tool.word("type", TOOLS)?;
+        let what = match kind.ok_or_else(|| tool.missing("type"))? {
+            "code_interpreter" => "the tool code_interpreter",
+            "file_search" => "the tool file_search",
+            _ => {
+                let function = tool.object("function")?;
+                let function = function.ok_or_else(|| tool.missing("function"))?;
+                let function = client_tool(&function)?;
+                return Ok(Tool::Function { function });
+            }
+        };
+        let pointer = tool.at("type");
+        Err(RequestError::Unsupported { pointer, what })
+    });
+    tools.collect::<Result<_, _>>().map(Some)
+}
+
+fn client_tool(function: &Fields<'_>) -> Result<ClientTool, RequestError> {
+    let name = function.required("name", MAX_NAME)?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if name.is_empty() || !name.bytes().all(is_name) {
+        let pointer = function.at("name");
+        let expected = "a name of letters, digits, underscores and hyphens";
+        return Err(RequestError::Outside { pointer, expected });
+    }
+    let parameters = function.object("parameters")?;
+    Ok(ClientTool {
+        name: name.to_owned(),
+        description: function
+            .text("description", MAX_DESCRIPTION)?
+            .map(str::to_owned),
+        parameters: parameters.and_then(|_| function.get("parameters").cloned()),
+        strict: function.flag("strict")?,
+    })
+}
+
+/// The tools of these that the client executes.
+pub(super) fn client_tools(tools: &[Tool]) -> Vec<ClientTool> {
+    let own = tools.iter().filter_map(|tool| match tool {
+        Tool::Function { function } => Some(function.clone()),
+        Tool::CodeInterpreter | Tool::FileSearch { .. } => None,
+    });
+    own.collect()
+}
+
+/// Reads the member `tool_choice`, and gives it as it came, too.
+pub(super) fn tool_choice(
+    fields: &Fields<'_>,
+) -> Result<Option<(Value, ToolChoice)>, RequestError> {
+    let Some(value) = fields.get("tool_choice") else {
+        return Ok(None);
+    };
+    let pointer = fields.at("tool_choice");
+    let choice = match value {
+        Value::String(word) => match check_word(pointer, word, CHOICES)? {
+            "none" => ToolChoice::None,
+            "required" => ToolChoice::Required,
+            _ => ToolChoice::Auto,
+        },
+        Value::Object(_) => named(&Fields::of(value, pointer)?)?,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+            return Err(wrong(pointer, "a string or an object", other));
+        }
+    };
+    Ok(Some((value.clone(), choice)))
+}
+
+fn named(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
+    let kind = choice.word("type", TOOLS)?;
+    let what = match kind.ok_or_else(|| choice.missing("type"))? {
+        "code_interpreter" => "the tool code_interpreter",
+        "file_search" => "the tool file_search",
+        _ => {
+            let function = choice.object("function")?;
+            let function = function.ok_or_else(|| choice.missing("function"))?;
+            let name = function.required("name", MAX_NAME)?.to_owned();
+            return Ok(ToolChoice::Function { name });
+        }
+    };
+    let pointer = choice.at("type");
+    Err(RequestError::Unsupported { pointer, what })
+}
+
+/// Reads the member `response_format`, and gives it as it came, too.
+pub(super) fn response_format(
+    fields: &Fields<'_>,
+) -> Result<Option<(Value, Option<AnswerFormat>)>, RequestError> {
+    let Some(value) = fields.get("response_format") else {
+        return Ok(None);
+    };
+    let pointer = fields.at("response_format");
+    let format = match value {
+        Value::String(word) => {
+            check_word(pointer, word, &["auto"])?;
+            None
+        }
+        Value::Object(_) => answer_format(&Fields::of(value, pointer)?)?,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+            return Err(wrong(pointer, "\"auto\" or an object", other));
+        }
+    };
+    Ok(Some((value.clone(), format)))
+}
+
+fn answer_format(format: &Fields<'_>) -> Result<Option<AnswerFormat>, RequestError> {
+    let kind = format.word("type", FORMATS)?;
+    match kind.ok_or_else(|| format.missing("type"))? {
+        "json_object" => Ok(Some(AnswerFormat::JsonObject)),
+        "json_schema" => {
+            let about = format.object("json_schema")?;
+            let about = about.ok_or_else(|| format.missing("json_schema"))?;
+            about.required("name", MAX_NAME)?;
+            about.flag("strict")?;
+            about.object("schema")?;
+            let schema = about.get("schema").cloned();
+            Ok(Some(schema.map_or(AnswerFormat::JsonObject, |schema| {
+                AnswerFormat::JsonSchema { schema }
+            })))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Reads the member `tool_resources`: kept and said again, for nothing here uses it.
+pub(super) fn tool_resources(fields: &Fields<'_>) -> Result<Option<Value>, RequestError> {
+    let Some(resources) = fields.object("tool_resources")? else {
+        return Ok(None);
+    };
+    if let Some(interpreter) = resources.object("code_interpreter")? {
+        interpreter.texts("file_ids", 20)?;
+    }
+    if let Some(search) = resources.object("file_search")? {
+        search.texts("vector_store_ids", 1)?;
+        if search.get("vector_stores").is_some() {
+            let pointer = search.at("vector_stores");
+            let what = "making vector stores";
+            return Err(RequestError::Unsupported { pointer, what });
+        }
+    }
+    Ok(fields.get("tool_resources").cloned())
+}

@@ -1,0 +1,9 @@
+//! The Threads API: requests, objects, pages, and the events of streams.
+
+mod client;
+mod logs;
+mod objects;
+mod pages;
+mod requests;
+mod schema;
+mod streams;

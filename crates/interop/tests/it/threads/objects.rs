@@ -1,0 +1,460 @@
+//! Threads, messages, runs and steps as objects.
+
+use super::logs::{THREAD, Writer, interruption, open, start, text_part, thread};
+use super::schema;
+use jiff::SignedDuration;
+use loomline_interop::parts::ToolPart;
+use loomline_interop::threads::{
+    CreateMessage, CreateThread, RunStatus, RunStepId, ThreadView, cancels, message_of_item,
+    thread_object, trigger,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use timeline::{Command, Ending, ItemType, NewThread, OpenKind};
+
+fn view(writer: &Writer) -> ThreadView {
+    ThreadView::of(&writer.log.transcript())
+}
+
+fn only_run(writer: &Writer) -> Value {
+    let view = view(writer);
+    assert_eq!(view.runs().len(), 1);
+    let object = serde_json::to_value(view.runs()[0].object(writer.log.at)).unwrap();
+    schema::check("RunObject", &object);
+    object
+}
+
+#[test]
+fn a_thread_is_shown_with_what_its_client_noted_and_with_aitps_members() {
+    let body = json!({"metadata": {"k": "v"}, "tool_resources": {"code_interpreter": {"file_ids": ["f"]}}});
+    let mut new = NewThread::new(THREAD, Some("k"));
+    new.metadata = CreateThread::read(Some(&body)).unwrap().kept();
+    let log = crate::log::Log::new(new, start());
+    let shown = thread_object(log.state.thread().unwrap());
+    assert!(shown.losses.is_empty());
+    let object = serde_json::to_value(&shown.value).unwrap();
+    schema::check("ThreadObject", &object);
+    assert_eq!(object["id"], "thread_0197b2c4000070008000000000000001");
+    assert_eq!(
+        (&object["metadata"], &object["tool_resources"]),
+        (&body["metadata"], &body["tool_resources"])
+    );
+
+    let mut new = NewThread::new(THREAD, Some("k"));
+    new.metadata = Some(json!({"actors": [{"id": "a"}], "parent_id": null, "depth": 3}).into());
+    let log = crate::log::Log::new(new, start());
+    let shown = thread_object(log.state.thread().unwrap());
+    let object = serde_json::to_value(&shown.value).unwrap();
+    assert_eq!(
+        object["metadata"],
+        json!({"actors": [{"id": "a"}], "parent_id": null})
+    );
+    assert_eq!(shown.losses[0].pointer, "/metadata/depth");
+}
+
+#[test]
+fn a_message_comes_back_as_it_was_made() {
+    let body = json!({"role": "user", "content": [{"type": "text", "text": "See"},
+        {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}},
+        {"type": "image_file", "image_file": {"file_id": "file-1", "detail": "auto"}}],
+        "attachments": [{"file_id": "file-2", "tools": [{"type": "file_search"}]}], "metadata": {"k": "v"}});
+    schema::check("CreateMessageRequest", &body);
+    let mut writer = Writer::new();
+    let id = writer.id();
+    let item = CreateMessage::read(&body).unwrap().item(&id);
+    writer.log.run(Command::Record { item });
+    let view = view(&writer);
+    let object = view.messages().next().unwrap().object().unwrap();
+    let object = serde_json::to_value(object).unwrap();
+    schema::check("MessageObject", &object);
+    assert_eq!(
+        object["content"][0],
+        json!({"type": "text", "text": {"value": "See", "annotations": []}})
+    );
+    assert_eq!(object["content"][1], body["content"][1]);
+    assert_eq!(object["content"][2], body["content"][2]);
+    assert_eq!(
+        (&object["attachments"], &object["metadata"]),
+        (&body["attachments"], &body["metadata"])
+    );
+    assert_eq!(
+        (&object["role"], &object["run_id"], &object["status"]),
+        (&json!("user"), &json!(null), &json!("completed"))
+    );
+    let found = view.message(object["id"].as_str().unwrap()).unwrap();
+    assert_eq!(serde_json::to_value(found).unwrap(), object);
+    assert_eq!(view.message("msg_unknown"), None);
+}
+
+#[test]
+fn what_a_message_has_no_place_for_is_said() {
+    let mut writer = Writer::new();
+    let mut item = writer.user("x");
+    let citation = json!({"type": "file_citation", "text": "[1]", "file_citation": {"file_id": "f"}, "start_index": 0, "end_index": 3});
+    item.content = Some(json!([
+        {"type": "output_text", "text": "[1]", "annotations": [{"type": "url_citation", "url": "https://x"}, citation]},
+        {"type": "input_file", "file_url": "https://x/y.pdf"},
+        {"type": "data-app", "data": 1}]).into());
+    writer.log.run(Command::Record { item: item.clone() });
+    let kept = super::logs::item(&writer.log, &item.id);
+    let shown = message_of_item(THREAD, kept).unwrap();
+    let object = serde_json::to_value(shown.value).unwrap();
+    schema::check("MessageObject", &object);
+    assert_eq!(
+        object["content"],
+        json!([{"type": "text", "text": {"value": "[1]", "annotations": [citation]}}])
+    );
+    let lost: Vec<&str> = shown
+        .losses
+        .iter()
+        .map(|loss| loss.pointer.as_str())
+        .collect();
+    assert_eq!(
+        lost,
+        ["/content/0/annotations/0", "/content/1", "/content/2"]
+    );
+}
+
+#[test]
+fn each_step_that_says_something_is_a_message_with_its_run_step() {
+    let mut writer = Writer::new();
+    writer.start(None);
+    let call = ToolPart::call("look", "c", "{}");
+    let reasoning = json!({"type": "reasoning", "text": "hm"});
+    writer.respond(
+        vec![
+            reasoning.into(),
+            text_part("Let me see."),
+            call.write().unwrap(),
+        ],
+        "tool_use",
+    );
+    writer.put(2, &call, &json!("seen"));
+    writer.complete(&[], true);
+    let image = json!({"type": "loomline-output-file", "file_data": "data:image/png;base64,AAAA", "media_type": "image/png"});
+    writer.respond(
+        vec![
+            text_part("Here."),
+            image.into(),
+            json!({"type": "refusal", "refusal": "No more."}).into(),
+        ],
+        "end_turn",
+    );
+    writer.complete(&[], false);
+    writer.end();
+    let view = view(&writer);
+    let run = &view.runs()[0];
+    assert!(
+        run.losses()
+            .iter()
+            .any(|loss| loss.pointer == "/steps/0/parts/0" && loss.what.contains("reasoning"))
+    );
+    let messages: Vec<Value> = run
+        .messages()
+        .map(|it| serde_json::to_value(it).unwrap())
+        .collect();
+    let steps: Vec<Value> = run
+        .steps(writer.log.at)
+        .iter()
+        .map(|it| serde_json::to_value(it).unwrap())
+        .collect();
+    for it in &messages {
+        schema::check("MessageObject", it);
+    }
+    for it in &steps {
+        schema::check("RunStepObject", it);
+    }
+    let kinds: Vec<&Value> = steps.iter().map(|step| &step["type"]).collect();
+    assert_eq!(
+        kinds,
+        ["message_creation", "tool_calls", "message_creation"]
+    );
+    let written: Vec<&Value> = [0, 2]
+        .iter()
+        .map(|n| &steps[*n]["step_details"]["message_creation"]["message_id"])
+        .collect();
+    let ids: Vec<&Value> = messages.iter().map(|it| &it["id"]).collect();
+    assert_eq!(written, ids);
+    let kinds: Vec<&Value> = messages[1]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["type"])
+        .collect();
+    assert_eq!(kinds, ["text", "image_url", "refusal"]);
+    assert!(
+        messages
+            .iter()
+            .all(|it| it["run_id"] == run.id() && it["status"] == "completed")
+    );
+    // What a model call used is counted once, and the run has the sum.
+    let used: u64 = steps
+        .iter()
+        .filter_map(|step| step["usage"]["total_tokens"].as_u64())
+        .sum();
+    assert_eq!(json!(used), only_run(&writer)["usage"]["total_tokens"]);
+    for step in &steps {
+        let id = RunStepId::read(step["id"].as_str().unwrap());
+        let found = run.step(&id, writer.log.at).unwrap();
+        assert_eq!(serde_json::to_value(found).unwrap(), *step);
+    }
+}
+
+#[test]
+fn a_run_says_how_it_ended() {
+    let begun = |stop: &str| {
+        let mut writer = Writer::new();
+        writer.start(None);
+        writer.respond(vec![text_part("Hi")], stop);
+        writer
+    };
+    for (stop, status, details, reason) in [
+        ("end_turn", "completed", json!(null), json!(null)),
+        (
+            "max_tokens",
+            "incomplete",
+            json!({"reason": "max_completion_tokens"}),
+            json!({"reason": "max_tokens"}),
+        ),
+        (
+            "content_filter",
+            "incomplete",
+            json!({}),
+            json!({"reason": "content_filter"}),
+        ),
+    ] {
+        let mut writer = begun(stop);
+        writer.complete(&[], false);
+        writer.end();
+        let run = only_run(&writer);
+        assert_eq!(
+            (&run["status"], &run["incomplete_details"]),
+            (&json!(status), &details)
+        );
+        let message = view(&writer).runs()[0].messages().next().unwrap();
+        assert_eq!(
+            serde_json::to_value(message).unwrap()["incomplete_details"],
+            reason
+        );
+    }
+    for (reason, status, code) in [
+        ("error", "failed", json!("server_error")),
+        ("max_steps", "failed", json!("server_error")),
+        ("safety_halt", "failed", json!("invalid_prompt")),
+        ("rate_limited", "failed", json!("rate_limit_exceeded")),
+        ("timeout", "expired", json!(null)),
+        ("user_cancelled", "cancelled", json!(null)),
+    ] {
+        let mut writer = begun("end_turn");
+        let ending = Ending::Failed(interruption(reason));
+        writer.log.run(Command::End { ending });
+        let run = only_run(&writer);
+        assert_eq!(
+            (&run["status"], &run["last_error"]["code"]),
+            (&json!(status), &code)
+        );
+        assert_eq!(run["usage"]["total_tokens"], 7);
+        assert_eq!(run["failed_at"].is_i64(), status == "failed");
+        assert_eq!(run["cancelled_at"].is_i64(), status == "cancelled");
+        let error = view(&writer).runs()[0]
+            .check_cancel(writer.log.at)
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("Cannot cancel run with status '{status}'.")
+        );
+    }
+}
+
+#[test]
+fn an_active_run_locks_its_thread() {
+    let mut writer = Writer::new();
+    writer.asks("call_1");
+    let view = view(&writer);
+    let run = view.active(writer.log.at).unwrap();
+    let thread = "thread_0197b2c4000070008000000000000001";
+    let error = run.check_message(writer.log.at).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "Can't add messages to {thread} while a run {} is active.",
+            run.id()
+        )
+    );
+    let error = run.check_run(writer.log.at).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("Thread {thread} already has an active run {}.", run.id())
+    );
+    assert!(run.check_cancel(writer.log.at).is_ok());
+    let mut over = Writer::new();
+    over.says("Hi");
+    let view = self::view(&over);
+    assert!(view.active(over.log.at).is_none());
+    assert!(view.runs()[0].check_message(over.log.at).is_ok());
+    assert!(view.runs()[0].check_run(over.log.at).is_ok());
+}
+
+#[test]
+fn a_run_that_waits_is_expired_when_its_time_is_up() {
+    let mut writer = Writer::asked(&json!({"assistant_id": "ada"}));
+    writer.asks("call_1");
+    let view = view(&writer);
+    let run = &view.runs()[0];
+    let later = writer.log.at + SignedDuration::from_secs(600);
+    assert_eq!(run.status(writer.log.at), RunStatus::RequiresAction);
+    assert!(!run.is_expired(writer.log.at) && run.is_expired(later));
+    let object = serde_json::to_value(run.object(later)).unwrap();
+    schema::check("RunObject", &object);
+    assert_eq!(
+        (
+            &object["status"],
+            &object["expires_at"],
+            &object["required_action"]
+        ),
+        (&json!("expired"), &json!(null), &json!(null))
+    );
+    let step = serde_json::to_value(&run.steps(later)[0]).unwrap();
+    schema::check("RunStepObject", &step);
+    assert_eq!(step["status"], "expired");
+    assert!(view.active(later).is_none());
+    // A run that another view began has no end to its time.
+    let mut writer = Writer::new();
+    writer.asks("call_1");
+    let view = self::view(&writer);
+    assert_eq!(view.runs()[0].status(later), RunStatus::RequiresAction);
+}
+
+#[test]
+fn a_run_that_waits_can_be_stopped_and_is_left_behind_by_what_is_said_next() {
+    let mut writer = Writer::new();
+    writer.asks("call_1");
+    let execution = view(&writer).runs()[0].executions()[0].clone();
+    let id = writer.id();
+    writer.log.run(Command::Record {
+        item: cancels(&id, &execution),
+    });
+    let run = only_run(&writer);
+    assert_eq!(
+        (&run["status"], &run["required_action"]),
+        (&json!("cancelled"), &json!(null))
+    );
+    for records in [true, false] {
+        let mut writer = Writer::new();
+        writer.asks("call_1");
+        let item = writer.user("never mind");
+        if records {
+            writer.log.run(Command::Record { item });
+        } else {
+            writer.start(Some(item));
+        }
+        let view = view(&writer);
+        assert_eq!(view.runs()[0].status(writer.log.at), RunStatus::Cancelled);
+        let step = &view.runs()[0].steps(writer.log.at)[0];
+        assert_eq!(step.status.name(), "cancelled");
+    }
+}
+
+#[test]
+fn outputs_that_wait_to_be_acted_on_make_the_run_queued() {
+    let mut writer = Writer::new();
+    writer.start(None);
+    let calls: Vec<ToolPart> = ["a", "b"]
+        .iter()
+        .map(|id| ToolPart::call("look", id, "{}"))
+        .collect();
+    writer.respond(
+        calls.iter().map(|it| it.write().unwrap()).collect(),
+        "tool_use",
+    );
+    let left: Vec<_> = calls
+        .iter()
+        .map(|call| open(call, OpenKind::External))
+        .collect();
+    writer.complete(&left, false);
+    writer.end();
+    let first = writer.answer_item(&[("a", OpenKind::External)]);
+    writer.start(Some(first));
+    let second = writer.answer_item(&[("b", OpenKind::External)]);
+    let run = writer.run.clone().into();
+    writer.log.run(Command::Enqueue { item: second, run });
+    assert_eq!(
+        view(&writer).runs()[0].status(writer.log.at),
+        RunStatus::InProgress
+    );
+    writer.respond(vec![calls[0].write().unwrap()], "tool_use");
+    writer.put(0, &calls[0], &json!("x"));
+    writer.complete(&left[1..], false);
+    writer.end();
+    let queued = view(&writer);
+    assert_eq!(queued.runs()[0].status(writer.log.at), RunStatus::Queued);
+    schema::check(
+        "RunObject",
+        &serde_json::to_value(queued.runs()[0].object(writer.log.at)).unwrap(),
+    );
+    writer.start(None);
+    let running = view(&writer);
+    assert_eq!(running.runs().len(), 1);
+    assert_eq!(
+        running.runs()[0].status(writer.log.at),
+        RunStatus::InProgress
+    );
+}
+
+#[test]
+fn a_run_answers_a_thread_without_a_new_message() {
+    let mut writer = Writer::new();
+    let said = writer.user("Hi");
+    let last = said.id.clone();
+    writer.log.run(Command::Record { item: said });
+    let id = writer.id();
+    let item = trigger(&id, Some(&last));
+    assert_eq!(item.item_type, ItemType::ItemReference);
+    writer.start(Some(item));
+    let made = view(&writer).runs()[0].as_queued();
+    let made = serde_json::to_value(made).unwrap();
+    schema::check("RunObject", &made);
+    assert_eq!(
+        (&made["status"], &made["started_at"]),
+        (&json!("queued"), &json!(null))
+    );
+    writer.respond(vec![text_part("Hello")], "end_turn");
+    writer.complete(&[], false);
+    writer.end();
+    assert_eq!(only_run(&writer)["status"], "completed");
+    let view = view(&writer);
+    let roles: Vec<&str> = view
+        .messages()
+        .filter_map(|it| it.object())
+        .map(|it| it.role)
+        .collect();
+    assert_eq!(roles, ["user", "assistant"]);
+}
+
+proptest! {
+    #[test]
+    fn every_object_of_any_thread_is_what_the_schemas_say(bytes in prop::collection::vec(any::<u8>(), 0..160), later in 0i64..900) {
+        let log = thread(&bytes);
+        let now = log.at + SignedDuration::from_secs(later);
+        let view = ThreadView::of(&log.transcript());
+        let mut ids = std::collections::BTreeSet::new();
+        for run in view.runs() {
+            let object = serde_json::to_value(run.object(now)).unwrap();
+            schema::check("RunObject", &object);
+            prop_assert_eq!(object["required_action"].is_object(), run.status(now) == RunStatus::RequiresAction);
+            prop_assert_eq!(object["usage"].is_null() || !run.status(now).is_active(), true);
+            for step in run.steps(now) {
+                schema::check("RunStepObject", &serde_json::to_value(&step).unwrap());
+                prop_assert!(run.status(now).is_active() || step.status.name() != "in_progress");
+                prop_assert!(ids.insert(step.id));
+            }
+        }
+        for message in view.messages().filter_map(|it| it.object()) {
+            schema::check("MessageObject", &serde_json::to_value(&message).unwrap());
+            prop_assert!(ids.insert(message.id));
+        }
+        // At most the last run is active.
+        let active = view.runs().iter().filter(|run| run.status(now).is_active());
+        prop_assert!(active.count() <= 1);
+    }
+}
