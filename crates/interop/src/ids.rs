@@ -32,6 +32,8 @@ pub const REASONING: IdForm = IdForm::new("rs_");
 pub const FUNCTION_CALL: IdForm = IdForm::new("fc_");
 /// A call's result as an item of Open Responses.
 pub const FUNCTION_OUTPUT: IdForm = IdForm::new("fco_");
+/// A summary of a conversation as an item of Open Responses.
+pub const COMPACTION: IdForm = IdForm::new("cmp_");
 
 /// What a response's id begins with.
 const RESPONSE: &str = "resp_";

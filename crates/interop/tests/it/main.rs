@@ -38,6 +38,8 @@ mod reduce;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]
+mod responses;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod threads;

@@ -1,0 +1,70 @@
+//! Open Responses (2026-04-24), and what `OpenAI`'s API has beside it: conversations, stored
+//! responses, counted tokens.
+//!
+//! A response is an execution, with those its agents have handed over to; a conversation is a
+//! thread. On the way in, [`CreateRequest::read`] checks a request, and [`CreateRequest::said`] says
+//! what is to be done on which thread. On the way out, [`ResponseStream`] turns the log into the
+//! events of a response, record by record, and [`response`], [`input_items`] and
+//! [`conversation_items`] turn a transcript into objects. All of them go through the same builder,
+//! so an item is the same, with the same id, wherever it is seen.
+//!
+//! Calls of tools that the server has run are shown with their results, as `function_call` and
+//! `function_call_output`; a call without a result waits for its client. What the specification has
+//! no place for is shown only to clients that ask for it, with [`EXTENSIONS`] in `include`.
+//!
+//! ```
+//! use loomline_interop::responses::{Continues, CreateRequest, Last};
+//! use serde_json::json;
+//! use std::collections::BTreeMap;
+//!
+//! let body = json!({"model": "small", "input": "Hello", "temperature": 0.5});
+//! let request = CreateRequest::read(&body)?.value;
+//! assert_eq!(request.continues, Continues::Nothing);
+//! assert_eq!(request.options.temperature, Some(0.5));
+//!
+//! let mut last = 0;
+//! let mut ids = || { last += 1; format!("id_{last}") };
+//! let said = request.said(&BTreeMap::new(), None, jiff::Timestamp::UNIX_EPOCH, &mut ids)?;
+//! assert!(said.past.is_empty());
+//! assert!(matches!(said.last, Last::Item(_)));
+//! # Ok::<(), loomline_interop::responses::RequestError>(())
+//! ```
+
+mod compact;
+mod content;
+mod conversation;
+mod draft;
+mod echo;
+mod error;
+mod extension;
+mod fields;
+mod item;
+mod items;
+mod output;
+mod page;
+mod request;
+mod resource;
+mod said;
+mod sealed;
+mod slot;
+mod stream;
+mod tools;
+mod usage;
+mod wire;
+
+pub use compact::{CompactRequest, compaction, input_tokens, read_input_tokens};
+pub use conversation::{
+    CreateConversation, NewItems, conversation, deleted_conversation, deleted_response, kept_items,
+    read_conversation_update,
+};
+pub use echo::Echo;
+pub use error::{ErrorKind, RequestError};
+pub use item::{InputItem, InputSays};
+pub use items::{ListOptions, ListedItem, conversation_item, conversation_items, input_items};
+pub use page::Page;
+pub use request::{Continues, CreateRequest, EXTENSIONS};
+pub use resource::{ResponseObject, Status, response};
+pub use said::{Last, Said};
+pub use stream::{ResponseOf, ResponseStream};
+pub use usage::Tokens;
+pub use wire::Framing;

@@ -1,0 +1,181 @@
+//! Conversations: threads, as `OpenAI`'s API sees them.
+
+use super::error::RequestError;
+use super::fields::{Fields, metadata};
+use super::item::{self, InputItem, InputSays};
+use super::items::{ListedItem, listed};
+use super::page;
+use super::said::{kept, marked, said_item};
+use crate::ids::CONVERSATION;
+use crate::{Converted, Losses};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use timeline::{Command, Item, ItemStatus, ItemType, NewItem, Payload, Thread};
+
+/// The most items in one request.
+const MAX_ITEMS: usize = 20;
+
+/// `POST /conversations`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateConversation {
+    /// The application's own; the thread's metadata.
+    pub metadata: Map<String, Value>,
+    /// What it begins with.
+    pub items: Vec<InputItem>,
+}
+
+impl CreateConversation {
+    /// Reads the body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(body, "")?;
+        Ok(Self {
+            metadata: metadata(&fields, "metadata")?,
+            items: item::items(&fields, "items", MAX_ITEMS)?,
+        })
+    }
+
+    /// The commands that write the items into the new thread. What agents said and did becomes
+    /// finished executions, and calls at the end that have no results wait for them.
+    pub fn commands(
+        &self,
+        at: Timestamp,
+        ids: &mut dyn FnMut() -> String,
+    ) -> Result<Vec<(Timestamp, Command)>, RequestError> {
+        let commands = kept(&self.items, ids)?.into_iter();
+        Ok(commands.map(|command| (at, command)).collect())
+    }
+}
+
+/// `POST /conversations/{id}`: reads the metadata that takes the place of what was there.
+pub fn read_conversation_update(body: &Value) -> Result<Map<String, Value>, RequestError> {
+    let fields = Fields::of(body, "")?;
+    if fields.get("metadata").is_none() {
+        return Err(fields.missing("metadata"));
+    }
+    metadata(&fields, "metadata")
+}
+
+/// `POST /conversations/{id}/items`: items that are kept, and answered by nobody.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewItems {
+    /// The items.
+    pub items: Vec<InputItem>,
+}
+
+impl NewItems {
+    /// Reads the body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(body, "")?;
+        if fields.get("items").is_none() {
+            return Err(fields.missing("items"));
+        }
+        Ok(Self {
+            items: item::items(&fields, "items", MAX_ITEMS)?,
+        })
+    }
+
+    /// The items to be kept, in order. Calls and results are kept and listed, but belong to no
+    /// execution, so that models are not shown them: these are the losses.
+    pub fn records(
+        &self,
+        ids: &mut dyn FnMut() -> String,
+    ) -> Result<Converted<Vec<NewItem>>, RequestError> {
+        let mut losses = Losses::default();
+        let mut records = Vec::with_capacity(self.items.len());
+        for given in &self.items {
+            if let Some(item) = said_item(given, true, ids) {
+                records.push(item);
+                continue;
+            }
+            let (item_type, content) = match &given.says {
+                InputSays::Call {
+                    call_id,
+                    name,
+                    arguments,
+                } => {
+                    let call = json!({
+                        "type": "function_call", "call_id": call_id,
+                        "name": name, "arguments": arguments,
+                    });
+                    (ItemType::ActionExecute, call)
+                }
+                InputSays::CallOutput { call_id, output } => {
+                    let output = json!({
+                        "type": "function_call_output", "call_id": call_id,
+                        "output": super::content::shown_output(output),
+                    });
+                    (ItemType::ActionResult, output)
+                }
+                InputSays::Reference { id } => {
+                    return Err(RequestError::item_not_found(id, &given.pointer));
+                }
+                InputSays::Message { .. }
+                | InputSays::Reasoning(_)
+                | InputSays::Compaction { .. }
+                | InputSays::Approval { .. } => {
+                    let message = "it can only be said to a response";
+                    return Err(super::fields::unsupported(given.pointer.as_str(), message));
+                }
+            };
+            losses.push(
+                given.pointer.as_str(),
+                "models are not shown calls that no agent made",
+            );
+            let about = Map::from_iter([("imported".to_owned(), true.into())]);
+            records.push(NewItem {
+                id: ids().into(),
+                item_type,
+                role: None,
+                channel: None,
+                content: Some(content.into()),
+                metadata: Some(marked(&about)),
+            });
+        }
+        Ok(losses.with(records))
+    }
+}
+
+/// The list of items that were just kept.
+pub fn kept_items(records: &[NewItem], at: Timestamp) -> String {
+    let items: Vec<ListedItem> = records
+        .iter()
+        .flat_map(|new| {
+            listed(&Item {
+                id: new.id.clone(),
+                item_type: new.item_type,
+                role: new.role,
+                created_at: at,
+                status: ItemStatus::Stored,
+                channel: None,
+                content: new.content.clone(),
+                execution_id: None,
+                run: None,
+                metadata: new.metadata.clone(),
+            })
+        })
+        .collect();
+    page::list(&items, false)
+}
+
+/// A thread as a conversation. Of its metadata it has what a conversation can have: texts.
+pub fn conversation(thread: &Thread) -> Value {
+    let metadata = match thread.metadata.as_ref().map(Payload::value) {
+        Some(Value::Object(metadata)) => metadata,
+        Some(_) | None => Map::new(),
+    };
+    let texts = metadata.into_iter().filter(|(_, value)| value.is_string());
+    json!({
+        "id": CONVERSATION.write(thread.id.as_str()), "object": "conversation",
+        "created_at": thread.created_at.as_second(), "metadata": texts.collect::<Map<_, _>>(),
+    })
+}
+
+/// The answer to the deletion of a conversation; `id` as the request had it.
+pub fn deleted_conversation(id: &str) -> Value {
+    json!({"id": id, "object": "conversation.deleted", "deleted": true})
+}
+
+/// The answer to the deletion of a response; `id` as the request had it.
+pub fn deleted_response(id: &str) -> Value {
+    json!({"id": id, "object": "response", "deleted": true})
+}

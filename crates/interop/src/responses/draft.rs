@@ -1,0 +1,263 @@
+//! The past that a request brings with it, as the executions it would have come from.
+
+mod written;
+
+use super::error::RequestError;
+use super::fields::{invalid, unsupported};
+use super::item::{InputItem, InputSays};
+use super::said::{reference, said_item};
+use crate::parts::ToolPart;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use timeline::{Command, NewItem, Payload, Role, Trigger};
+use written::write;
+
+/// What a past ends with.
+pub(super) enum Ends {
+    /// Something said to the agents.
+    Said(NewItem),
+    /// Calls, and the answers to them.
+    Waits(Vec<Value>),
+    /// Something an agent said, in the item of this id; or nothing at all.
+    Spoken(Option<String>),
+}
+
+/// What becomes of calls at the end.
+#[derive(Clone, Copy)]
+pub(super) enum Tail<'a> {
+    /// The results of the last answer's calls are answers to them, and its execution was run so.
+    Answered(Option<&'a Payload>),
+    /// Calls without results wait for them.
+    Kept,
+}
+
+enum Turn {
+    Said(NewItem),
+    Agent(Vec<Step>),
+}
+
+/// One answer of a model.
+#[derive(Default)]
+struct Step {
+    parts: Vec<Slot>,
+    /// Whether results have come: what a model says then is another answer.
+    is_over: bool,
+}
+
+enum Slot {
+    Part(Payload),
+    Call(Box<Called>),
+}
+
+/// A call, and its result where that has come.
+struct Called {
+    tool: ToolPart,
+    output: Option<Value>,
+    pointer: String,
+}
+
+/// Where a call stands: turn, step, slot.
+type Place = (usize, usize, usize);
+
+/// The turns of a past.
+#[derive(Default)]
+pub(super) struct Draft {
+    turns: Vec<Turn>,
+    calls: BTreeMap<String, Place>,
+}
+
+fn unwritable(pointer: &str) -> RequestError {
+    invalid(pointer, "it can't be kept as JSON")
+}
+
+impl Draft {
+    /// Puts the items of an input in turns.
+    pub(super) fn of(
+        input: &[InputItem],
+        ids: &mut dyn FnMut() -> String,
+    ) -> Result<Self, RequestError> {
+        let mut draft = Self::default();
+        for given in input {
+            draft.push(given, ids)?;
+        }
+        Ok(draft)
+    }
+
+    fn push(
+        &mut self,
+        given: &InputItem,
+        ids: &mut dyn FnMut() -> String,
+    ) -> Result<(), RequestError> {
+        match &given.says {
+            InputSays::Message {
+                role: Role::Assistant,
+                content,
+                phase,
+            } => {
+                let parts = content.iter().cloned().map(|mut part| {
+                    if let Some(phase) = phase {
+                        part["phase"] = phase.as_str().into();
+                    }
+                    Slot::Part(part.into())
+                });
+                self.speak(parts.collect());
+            }
+            InputSays::Reasoning(part) => {
+                self.speak(vec![Slot::Part(part.clone())]);
+            }
+            InputSays::Message {
+                role: Role::User | Role::System | Role::Developer,
+                ..
+            }
+            | InputSays::Compaction { .. } => {
+                self.turns
+                    .extend(said_item(given, true, ids).map(Turn::Said));
+            }
+            InputSays::Call {
+                call_id,
+                name,
+                arguments,
+            } => {
+                let place = self.speak(vec![Slot::Call(Box::new(Called {
+                    tool: ToolPart::call(name, call_id, arguments),
+                    output: None,
+                    pointer: given.pointer.clone(),
+                }))]);
+                self.calls.insert(call_id.clone(), place);
+            }
+            InputSays::CallOutput { call_id, output } => {
+                return self.end(given, call_id, output);
+            }
+            InputSays::Approval { .. } => {
+                let message = "nothing waits for leave where nothing is gone on with";
+                return Err(unsupported(given.pointer.as_str(), message));
+            }
+            // They have been put in place.
+            InputSays::Reference { id } => {
+                return Err(RequestError::item_not_found(id, &given.pointer));
+            }
+        }
+        Ok(())
+    }
+
+    /// More of an agent's turn; gives the place of the first of these.
+    fn speak(&mut self, slots: Vec<Slot>) -> Place {
+        if !matches!(self.turns.last(), Some(Turn::Agent(_))) {
+            self.turns.push(Turn::Agent(Vec::new()));
+        }
+        let turn = self.turns.len().saturating_sub(1);
+        let Some(Turn::Agent(steps)) = self.turns.last_mut() else {
+            return (turn, 0, 0);
+        };
+        if steps.last().is_none_or(|step| step.is_over) {
+            steps.push(Step::default());
+        }
+        let at = steps.len().saturating_sub(1);
+        let Some(step) = steps.last_mut() else {
+            return (turn, at, 0);
+        };
+        let first = step.parts.len();
+        step.parts.extend(slots);
+        (turn, at, first)
+    }
+
+    /// The result of a call, wherever that stands.
+    fn end(&mut self, given: &InputItem, id: &str, result: &Value) -> Result<(), RequestError> {
+        let place = self.calls.get(id).copied();
+        let step = place.and_then(|(turn, step, slot)| match self.turns.get_mut(turn)? {
+            Turn::Agent(steps) => Some((steps.get_mut(step)?, slot)),
+            Turn::Said(_) => None,
+        });
+        let slot = step.and_then(|(step, slot)| {
+            step.is_over = true;
+            step.parts.get_mut(slot)
+        });
+        match slot {
+            Some(Slot::Call(call)) if call.output.is_none() => {
+                call.output = Some(result.clone());
+                Ok(())
+            }
+            Some(Slot::Call(_)) => {
+                let message = format!("the call {id:?} has its result already");
+                Err(invalid(given.pointer.as_str(), &message))
+            }
+            Some(Slot::Part(_)) | None => {
+                let mut error = RequestError::no_such_call(id);
+                error.pointer = Some(given.pointer.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// The commands that write the turns, and what they end with.
+    pub(super) fn commands(
+        self,
+        tail: Tail<'_>,
+        ids: &mut dyn FnMut() -> String,
+    ) -> Result<(Vec<Command>, Ends), RequestError> {
+        let mut commands = Vec::new();
+        let mut said: Option<NewItem> = None;
+        let mut ends = Ends::Spoken(None);
+        let n_turns = self.turns.len();
+        let (is_answered, kept_run) = match tail {
+            Tail::Answered(run) => (true, run),
+            Tail::Kept => (false, None),
+        };
+        let mut former = None;
+        for (place, turn) in self.turns.into_iter().enumerate() {
+            match turn {
+                Turn::Said(item) => {
+                    commands.extend(said.replace(item).map(|item| Command::Record { item }));
+                }
+                Turn::Agent(steps) => {
+                    let last = place + 1 == n_turns;
+                    let waits = last && waits(&steps, is_answered);
+                    let trigger = said
+                        .take()
+                        .unwrap_or_else(|| reference(former.as_deref(), ids));
+                    let reaction = ids();
+                    let run = kept_run.filter(|_| waits).cloned();
+                    commands.push(start(trigger, reaction.clone(), run, ids));
+                    let given = write(steps, waits, is_answered, &mut commands, ids)?;
+                    ends = if waits && is_answered {
+                        Ends::Waits(given)
+                    } else {
+                        Ends::Spoken(Some(reaction.clone()))
+                    };
+                    former = Some(reaction);
+                }
+            }
+        }
+        Ok((commands, said.map_or(ends, Ends::Said)))
+    }
+}
+
+/// Whether the calls of the last step are to be left open: those whose results are to be answered,
+/// or, where nothing is, those that have none.
+fn waits(steps: &[Step], is_answered: bool) -> bool {
+    let Some(last) = steps.last() else {
+        return false;
+    };
+    if is_answered {
+        return last.is_over;
+    }
+    let is_open = |slot: &Slot| matches!(slot, Slot::Call(call) if call.output.is_none());
+    last.parts.iter().any(is_open)
+}
+
+/// An execution begins. What its first step is called is what [`write`] goes on with.
+fn start(
+    trigger: NewItem,
+    reaction: String,
+    run: Option<Payload>,
+    ids: &mut dyn FnMut() -> String,
+) -> Command {
+    Command::Start {
+        trigger: Trigger::New(trigger),
+        run,
+        execution_id: ids().into(),
+        reaction_item_id: reaction.into(),
+        step_id: ids().into(),
+        workflow_run_id: None,
+    }
+}

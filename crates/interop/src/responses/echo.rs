@@ -1,0 +1,144 @@
+//! What a response must say again of its request.
+
+use crate::options::RunOptions;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use timeline::Execution;
+
+/// The name of this view in [`RunOptions::echo`] and in the metadata of what it has brought.
+pub(super) const VIEW: &str = "responses";
+
+/// The members of a response that come from its request, each with what stands there otherwise.
+const SAID: [&str; 21] = [
+    "previous_response_id",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "truncation",
+    "parallel_tool_calls",
+    "text",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+    "temperature",
+    "reasoning",
+    "max_output_tokens",
+    "max_tool_calls",
+    "store",
+    "background",
+    "service_tier",
+    "metadata",
+    "safety_identifier",
+    "prompt_cache_key",
+];
+/// Members that are there only where the request had them.
+const SAID_IF_GIVEN: [&str; 2] = ["user", "prompt_cache_retention"];
+
+/// What a response must say again of its request, and how its client wants it shown. Kept with the
+/// execution as `params.echo.responses`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a wish of its own, as the request had it"
+)]
+pub struct Echo {
+    /// The model that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Members of the response, as they stand there.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub said: Map<String, Value>,
+    /// Whether the response names its conversation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub conversation: bool,
+    /// Whether reasoning is shown as a summary; as text otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub summary: bool,
+    /// Whether reasoning goes out with what its provider needs to take it back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub encrypted_reasoning: bool,
+    /// Whether items that are no part of the specification are shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub extensions: bool,
+}
+
+/// What stands in a response for a member that its request did not have.
+fn otherwise(member: &str) -> Value {
+    match member {
+        "tools" => json!([]),
+        "tool_choice" => "auto".into(),
+        "truncation" => "disabled".into(),
+        "parallel_tool_calls" | "store" => true.into(),
+        "background" => false.into(),
+        "text" => json!({"format": {"type": "text"}}),
+        "top_p" | "temperature" => json!(1.0),
+        "presence_penalty" | "frequency_penalty" => json!(0.0),
+        "top_logprobs" => 0.into(),
+        "service_tier" => "default".into(),
+        "metadata" => json!({}),
+        _ => Value::Null,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RunParams {
+    params: Option<RunOptions>,
+}
+
+impl Echo {
+    /// What this execution was begun with; what was begun through another protocol says nothing.
+    pub fn of(execution: &Execution) -> Self {
+        let run: RunParams = execution
+            .run
+            .as_ref()
+            .and_then(|run| run.read().ok())
+            .unwrap_or_default();
+        let options = run.params.unwrap_or_default();
+        let echo = options.echo.get(VIEW).cloned();
+        let known: Option<Self> = echo.and_then(|echo| serde_json::from_value(echo).ok());
+        known.unwrap_or_else(|| Self {
+            model: options.model,
+            ..Self::default()
+        })
+    }
+
+    pub(super) fn say(&mut self, member: &str, value: impl Into<Value>) {
+        self.said.insert(member.to_owned(), value.into());
+    }
+
+    /// Puts it where [`Echo::of`] finds it.
+    pub(super) fn keep(&self, options: &mut RunOptions) {
+        if let Ok(echo) = serde_json::to_value(self) {
+            options.echo.insert(VIEW.to_owned(), echo);
+        }
+    }
+
+    /// The members of a response, each with a comma before it.
+    pub(super) fn members(&self) -> String {
+        let mut out = String::new();
+        for member in SAID {
+            let value = self.said.get(member).cloned();
+            push(
+                &mut out,
+                member,
+                &value.unwrap_or_else(|| otherwise(member)),
+            );
+        }
+        for member in SAID_IF_GIVEN {
+            if let Some(value) = self.said.get(member) {
+                push(&mut out, member, value);
+            }
+        }
+        out
+    }
+}
+
+fn push(out: &mut String, member: &str, value: &Value) {
+    out.push_str(",\"");
+    out.push_str(member);
+    out.push_str("\":");
+    out.push_str(&value.to_string());
+}

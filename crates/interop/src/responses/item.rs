@@ -1,0 +1,259 @@
+//! The items of a request's input.
+
+use super::content::{MAX_TEXT, Side, content};
+use super::error::RequestError;
+use super::fields::{Fields, invalid, unsupported, wrong};
+use super::sealed;
+use crate::parts::ReasoningPart;
+use serde_json::{Value, json};
+use timeline::{Payload, Role};
+
+/// The most items of one input.
+const MAX_ITEMS: usize = 10_000;
+/// The most characters of a tool's name.
+const MAX_NAME: usize = 64;
+/// The most characters of a call's id: more than the schema's 64, for what is given out is taken back.
+const MAX_CALL_ID: usize = 1_024;
+/// What extensions of this system begin with, as the specification asks.
+pub(super) const APPROVAL_RESPONSE: &str = "loomline:approval_response";
+
+/// One item of an input, and where it stood in the request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputItem {
+    /// A JSON pointer.
+    pub pointer: String,
+    /// What it says.
+    pub says: InputSays,
+}
+
+/// What an item of an input says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputSays {
+    /// A message.
+    Message {
+        /// Whose.
+        role: Role,
+        /// Its parts, in the log's shapes.
+        content: Vec<Value>,
+        /// `commentary` or `final_answer`, of an assistant's message.
+        phase: Option<String>,
+    },
+    /// What a model reasoned: a part in the log's shape.
+    Reasoning(Payload),
+    /// A call of a tool.
+    Call {
+        /// Correlates it with its result.
+        call_id: String,
+        /// The tool.
+        name: String,
+        /// The arguments, a text that should be JSON.
+        arguments: String,
+    },
+    /// The result of a call: a text, or a list of parts.
+    CallOutput {
+        /// The call.
+        call_id: String,
+        /// The result.
+        output: Value,
+    },
+    /// What came before, in brief: a compaction of this server.
+    Compaction {
+        /// The summary.
+        summary: String,
+    },
+    /// An item that the server has.
+    Reference {
+        /// Its id, in the protocol's spelling.
+        id: String,
+    },
+    /// Whether a call that waits for leave may run; an extension.
+    Approval {
+        /// The call.
+        call_id: String,
+        /// Whether it may.
+        approve: bool,
+        /// Why not.
+        reason: Option<String>,
+    },
+}
+
+/// Reads the member `input`: a text is a user's message.
+pub(super) fn input(fields: &Fields<'_>, key: &str) -> Result<Vec<InputItem>, RequestError> {
+    match fields.get(key) {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) => {
+            fields.short(key, MAX_TEXT)?;
+            let content = vec![json!({"type": "input_text", "text": text})];
+            let (role, phase) = (Role::User, None);
+            Ok(vec![InputItem {
+                pointer: fields.at(key),
+                says: InputSays::Message {
+                    role,
+                    content,
+                    phase,
+                },
+            }])
+        }
+        Some(Value::Array(_)) => items(fields, key, MAX_ITEMS),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+            Err(wrong(fields.at(key), "a string or an array of items"))
+        }
+    }
+}
+
+/// Reads a list of at most so many items.
+pub(super) fn items(
+    fields: &Fields<'_>,
+    key: &str,
+    limit: usize,
+) -> Result<Vec<InputItem>, RequestError> {
+    let list = fields.list(key, limit)?.unwrap_or_default();
+    let read = |(place, value): (usize, &Value)| item(value, format!("{}/{place}", fields.at(key)));
+    list.iter().enumerate().map(read).collect()
+}
+
+/// Reads one item.
+pub(super) fn item(value: &Value, pointer: String) -> Result<InputItem, RequestError> {
+    let fields = Fields::of(value, &pointer)?;
+    let says = match fields.text("type")? {
+        Some("message") => message(&fields)?,
+        None if fields.get("role").is_some() => message(&fields)?,
+        Some("function_call") => call(&fields)?,
+        Some("function_call_output") => call_output(&fields)?,
+        Some("reasoning") => reasoning(&fields)?,
+        Some("compaction" | "compaction_summary") => compaction(&fields)?,
+        None | Some("item_reference") => InputSays::Reference {
+            id: fields.needed("id", 1_024)?.to_owned(),
+        },
+        Some(APPROVAL_RESPONSE) => InputSays::Approval {
+            call_id: call_id(&fields)?,
+            approve: fields
+                .flag("approve")?
+                .ok_or_else(|| fields.missing("approve"))?,
+            reason: fields.short("reason", MAX_TEXT)?.map(str::to_owned),
+        },
+        Some(kind) => {
+            let message = format!("items of type {kind:?} are not supported");
+            return Err(unsupported(fields.at("type"), &message));
+        }
+    };
+    Ok(InputItem { pointer, says })
+}
+
+fn message(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+    let role = match fields.word("role", &["user", "assistant", "system", "developer"])? {
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("system") => Role::System,
+        Some("developer") => Role::Developer,
+        Some(_) | None => return Err(fields.missing("role")),
+    };
+    let side = match role {
+        Role::Assistant => Side::Output,
+        Role::User | Role::System | Role::Developer => Side::Input,
+    };
+    let phase = match role {
+        Role::Assistant => fields.word("phase", &["commentary", "final_answer"])?,
+        Role::User | Role::System | Role::Developer => None,
+    };
+    Ok(InputSays::Message {
+        role,
+        content: content(fields, "content", side)?,
+        phase: phase.map(str::to_owned),
+    })
+}
+
+pub(super) fn is_name(name: &str) -> bool {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !name.is_empty() && name.bytes().all(is_safe)
+}
+
+/// The name of a tool.
+pub(super) fn name(fields: &Fields<'_>) -> Result<String, RequestError> {
+    let name = fields.needed("name", MAX_NAME)?;
+    if is_name(name) {
+        return Ok(name.to_owned());
+    }
+    Err(invalid(
+        fields.at("name"),
+        "expected 1 to 64 characters of a-z, A-Z, 0-9, _ and -",
+    ))
+}
+
+fn call_id(fields: &Fields<'_>) -> Result<String, RequestError> {
+    let id = fields.needed("call_id", MAX_CALL_ID)?;
+    if id.is_empty() {
+        return Err(invalid(
+            fields.at("call_id"),
+            "expected a text that is not empty",
+        ));
+    }
+    Ok(id.to_owned())
+}
+
+fn call(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+    Ok(InputSays::Call {
+        call_id: call_id(fields)?,
+        name: name(fields)?,
+        arguments: fields.needed("arguments", MAX_TEXT)?.to_owned(),
+    })
+}
+
+fn call_output(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+    let output = match fields.get("output") {
+        Some(Value::String(text)) => {
+            fields.short("output", MAX_TEXT)?;
+            text.as_str().into()
+        }
+        _ => Value::Array(content(fields, "output", Side::Result)?),
+    };
+    Ok(InputSays::CallOutput {
+        call_id: call_id(fields)?,
+        output,
+    })
+}
+
+/// A reasoning item is one part of the log; several texts of it become one.
+fn reasoning(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+    let mut texts = Vec::new();
+    for key in ["content", "summary"] {
+        for (place, value) in fields
+            .list(key, 1_000)?
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
+            let pointer = format!("{}/{place}", fields.at(key));
+            texts.push(
+                Fields::of(value, &pointer)?
+                    .needed("text", MAX_TEXT)?
+                    .to_owned(),
+            );
+        }
+        if !texts.is_empty() {
+            break;
+        }
+    }
+    let sealed = fields.short("encrypted_content", MAX_TEXT)?;
+    let (provider, signature) = sealed.and_then(sealed::open_reasoning).unzip();
+    let part = ReasoningPart {
+        part_type: "reasoning".to_owned(),
+        text: texts.join("\n\n"),
+        signature,
+        provider,
+        extra: None,
+    };
+    let part = Payload::write(&part).map_err(|_| wrong(fields.at("summary"), "texts"))?;
+    Ok(InputSays::Reasoning(part))
+}
+
+fn compaction(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
+    let sealed = fields.needed("encrypted_content", MAX_TEXT)?;
+    let summary = sealed::open_summary(sealed).ok_or_else(|| {
+        invalid(
+            fields.at("encrypted_content"),
+            "expected a compaction that this server has made",
+        )
+    })?;
+    Ok(InputSays::Compaction { summary })
+}

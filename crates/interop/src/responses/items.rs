@@ -1,0 +1,340 @@
+//! What was said, as lists of items: the input of a response, the items of a conversation.
+
+use super::content::{citation, shown_input, shown_output};
+use super::echo::{Echo, VIEW};
+use super::item::APPROVAL_RESPONSE;
+use super::output::{Output, Shows, child};
+use super::resource::{reaction_of, replay};
+use super::sealed::{seal_reasoning, seal_summary};
+use super::wire::{Wire, quoted};
+use crate::ids::{COMPACTION, FUNCTION_OUTPUT, MESSAGE, REASONING};
+use crate::parts::{ReasoningPart, StepResponse};
+use crate::{Converted, Losses};
+use serde_json::{Map, Value, json};
+use timeline::{
+    Answer, Entry, ExecutionId, Item, ItemType, Payload, Reaction, Role, Says, Transcript,
+};
+
+/// An item in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedItem {
+    /// Its id, in the protocol's spelling.
+    pub id: String,
+    /// The item as JSON text.
+    pub json: String,
+}
+
+/// What a list shows beside what every list shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListOptions {
+    /// Reasoning with what its provider needs to take it back: `reasoning.encrypted_content`.
+    pub encrypted_reasoning: bool,
+    /// Items beyond the specification: `loomline:items`.
+    pub extensions: bool,
+}
+
+impl ListOptions {
+    /// What the values of `include` in a query ask for; what can't be shown is left out.
+    pub fn read<'a>(include: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut options = Self::default();
+        for value in include {
+            match value {
+                "reasoning.encrypted_content" => options.encrypted_reasoning = true,
+                super::EXTENSIONS => options.extensions = true,
+                _ => {}
+            }
+        }
+        options
+    }
+}
+
+/// All items of a conversation, the oldest first: what was said to the agents, and what they have
+/// said and done.
+pub fn conversation_items(
+    transcript: &Transcript,
+    options: ListOptions,
+) -> Converted<Vec<ListedItem>> {
+    let mut list = List {
+        options,
+        ..List::default()
+    };
+    for (place, entry) in transcript.entries.iter().enumerate() {
+        list.entry(transcript, place, entry);
+    }
+    list.losses.with(list.items)
+}
+
+/// The items that a response answers: what was said since the response before it, and the past that
+/// its request has brought. None where there is no such response.
+pub fn input_items(
+    transcript: &Transcript,
+    execution: &ExecutionId,
+    options: ListOptions,
+) -> Option<Converted<Vec<ListedItem>>> {
+    let (end, _) = reaction_of(transcript, execution)?;
+    let before = transcript.entries.get(..end).unwrap_or_default();
+    let former = before.iter().rposition(|entry| match entry {
+        Entry::Reaction(reaction) => !is_imported(reaction),
+        Entry::Item(_) => false,
+    });
+    let mut list = List {
+        options,
+        ..List::default()
+    };
+    let start = former.map_or(0, |place| place + 1);
+    for (place, entry) in before.iter().enumerate().skip(start) {
+        list.entry(transcript, place, entry);
+    }
+    Some(list.losses.with(list.items))
+}
+
+/// Whether an execution is of a past that a request has brought.
+fn is_imported(reaction: &Reaction) -> bool {
+    let said = reaction
+        .steps
+        .iter()
+        .filter_map(|step| step.response.as_ref());
+    let mut said = said.filter_map(|(said, _)| said.read::<StepResponse>().ok());
+    said.any(|said| {
+        let about = said.metadata.as_ref().map(Payload::value);
+        about.is_some_and(|about| about[VIEW]["imported"] == true)
+    })
+}
+
+/// An item as it is listed alone, where the conversation has one of this id.
+pub fn conversation_item(
+    transcript: &Transcript,
+    id: &str,
+    options: ListOptions,
+) -> Option<ListedItem> {
+    let items = conversation_items(transcript, options).value;
+    items.into_iter().find(|item| item.id == id)
+}
+
+/// An item that was just kept, as it is listed.
+pub(super) fn listed(item: &Item) -> Vec<ListedItem> {
+    let mut list = List::default();
+    list.item(item, "");
+    list.items
+}
+
+#[derive(Default)]
+struct List {
+    options: ListOptions,
+    items: Vec<ListedItem>,
+    losses: Losses,
+}
+
+impl List {
+    fn push(&mut self, id: String, mut item: Value) {
+        item["id"] = id.as_str().into();
+        item["status"] = "completed".into();
+        let json = item.to_string();
+        self.items.push(ListedItem { id, json });
+    }
+
+    fn entry(&mut self, transcript: &Transcript, place: usize, entry: &Entry) {
+        let at = format!("/entries/{place}");
+        match entry {
+            Entry::Item(item) => self.item(item, &at),
+            Entry::Reaction(reaction) => {
+                let shows = Shows {
+                    summary: Echo::of(&reaction.execution).summary,
+                    encrypted_reasoning: self.options.encrypted_reasoning,
+                    extensions: self.options.extensions,
+                };
+                let mut output = Output::new(Wire::muted());
+                replay(&mut output, transcript, place, reaction, Some(shows));
+                let done = output.done().iter();
+                self.items.extend(done.map(|done| ListedItem {
+                    id: done.id.clone(),
+                    json: done.json.clone(),
+                }));
+                for loss in output.losses() {
+                    self.losses.push(format!("{at}{}", loss.pointer), loss.what);
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Item, at: &str) {
+        match item.item_type {
+            ItemType::ItemReference => {}
+            ItemType::ActionResult if self.answers(item, at) => {}
+            ItemType::ActionExecute | ItemType::ActionResult => self.action(item, at),
+            ItemType::Message => self.message(item, at),
+        }
+    }
+
+    /// Answers to calls that have waited.
+    fn answers(&mut self, item: &Item, at: &str) -> bool {
+        let Ok(answers) = Answer::read(item.content.as_ref()) else {
+            return false;
+        };
+        for (place, answer) in answers.into_iter().enumerate() {
+            let call = answer.tool_call_id;
+            let output = match answer.says {
+                Says::Output(output) => shown_output(&output.value()),
+                Says::Failure(text) => text.into(),
+                Says::Approved { .. } => {
+                    self.approval(item, place, &call, None, at);
+                    continue;
+                }
+                Says::Denied { message } => {
+                    self.approval(item, place, &call, Some(message), at);
+                    continue;
+                }
+            };
+            let id = child(FUNCTION_OUTPUT, item.id.as_str(), place);
+            self.push(
+                id,
+                json!({"type": "function_call_output", "call_id": call, "output": output}),
+            );
+        }
+        true
+    }
+
+    /// `denied` has the reason, if there is one, where the call was denied.
+    #[expect(clippy::option_option, reason = "a denial need not have a reason")]
+    fn approval(
+        &mut self,
+        item: &Item,
+        place: usize,
+        call: &str,
+        denied: Option<Option<String>>,
+        at: &str,
+    ) {
+        if !self.options.extensions {
+            self.losses.push(at, "an answer to a question");
+            return;
+        }
+        let mut said =
+            json!({"type": APPROVAL_RESPONSE, "call_id": call, "approve": denied.is_none()});
+        if let Some(reason) = denied.flatten() {
+            said["reason"] = reason.into();
+        }
+        self.push(child(FUNCTION_OUTPUT, item.id.as_str(), place), said);
+    }
+
+    /// A call or a result that was only kept ([`super::NewItems`]).
+    fn action(&mut self, item: &Item, at: &str) {
+        let content = item.content.as_ref().map(Payload::value);
+        let kinds = ["function_call", "function_call_output"];
+        match content {
+            Some(content @ Value::Object(_))
+                if kinds.iter().any(|kind| content["type"] == *kind) =>
+            {
+                let form = if content["type"] == kinds[0] {
+                    crate::ids::FUNCTION_CALL
+                } else {
+                    FUNCTION_OUTPUT
+                };
+                self.push(form.write(item.id.as_str()), content);
+            }
+            Some(_) | None => self
+                .losses
+                .push(at, "an action that belongs to no execution"),
+        }
+    }
+
+    fn message(&mut self, item: &Item, at: &str) {
+        let about = item.metadata.as_ref().map(Payload::value);
+        let about = about.as_ref().map(|about| &about[VIEW]);
+        let parts = match item.content.as_ref().map(Payload::value) {
+            Some(Value::Array(parts)) => parts,
+            Some(_) | None => Vec::new(),
+        };
+        if about.is_some_and(|about| about["compaction"] == true) {
+            let summary: String = parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect();
+            let id = COMPACTION.write(item.id.as_str());
+            let sealed = quoted(&seal_summary(&summary));
+            let json = format!(
+                r#"{{"type":"compaction","id":{},"encrypted_content":{sealed}}}"#,
+                quoted(&id)
+            );
+            self.items.push(ListedItem { id, json });
+            return;
+        }
+        let role = item.role.unwrap_or(Role::User);
+        let mut shown = Vec::new();
+        let mut n_items = 0;
+        for part in parts {
+            if part["type"] == "reasoning" {
+                self.reasoning(item, &part, n_items);
+                n_items += 1;
+                continue;
+            }
+            let one = if role == Role::Assistant {
+                shown_spoken(&part)
+            } else {
+                shown_input(&part)
+            };
+            match one {
+                Some(part) => shown.push(part),
+                None => self.losses.push(at, "a part that no item can show"),
+            }
+        }
+        if shown.is_empty() && n_items > 0 {
+            return;
+        }
+        let word = match role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => "system",
+            Role::Developer => "developer",
+        };
+        let mut message = json!({"type": "message", "role": word, "content": shown});
+        if let Some(phase) = about.and_then(|about| about["phase"].as_str()) {
+            message["phase"] = phase.into();
+        }
+        self.push(MESSAGE.write(item.id.as_str()), message);
+    }
+
+    fn reasoning(&mut self, item: &Item, part: &Value, place: usize) {
+        let Ok(reasoning) = serde_json::from_value::<ReasoningPart>(part.clone()) else {
+            return;
+        };
+        let summary = json!({"type": "summary_text", "text": reasoning.text});
+        let summary = if reasoning.text.is_empty() {
+            json!([])
+        } else {
+            json!([summary])
+        };
+        let mut said = Map::from_iter([
+            ("type".to_owned(), "reasoning".into()),
+            ("summary".to_owned(), summary),
+        ]);
+        if let Some(signature) = reasoning
+            .signature
+            .filter(|_| self.options.encrypted_reasoning)
+        {
+            let sealed = seal_reasoning(reasoning.provider.as_deref(), &signature);
+            said.insert("encrypted_content".to_owned(), sealed.into());
+        }
+        let id = if place == 0 {
+            REASONING.write(item.id.as_str())
+        } else {
+            child(REASONING, item.id.as_str(), place)
+        };
+        self.push(id, said.into());
+    }
+}
+
+/// A part of what an assistant said without a run of this system.
+fn shown_spoken(part: &Value) -> Option<Value> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    match text("type")? {
+        "output_text" | "input_text" => {
+            let cited = part.get("annotations").and_then(Value::as_array);
+            let cited: Vec<Value> = cited.into_iter().flatten().filter_map(citation).collect();
+            Some(json!({
+                "type": "output_text", "text": text("text")?, "annotations": cited, "logprobs": [],
+            }))
+        }
+        "refusal" => Some(json!({"type": "refusal", "refusal": text("refusal")?})),
+        _ => None,
+    }
+}

@@ -1,0 +1,140 @@
+//! Lists in pages.
+
+use super::error::RequestError;
+use super::fields::invalid;
+use super::items::ListedItem;
+use super::wire::quoted;
+
+/// Which part of a list is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// At most so many items: 1 to 100.
+    pub limit: usize,
+    /// Whether the newest comes first.
+    pub newest_first: bool,
+    /// The item after which it begins.
+    pub after: Option<String>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            limit: 20,
+            newest_first: true,
+            after: None,
+        }
+    }
+}
+
+impl Page {
+    /// Reads the parameters of a query; what is absent is as the protocol has it.
+    pub fn read(
+        limit: Option<&str>,
+        order: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<Self, RequestError> {
+        let otherwise = Self::default();
+        let limit = match limit {
+            None => otherwise.limit,
+            Some(text) => match text.parse() {
+                Ok(limit @ 1..=100) => limit,
+                Ok(_) | Err(_) => return Err(invalid("/limit", "expected 1 to 100")),
+            },
+        };
+        let newest_first = match order {
+            None | Some("desc") => true,
+            Some("asc") => false,
+            Some(_) => return Err(invalid("/order", "expected \"asc\" or \"desc\"")),
+        };
+        Ok(Self {
+            limit,
+            newest_first,
+            after: after.filter(|after| !after.is_empty()).map(str::to_owned),
+        })
+    }
+
+    /// The page of these items, the oldest of which come first, as a list object.
+    pub fn list(&self, mut items: Vec<ListedItem>) -> Result<String, RequestError> {
+        if self.newest_first {
+            items.reverse();
+        }
+        let start = match &self.after {
+            None => 0,
+            Some(after) => {
+                let place = items.iter().position(|item| item.id == *after);
+                place.ok_or_else(|| RequestError::item_not_found(after, "/after"))? + 1
+            }
+        };
+        let rest = items.get(start..).unwrap_or_default();
+        let shown = rest.get(..self.limit).unwrap_or(rest);
+        Ok(list(shown, shown.len() < rest.len()))
+    }
+}
+
+/// A list object. Its ids are empty where it has no items: the schema has no other text for them.
+pub(super) fn list(items: &[ListedItem], has_more: bool) -> String {
+    let id = |item: Option<&ListedItem>| quoted(item.map_or("", |item| item.id.as_str()));
+    let data: Vec<&str> = items.iter().map(|item| item.json.as_str()).collect();
+    format!(
+        r#"{{"object":"list","data":[{}],"first_id":{},"last_id":{},"has_more":{has_more}}}"#,
+        data.join(","),
+        id(items.first()),
+        id(items.last()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn items(n: usize) -> Vec<ListedItem> {
+        let item = |n: usize| ListedItem {
+            id: format!("i{n}"),
+            json: n.to_string(),
+        };
+        (0..n).map(item).collect()
+    }
+
+    #[test]
+    fn pages_follow_one_another_until_there_is_no_more() {
+        for order in ["asc", "desc"] {
+            let mut seen: Vec<i64> = Vec::new();
+            let mut after = None;
+            loop {
+                let page = Page::read(Some("3"), Some(order), after.as_deref()).unwrap();
+                let list: Value = serde_json::from_str(&page.list(items(7)).unwrap()).unwrap();
+                let data = list["data"].as_array().unwrap();
+                seen.extend(data.iter().map(|item| item.as_i64().unwrap()));
+                after = list["last_id"].as_str().map(str::to_owned);
+                if list["has_more"] == false {
+                    break;
+                }
+            }
+            if order == "desc" {
+                seen.reverse();
+            }
+            assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6]);
+        }
+    }
+
+    #[test]
+    fn a_page_that_can_not_be_is_refused() {
+        for (limit, order) in [
+            (Some("0"), None),
+            (Some("101"), None),
+            (Some("x"), None),
+            (None, Some("up")),
+        ] {
+            assert!(
+                Page::read(limit, order, None).is_err(),
+                "{limit:?} {order:?}"
+            );
+        }
+        let page = Page::read(None, None, Some("gone")).unwrap();
+        assert_eq!(page.list(items(2)).unwrap_err().code, "item_not_found");
+        let empty: Value =
+            serde_json::from_str(&Page::default().list(Vec::new()).unwrap()).unwrap();
+        assert_eq!(empty["first_id"], "");
+    }
+}

@@ -1,0 +1,322 @@
+//! `POST /responses`: what is asked for.
+
+use super::echo::Echo;
+use super::error::RequestError;
+use super::fields::{Fields, invalid, metadata, unsupported, wrong};
+use super::item::{InputItem, input};
+use super::tools;
+use crate::ids::{CONVERSATION, read_response_id};
+use crate::options::RunOptions;
+use crate::{Converted, Losses};
+use serde_json::Value;
+
+/// The value of `include` that asks for items beyond the specification.
+pub const EXTENSIONS: &str = "loomline:items";
+
+/// The most characters of instructions.
+const MAX_INSTRUCTIONS: usize = 10_485_760;
+
+/// What a request goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Continues {
+    /// Nothing: it brings its past with it, and begins a thread.
+    Nothing,
+    /// What was said up to a response and in it.
+    Response {
+        /// The response's id, as the request has it.
+        id: String,
+        /// Its thread.
+        thread: String,
+        /// Its first execution.
+        execution: String,
+    },
+    /// A conversation, whatever it has come to.
+    Conversation {
+        /// Its id, as the request has it.
+        id: String,
+        /// The id or the key of the thread.
+        thread: String,
+    },
+}
+
+/// A request for a response, read and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateRequest {
+    /// What it goes on with.
+    pub continues: Continues,
+    /// What is said, in order.
+    pub input: Vec<InputItem>,
+    /// How the run differs from what its agent is configured to do, with what the response must say
+    /// again of the request.
+    pub options: RunOptions,
+    /// Whether the answer is a stream of events.
+    pub stream: bool,
+    /// Whether the answer is given at once, and the response is made after it.
+    pub background: bool,
+    /// Whether the response can be asked for later.
+    pub store: bool,
+}
+
+impl CreateRequest {
+    /// Reads the body of a request over HTTP. Members that are not known are left alone; the losses
+    /// are wishes that can't be met.
+    pub fn read(body: &Value) -> Result<Converted<Self>, RequestError> {
+        let fields = Fields::of(body, "")?;
+        let mut losses = Losses::default();
+        let continues = continues(&fields)?;
+        let mut options = RunOptions::default();
+        let mut echo = Echo::default();
+        wishes(&fields, &mut options, &mut echo)?;
+        sampling(&fields, &mut options, &mut echo)?;
+        included(&fields, &mut echo, &mut losses)?;
+        unheeded(&fields, &mut echo, &mut losses)?;
+        if let Continues::Response { id, .. } = &continues {
+            echo.say("previous_response_id", id.as_str());
+        }
+        echo.conversation = matches!(continues, Continues::Conversation { .. });
+        let store = fields.flag("store")?;
+        let background = fields.flag("background")?;
+        echo.say("store", store.unwrap_or(true));
+        echo.say("background", background.unwrap_or(false));
+        echo.keep(&mut options);
+        let input = input(&fields, "input")?;
+        if input.is_empty() && continues == Continues::Nothing {
+            return Err(fields.missing("input"));
+        }
+        let request = Self {
+            continues,
+            input,
+            options,
+            stream: fields.flag("stream")?.unwrap_or(false),
+            background: background.unwrap_or(false),
+            store: store.unwrap_or(true),
+        };
+        Ok(losses.with(request))
+    }
+
+    /// Reads a message of a client over a WebSocket: `{"type": "response.create", …}`, which can't
+    /// say how the answer comes, for it always is a stream.
+    pub fn read_socket(message: &Value) -> Result<Converted<Self>, RequestError> {
+        let fields = Fields::of(message, "")?;
+        match fields.needed("type", 256)? {
+            "response.create" => {}
+            kind => {
+                let message = format!("messages of type {kind:?} are not understood");
+                return Err(unsupported("/type", &message));
+            }
+        }
+        for key in ["stream", "stream_options", "background"] {
+            if fields.get(key).is_some() {
+                return Err(invalid(fields.at(key), "it can't be said over a WebSocket"));
+            }
+        }
+        Self::read(message).map(|read| {
+            read.map(|request| Self {
+                stream: true,
+                ..request
+            })
+        })
+    }
+
+    /// The items that the input only names, with where: to be given to [`CreateRequest::said`].
+    pub fn references(&self) -> impl Iterator<Item = (&str, &str)> {
+        super::said::references(&self.input)
+    }
+}
+
+/// What a request goes on with.
+pub(super) fn continues(fields: &Fields<'_>) -> Result<Continues, RequestError> {
+    let previous = fields.short("previous_response_id", 1_024)?;
+    let conversation = match fields.get("conversation") {
+        None => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(value @ Value::Object(_)) => {
+            let at = fields.at("conversation");
+            Some(Fields::of(value, &at)?.needed("id", 1_024)?.to_owned())
+        }
+        Some(_) => {
+            return Err(wrong(
+                fields.at("conversation"),
+                "an id, or an object with an \"id\"",
+            ));
+        }
+    };
+    match (previous, conversation) {
+        (None, None) => Ok(Continues::Nothing),
+        (Some(id), None) => {
+            let (thread, execution) = read_response_id(id)
+                .ok_or_else(|| RequestError::previous_response_not_found(id))?;
+            Ok(Continues::Response {
+                id: id.to_owned(),
+                thread,
+                execution,
+            })
+        }
+        (None, Some(id)) => Ok(Continues::Conversation {
+            thread: CONVERSATION.read(&id).into_owned(),
+            id,
+        }),
+        (Some(_), Some(_)) => {
+            let message = "only one of \"previous_response_id\" and \"conversation\" can be given";
+            Err(invalid(fields.at("conversation"), message))
+        }
+    }
+}
+
+fn wishes(
+    fields: &Fields<'_>,
+    options: &mut RunOptions,
+    echo: &mut Echo,
+) -> Result<(), RequestError> {
+    let model = fields
+        .short("model", 256)?
+        .filter(|model| !model.is_empty());
+    options.model = model.map(str::to_owned);
+    echo.model.clone_from(&options.model);
+    options.instructions = fields
+        .short("instructions", MAX_INSTRUCTIONS)?
+        .map(str::to_owned);
+    echo.say("instructions", options.instructions.clone());
+    options.tools = tools::tools(fields)?;
+    echo.say(
+        "tools",
+        options
+            .tools
+            .iter()
+            .map(tools::tool_said)
+            .collect::<Vec<_>>(),
+    );
+    options.tool_choice = tools::tool_choice(fields)?;
+    echo.say(
+        "tool_choice",
+        tools::choice_said(options.tool_choice.as_ref()),
+    );
+    options.parallel_tool_calls = fields.flag("parallel_tool_calls")?;
+    echo.say(
+        "parallel_tool_calls",
+        options.parallel_tool_calls.unwrap_or(true),
+    );
+    options.max_tool_calls = fields.count("max_tool_calls", 1, u64::MAX)?;
+    echo.say("max_tool_calls", options.max_tool_calls);
+    let (format, text) = tools::text(fields)?;
+    options.format = format;
+    echo.say("text", text);
+    reasoning(fields, options, echo)?;
+    echo.say("metadata", metadata(fields, "metadata")?);
+    Ok(())
+}
+
+fn reasoning(
+    fields: &Fields<'_>,
+    options: &mut RunOptions,
+    echo: &mut Echo,
+) -> Result<(), RequestError> {
+    let Some(value) = fields.get("reasoning") else {
+        return Ok(());
+    };
+    let at = fields.at("reasoning");
+    let reasoning = Fields::of(value, &at)?;
+    let efforts = ["none", "minimal", "low", "medium", "high", "xhigh"];
+    let summaries = ["auto", "concise", "detailed"];
+    let effort = reasoning.word("effort", &efforts)?;
+    let summary = match reasoning.word("summary", &summaries)? {
+        None => reasoning.word("generate_summary", &summaries)?,
+        given => given,
+    };
+    options.reasoning_effort = effort.map(str::to_owned);
+    options.reasoning_summary = summary.map(str::to_owned);
+    echo.summary = summary.is_some();
+    echo.say(
+        "reasoning",
+        serde_json::json!({"effort": effort, "summary": summary}),
+    );
+    Ok(())
+}
+
+fn sampling(
+    fields: &Fields<'_>,
+    options: &mut RunOptions,
+    echo: &mut Echo,
+) -> Result<(), RequestError> {
+    options.temperature = fields.number("temperature", 0.0, 2.0)?;
+    options.top_p = fields.number("top_p", 0.0, 1.0)?;
+    options.presence_penalty = fields.number("presence_penalty", -2.0, 2.0)?;
+    options.frequency_penalty = fields.number("frequency_penalty", -2.0, 2.0)?;
+    options.max_output_tokens = fields.count("max_output_tokens", 16, u64::MAX)?;
+    let numbers = [
+        ("temperature", options.temperature),
+        ("top_p", options.top_p),
+        ("presence_penalty", options.presence_penalty),
+        ("frequency_penalty", options.frequency_penalty),
+    ];
+    for (member, number) in numbers {
+        if let Some(number) = number {
+            echo.say(member, number);
+        }
+    }
+    echo.say("max_output_tokens", options.max_output_tokens);
+    Ok(())
+}
+
+fn included(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result<(), RequestError> {
+    for (place, value) in fields
+        .list("include", 64)?
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
+        let at = format!("{}/{place}", fields.at("include"));
+        match value.as_str() {
+            Some("reasoning.encrypted_content") => echo.encrypted_reasoning = true,
+            Some(EXTENSIONS) => echo.extensions = true,
+            Some(other) => losses.push(at, format!("{other:?} is not kept")),
+            None => return Err(wrong(at, "a string")),
+        }
+    }
+    Ok(())
+}
+
+/// What is checked and said again, and changes nothing.
+fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result<(), RequestError> {
+    if let Some(word) = fields.word("truncation", &["auto", "disabled"])? {
+        echo.say("truncation", word);
+    }
+    let tiers = ["auto", "default", "flex", "scale", "priority"];
+    if let Some(tier) = fields.word("service_tier", &tiers)?
+        && tier != "auto"
+        && tier != "default"
+    {
+        losses.push(fields.at("service_tier"), "there is one tier, \"default\"");
+    }
+    if let Some(count) = fields.count("top_logprobs", 0, 20)? {
+        if count > 0 {
+            losses.push(fields.at("top_logprobs"), "log probabilities are not kept");
+        }
+        echo.say("top_logprobs", count);
+    }
+    for (key, limit) in [
+        ("safety_identifier", 64),
+        ("prompt_cache_key", 64),
+        ("user", 512),
+    ] {
+        if let Some(text) = fields.short(key, limit)? {
+            echo.say(key, text);
+        }
+    }
+    if let Some(word) = fields.word("prompt_cache_retention", &["in_memory", "in-memory", "24h"])? {
+        echo.say("prompt_cache_retention", word);
+    }
+    if let Some(value) = fields.get("stream_options") {
+        let at = fields.at("stream_options");
+        // Padding against guesses at the length of tokens: the log's pieces are no tokens.
+        Fields::of(value, &at)?.flag("include_obfuscation")?;
+    }
+    if fields.get("prompt").is_some() {
+        let message = "prompts are not kept here; send their text as \"instructions\"";
+        return Err(unsupported(fields.at("prompt"), message));
+    }
+    if fields.get("context_management").is_some() {
+        losses.push(fields.at("context_management"), "the server's own is used");
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! The response as an object: all its members, in every event and answer that has it.
+
+use super::echo::Echo;
+use super::output::{Output, Shows};
+use super::usage::Tokens;
+use super::wire::{Wire, put, quoted};
+use crate::Converted;
+use crate::ids::{CONVERSATION, response_id};
+use crate::parts::EventPart;
+use jiff::Timestamp;
+use serde_json::json;
+use std::collections::BTreeSet;
+use timeline::{
+    Answer, Entry, Execution, ExecutionId, ExecutionStatus, Interruption, Reaction, Says,
+    StepStatus, Transcript,
+};
+
+/// How a response stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// It is to begin.
+    Queued,
+    /// It is being made.
+    InProgress,
+    /// It is over as it should be; calls in it may wait for their client.
+    Completed,
+    /// Something went wrong.
+    Failed,
+    /// A limit was reached.
+    Incomplete,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl Status {
+    /// The protocol's word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Incomplete => "incomplete",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseObject {
+    /// The object as JSON text.
+    pub json: String,
+    /// How it stands.
+    pub status: Status,
+}
+
+/// What does not change of a response.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    id: String,
+    created_at: i64,
+    /// Its own members that come from the request.
+    members: String,
+    model: String,
+}
+
+/// How a response ended, in the protocol's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    pub(super) status: Status,
+    pub(super) incomplete: Option<String>,
+    pub(super) error: Option<String>,
+}
+
+impl Ending {
+    pub(super) const fn none(status: Status) -> Self {
+        Self {
+            status,
+            incomplete: None,
+            error: None,
+        }
+    }
+
+    /// The code of every failure: the log does not tell apart what clients could act on.
+    pub(super) const CODE: &'static str = "server_error";
+
+    /// How an execution ended whose last answer stopped for this reason.
+    pub(super) fn of(
+        status: ExecutionStatus,
+        why: Option<&Interruption>,
+        stop_reason: Option<&str>,
+    ) -> Self {
+        let incomplete = |reason: &str| Self {
+            incomplete: Some(reason.to_owned()),
+            ..Self::none(Status::Incomplete)
+        };
+        let why = match status {
+            ExecutionStatus::Executing => return Self::none(Status::InProgress),
+            ExecutionStatus::Completed => {
+                return match stop_reason {
+                    Some("max_tokens") => incomplete("max_output_tokens"),
+                    Some("content_filter") => incomplete("content_filter"),
+                    Some(_) | None => Self::none(Status::Completed),
+                };
+            }
+            ExecutionStatus::Failed => why,
+        };
+        let reason = why.map_or("error", |why| why.reason.as_str());
+        match reason {
+            "user_cancelled" => Self::none(Status::Cancelled),
+            "safety_halt" => incomplete("content_filter"),
+            "max_steps" | "max_handoffs" | "timeout" => incomplete(reason),
+            _ => {
+                let detail = why.and_then(|why| why.detail.clone());
+                Self {
+                    error: Some(detail.unwrap_or_else(|| reason.to_owned())),
+                    ..Self::none(Status::Failed)
+                }
+            }
+        }
+    }
+}
+
+impl Head {
+    /// Of the response that begins with this execution.
+    pub(super) fn of(execution: &Execution, echo: &Echo) -> Self {
+        let (thread, own) = (execution.thread_id.as_str(), execution.id.as_str());
+        let mut members = String::new();
+        if echo.conversation {
+            let id = quoted(&CONVERSATION.write(thread));
+            put(
+                &mut members,
+                format_args!(",\"conversation\":{{\"id\":{id}}}"),
+            );
+        }
+        members.push_str(&echo.members());
+        Self {
+            id: quoted(&id_of(thread, own)),
+            created_at: execution.created_at.as_second(),
+            members,
+            model: echo.model.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Writes the object. `output` is a JSON array.
+    pub(super) fn write(
+        &self,
+        out: &mut String,
+        ending: &Ending,
+        at: Option<Timestamp>,
+        model: Option<&str>,
+        output: &str,
+        usage: Option<Tokens>,
+    ) {
+        let completed = at.filter(|_| ending.status == Status::Completed);
+        let completed =
+            completed.map_or_else(|| "null".to_owned(), |at| at.as_second().to_string());
+        let details = ending
+            .incomplete
+            .as_ref()
+            .map(|reason| json!({"reason": reason}));
+        let error = ending.error.as_ref();
+        let error = error.map(|message| json!({"code": Ending::CODE, "message": message}));
+        let or_null = |value: Option<serde_json::Value>| value.unwrap_or_default();
+        put(
+            out,
+            format_args!(
+                r#"{{"id":{},"object":"response","created_at":{},"completed_at":{completed},"status":"{}","incomplete_details":{},"error":{},"model":{}{},"output":{output},"usage":{}}}"#,
+                self.id,
+                self.created_at,
+                ending.status.word(),
+                or_null(details),
+                or_null(error),
+                quoted(model.unwrap_or(&self.model)),
+                self.members,
+                or_null(usage.map(Tokens::object)),
+            ),
+        );
+    }
+}
+
+/// The id of the response that begins with this execution.
+pub(super) fn id_of(thread: &str, execution: &str) -> String {
+    // Ids that are none of ours belong to no response that could be asked for.
+    response_id(thread, execution).unwrap_or_else(|| format!("resp_{thread}_{execution}"))
+}
+
+/// The response that begins with this execution, as it stands; none where there is no such
+/// execution. It covers the executions to which agents have handed over. What an answer that was cut
+/// off had said is in it if the transcript was read with its chunks.
+pub fn response(
+    transcript: &Transcript,
+    execution: &ExecutionId,
+) -> Option<Converted<ResponseObject>> {
+    let (place, first) = reaction_of(transcript, execution)?;
+    let head = Head::of(&first.execution, &Echo::of(&first.execution));
+    let mut output = Output::new(Wire::muted());
+    let mut last = first;
+    for (place, reaction) in chain(transcript, place) {
+        replay(&mut output, transcript, place, reaction, None);
+        last = reaction;
+    }
+    let execution = &last.execution;
+    let ending = if hands_over(last) {
+        Ending::none(Status::InProgress)
+    } else {
+        let why = execution.interruption.as_ref();
+        Ending::of(execution.status, why, output.stop_reason())
+    };
+    let items = output.json();
+    let mut json = String::with_capacity(items.len() + 1_024);
+    let usage = output.usage();
+    head.write(
+        &mut json,
+        &ending,
+        last.ended_at,
+        output.model(),
+        &items,
+        usage,
+    );
+    let status = ending.status;
+    Some(Converted {
+        value: ResponseObject { json, status },
+        losses: output.losses(),
+    })
+}
+
+/// An execution of a transcript, and its place.
+pub(super) fn reaction_of<'a>(
+    transcript: &'a Transcript,
+    execution: &ExecutionId,
+) -> Option<(usize, &'a Reaction)> {
+    let mut entries = transcript.entries.iter().enumerate().rev();
+    entries.find_map(|(place, entry)| match entry {
+        Entry::Reaction(reaction) if reaction.execution.id == *execution => Some((place, reaction)),
+        Entry::Reaction(_) | Entry::Item(_) => None,
+    })
+}
+
+/// The executions of one response, the first of which stands here.
+fn chain(transcript: &Transcript, place: usize) -> impl Iterator<Item = (usize, &Reaction)> {
+    let entries = transcript.entries.iter().enumerate().skip(place);
+    let mut goes_on = true;
+    entries
+        .filter_map(|(place, entry)| match entry {
+            Entry::Reaction(reaction) => Some((place, reaction)),
+            Entry::Item(_) => None,
+        })
+        .take_while(move |(_, reaction)| std::mem::replace(&mut goes_on, hands_over(reaction)))
+}
+
+/// Whether another agent goes on with what this execution was to answer.
+pub(super) fn hands_over(reaction: &Reaction) -> bool {
+    let parts = reaction.steps.last().map(|step| step.parts.as_slice());
+    reaction.execution.status == ExecutionStatus::Completed
+        && parts
+            .unwrap_or_default()
+            .iter()
+            .any(|part| is_handoff(&part.part))
+}
+
+/// Whether a part says that another agent goes on.
+pub(super) fn is_handoff(part: &timeline::Payload) -> bool {
+    let event = EventPart::read(part);
+    event.is_some_and(|event| event.part_type == EventPart::AGENT_HANDOFF)
+}
+
+/// Puts an execution of a transcript into an output. `shows` says how, where it is not as its own
+/// client wants it.
+pub(super) fn replay(
+    output: &mut Output,
+    transcript: &Transcript,
+    place: usize,
+    reaction: &Reaction,
+    shows: Option<Shows>,
+) {
+    let shows = shows.unwrap_or_else(|| Shows::from(&Echo::of(&reaction.execution)));
+    output.execution(shows);
+    let given = given(transcript, place, reaction);
+    let mut out = String::new();
+    for step in &reaction.steps {
+        output.step_begins(
+            step.step.id.as_str(),
+            step.step.iteration,
+            Some(given.clone()),
+        );
+        if step.response.is_none() {
+            for (kind, data) in &step.chunks {
+                output.chunk(kind, data.as_ref(), &mut out);
+            }
+        }
+        for (idx, part) in (0..).zip(&step.parts) {
+            output.part(idx, &part.part, &mut out);
+        }
+        if let Some((said, _)) = &step.response {
+            output.chunk(timeline::chunk_type::STEP_RESPONSE, Some(said), &mut out);
+        }
+        match step.step.status {
+            StepStatus::Running => {}
+            StepStatus::Completed => output.step_ends(false, &mut out),
+            StepStatus::Failed => output.step_ends(true, &mut out),
+        }
+    }
+}
+
+/// The calls whose results the trigger of this execution has brought.
+fn given(transcript: &Transcript, place: usize, reaction: &Reaction) -> BTreeSet<String> {
+    let before = transcript.entries.get(..place).unwrap_or_default();
+    // The trigger stands right before what answers it, but for what was kept meanwhile.
+    let trigger = before.iter().rev().find_map(|entry| match entry {
+        Entry::Item(item) if item.id == reaction.execution.trigger_item_id => Some(item),
+        Entry::Item(_) | Entry::Reaction(_) => None,
+    });
+    let content = trigger.and_then(|item| item.content.as_ref());
+    let answers = Answer::read(content).unwrap_or_default();
+    answers
+        .into_iter()
+        .filter_map(|answer| match answer.says {
+            Says::Output(_) | Says::Failure(_) => Some(answer.tool_call_id),
+            Says::Approved { .. } | Says::Denied { .. } => None,
+        })
+        .collect()
+}

@@ -1,0 +1,298 @@
+//! From the input of a request to what is to be done on a thread.
+
+use super::draft::{Draft, Ends, Tail};
+use super::echo::VIEW;
+use super::error::RequestError;
+use super::fields::{invalid, unsupported};
+use super::item::{self, InputItem, InputSays};
+use super::request::{Continues, CreateRequest};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{ANSWER, Command, ItemType, NewItem, Payload, Role};
+
+/// What is to be done on a thread for a request, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// For a new thread: the commands that write the past the request brings with it, each decided
+    /// in order after the thread is made.
+    pub past: Vec<(Timestamp, Command)>,
+    /// For a thread that is there: what is kept before the last item, and answered with it.
+    pub records: Vec<NewItem>,
+    /// What begins the execution.
+    pub last: Last,
+}
+
+/// What begins an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// An item.
+    Item(NewItem),
+    /// Results of calls that wait.
+    Answers {
+        /// An item of type `action_result`.
+        item: NewItem,
+        /// What is said beside them: to be kept right behind them, before the model is asked.
+        beside: Vec<NewItem>,
+    },
+}
+
+/// The items that an input only names, and where it names them.
+pub(super) fn references(input: &[InputItem]) -> impl Iterator<Item = (&str, &str)> {
+    input.iter().filter_map(|item| match &item.says {
+        InputSays::Reference { id } => Some((id.as_str(), item.pointer.as_str())),
+        InputSays::Message { .. }
+        | InputSays::Reasoning(_)
+        | InputSays::Call { .. }
+        | InputSays::CallOutput { .. }
+        | InputSays::Compaction { .. }
+        | InputSays::Approval { .. } => None,
+    })
+}
+
+impl CreateRequest {
+    /// What is to be done for this request.
+    ///
+    /// Without something to go on with, all but the last item is the past of a new thread: what
+    /// agents said and did becomes finished executions, and whoever said it is not believed, which
+    /// its metadata says (`responses.imported`). Results at the end answer the calls before them.
+    ///
+    /// With it, the thread's own past counts: messages are kept in order, of which the last begins
+    /// the execution, results answer the calls that wait, and items that are only named are there
+    /// already. `known` has the items that the input names, as objects, under their ids. `run` is
+    /// kept with the execution whose calls the input answers, for the answer goes on with it.
+    pub fn said(
+        &self,
+        known: &BTreeMap<String, Value>,
+        run: Option<&Payload>,
+        at: Timestamp,
+        ids: &mut dyn FnMut() -> String,
+    ) -> Result<Said, RequestError> {
+        match &self.continues {
+            Continues::Nothing => {
+                let input = resolved(&self.input, known)?;
+                begun(&input, run, at, ids)
+            }
+            Continues::Response { id, .. } | Continues::Conversation { id, .. } => {
+                continued(&self.input, id, ids)
+            }
+        }
+    }
+}
+
+/// The input with the items in place of their names.
+fn resolved(
+    input: &[InputItem],
+    known: &BTreeMap<String, Value>,
+) -> Result<Vec<InputItem>, RequestError> {
+    let resolve = |item: &InputItem| match &item.says {
+        InputSays::Reference { id } => {
+            let not_found = || RequestError::item_not_found(id, &format!("{}/id", item.pointer));
+            let found = known.get(id).ok_or_else(not_found)?;
+            let read = item::item(found, item.pointer.clone())?;
+            match read.says {
+                InputSays::Reference { .. } => Err(not_found()),
+                InputSays::Message { .. }
+                | InputSays::Reasoning(_)
+                | InputSays::Call { .. }
+                | InputSays::CallOutput { .. }
+                | InputSays::Compaction { .. }
+                | InputSays::Approval { .. } => Ok(read),
+            }
+        }
+        InputSays::Message { .. }
+        | InputSays::Reasoning(_)
+        | InputSays::Call { .. }
+        | InputSays::CallOutput { .. }
+        | InputSays::Compaction { .. }
+        | InputSays::Approval { .. } => Ok(item.clone()),
+    };
+    input.iter().map(resolve).collect()
+}
+
+fn begun(
+    input: &[InputItem],
+    run: Option<&Payload>,
+    at: Timestamp,
+    ids: &mut dyn FnMut() -> String,
+) -> Result<Said, RequestError> {
+    let draft = Draft::of(input, ids)?;
+    let (commands, ends) = draft.commands(Tail::Answered(run), ids)?;
+    let last = match ends {
+        Ends::Said(item) => Last::Item(item),
+        Ends::Waits(answers) => Last::Answers {
+            item: answers_item(answers, ids),
+            beside: Vec::new(),
+        },
+        Ends::Spoken(former) => Last::Item(reference(former.as_deref(), ids)),
+    };
+    Ok(Said {
+        past: commands.into_iter().map(|command| (at, command)).collect(),
+        records: Vec::new(),
+        last,
+    })
+}
+
+/// The commands that write these items into a new thread, in which nothing is to be answered yet:
+/// calls at the end that have no results wait for them.
+pub(super) fn kept(
+    input: &[InputItem],
+    ids: &mut dyn FnMut() -> String,
+) -> Result<Vec<Command>, RequestError> {
+    let draft = Draft::of(input, ids)?;
+    let (mut commands, ends) = draft.commands(Tail::Kept, ids)?;
+    match ends {
+        Ends::Said(item) => commands.push(Command::Record { item }),
+        Ends::Waits(_) | Ends::Spoken(_) => {}
+    }
+    Ok(commands)
+}
+
+fn continued(
+    input: &[InputItem],
+    goes_on: &str,
+    ids: &mut dyn FnMut() -> String,
+) -> Result<Said, RequestError> {
+    let mut records = Vec::new();
+    let mut answers = Vec::new();
+    let mut answered = BTreeSet::new();
+    for given in input {
+        if let Some(answer) = answer(given, &mut answered)? {
+            answers.push(answer);
+        } else if let Some(item) = said_item(given, false, ids) {
+            records.push(item);
+        } else if let InputSays::Call { .. } = &given.says {
+            let message = "a call can't be added to a conversation that goes on; \
+                           send all of it without \"previous_response_id\"";
+            return Err(unsupported(given.pointer.as_str(), message));
+        }
+    }
+    let last = if answers.is_empty() {
+        let speaks = |item: &NewItem| item.role == Some(Role::Assistant);
+        match records.pop() {
+            Some(item) if !speaks(&item) => Last::Item(item),
+            Some(item) => {
+                let former = item.id.clone();
+                records.push(item);
+                Last::Item(reference(Some(former.as_str()), ids))
+            }
+            None => Last::Item(reference(Some(goes_on), ids)),
+        }
+    } else {
+        Last::Answers {
+            item: answers_item(answers, ids),
+            beside: std::mem::take(&mut records),
+        }
+    };
+    Ok(Said {
+        past: Vec::new(),
+        records,
+        last,
+    })
+}
+
+/// The answer to a call that this item is, if it is one.
+fn answer(
+    given: &InputItem,
+    answered: &mut BTreeSet<String>,
+) -> Result<Option<Value>, RequestError> {
+    let (call, part) = match &given.says {
+        InputSays::CallOutput { call_id, output } => {
+            let part = json!({"type": ANSWER, "toolCallId": call_id, "output": output});
+            (call_id, part)
+        }
+        InputSays::Approval {
+            call_id,
+            approve,
+            reason,
+        } => {
+            let mut part = json!({"type": ANSWER, "toolCallId": call_id, "approved": approve});
+            if let Some(reason) = reason.as_ref().filter(|_| !approve) {
+                part["message"] = reason.as_str().into();
+            }
+            (call_id, part)
+        }
+        InputSays::Message { .. }
+        | InputSays::Reasoning(_)
+        | InputSays::Call { .. }
+        | InputSays::Compaction { .. }
+        | InputSays::Reference { .. } => return Ok(None),
+    };
+    if !answered.insert(call.clone()) {
+        let message = format!("the call {call:?} is answered twice");
+        return Err(invalid(given.pointer.as_str(), &message));
+    }
+    Ok(Some(part))
+}
+
+/// What an item of an input is as an item of the log; none for calls, results and names.
+pub(super) fn said_item(
+    given: &InputItem,
+    imported: bool,
+    ids: &mut dyn FnMut() -> String,
+) -> Option<NewItem> {
+    let mut about = Map::new();
+    if imported {
+        about.insert("imported".to_owned(), true.into());
+    }
+    let (role, content) = match &given.says {
+        InputSays::Message {
+            role,
+            content,
+            phase,
+        } => {
+            if let Some(phase) = phase {
+                about.insert("phase".to_owned(), phase.as_str().into());
+            }
+            (*role, content.clone())
+        }
+        InputSays::Reasoning(part) => (Role::Assistant, vec![part.value()]),
+        InputSays::Compaction { summary } => {
+            about.insert("compaction".to_owned(), true.into());
+            (
+                Role::Developer,
+                vec![json!({"type": "input_text", "text": summary})],
+            )
+        }
+        InputSays::Call { .. }
+        | InputSays::CallOutput { .. }
+        | InputSays::Reference { .. }
+        | InputSays::Approval { .. } => return None,
+    };
+    Some(NewItem {
+        id: ids().into(),
+        item_type: ItemType::Message,
+        role: Some(role),
+        channel: None,
+        content: Some(Value::Array(content).into()),
+        metadata: (!about.is_empty()).then(|| marked(&about)),
+    })
+}
+
+/// Metadata of something this view has brought.
+pub(super) fn marked(about: &Map<String, Value>) -> Payload {
+    json!({VIEW: about}).into()
+}
+
+fn answers_item(answers: Vec<Value>, ids: &mut dyn FnMut() -> String) -> NewItem {
+    NewItem {
+        id: ids().into(),
+        item_type: ItemType::ActionResult,
+        role: None,
+        channel: None,
+        content: Some(Value::Array(answers).into()),
+        metadata: Some(json!({"via": VIEW}).into()),
+    }
+}
+
+/// What an execution answers that is begun without anything said: a pointer to what came last.
+pub(super) fn reference(former: Option<&str>, ids: &mut dyn FnMut() -> String) -> NewItem {
+    NewItem {
+        id: ids().into(),
+        item_type: ItemType::ItemReference,
+        role: None,
+        channel: None,
+        content: Some(json!({"type": "item_reference", "id": former}).into()),
+        metadata: None,
+    }
+}

@@ -1,0 +1,234 @@
+//! One item of a response's output, while it is made.
+
+use super::wire::{quoted, within};
+use serde_json::Value;
+
+/// What a block of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Block {
+    Text,
+    Refusal,
+    /// Reasoning, shown as a summary.
+    Summary,
+    /// Reasoning, shown as it is.
+    Reasoning,
+}
+
+/// The names that the protocol has for a block's events and members.
+pub(super) struct Words {
+    pub(super) begins: &'static str,
+    pub(super) delta: &'static str,
+    pub(super) done: &'static str,
+    pub(super) ends: &'static str,
+    pub(super) place: &'static str,
+    pub(super) part: &'static str,
+    pub(super) member: &'static str,
+    /// What else a part, a delta and the whole text have.
+    pub(super) more: &'static str,
+}
+
+impl Block {
+    pub(super) const fn words(self) -> Words {
+        match self {
+            Self::Text => Words {
+                begins: "response.content_part.added",
+                delta: "response.output_text.delta",
+                done: "response.output_text.done",
+                ends: "response.content_part.done",
+                place: "content_index",
+                part: "output_text",
+                member: "text",
+                more: ",\"logprobs\":[]",
+            },
+            Self::Refusal => Words {
+                begins: "response.content_part.added",
+                delta: "response.refusal.delta",
+                done: "response.refusal.done",
+                ends: "response.content_part.done",
+                place: "content_index",
+                part: "refusal",
+                member: "refusal",
+                more: "",
+            },
+            Self::Summary => Words {
+                begins: "response.reasoning_summary_part.added",
+                delta: "response.reasoning_summary_text.delta",
+                done: "response.reasoning_summary_text.done",
+                ends: "response.reasoning_summary_part.done",
+                place: "summary_index",
+                part: "summary_text",
+                member: "text",
+                more: "",
+            },
+            Self::Reasoning => Words {
+                begins: "response.content_part.added",
+                delta: "response.reasoning.delta",
+                done: "response.reasoning.done",
+                ends: "response.content_part.done",
+                place: "content_index",
+                part: "reasoning_text",
+                member: "text",
+                more: "",
+            },
+        }
+    }
+
+    /// A part with this text, which is JSON without its quotes; `annotations` is a JSON array.
+    pub(super) fn part(self, text: &str, annotations: &str) -> String {
+        let Words { part, member, .. } = self.words();
+        let more = if self == Self::Text {
+            format!(",\"annotations\":{annotations},\"logprobs\":[]")
+        } else {
+            String::new()
+        };
+        format!(r#"{{"type":"{part}","{member}":"{text}"{more}}}"#)
+    }
+}
+
+/// How an item stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    InProgress,
+    Completed,
+    Incomplete,
+}
+
+impl Standing {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SlotKind {
+    /// A message or reasoning.
+    Block(Block),
+    /// A call; both are JSON texts in their quotes.
+    Call { call_id: String, name: String },
+}
+
+/// Where an item stands in the response when that is over: its execution, its step, what kind of
+/// thing it is there, and its place.
+pub(super) type Rank = (u32, u32, u8, u32);
+
+/// An item of the output.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) kind: SlotKind,
+    /// A JSON text in its quotes.
+    id: String,
+    /// The members of events that say which item they are of.
+    pub(super) of: String,
+    pub(super) index: usize,
+    /// What it says so far, or its arguments: JSON without its quotes.
+    pub(super) text: String,
+    pub(super) is_open: bool,
+}
+
+impl Slot {
+    pub(super) fn new(kind: SlotKind, id: &str, index: usize) -> Self {
+        let id = quoted(id);
+        let place = match &kind {
+            SlotKind::Block(block) => format!(",\"{}\":0", block.words().place),
+            SlotKind::Call { .. } => String::new(),
+        };
+        Self {
+            of: format!(",\"item_id\":{id},\"output_index\":{index}{place}"),
+            kind,
+            id,
+            index,
+            text: String::new(),
+            is_open: true,
+        }
+    }
+
+    /// The item when it begins: nothing is said yet.
+    pub(super) fn begun(&self) -> String {
+        self.item(Standing::InProgress, None, "[]", &More::default())
+    }
+
+    /// The item with this text; without one, it has no part yet.
+    pub(super) fn item(
+        &self,
+        standing: Standing,
+        text: Option<&str>,
+        annotations: &str,
+        more: &More<'_>,
+    ) -> String {
+        let (id, status) = (&self.id, standing.word());
+        match &self.kind {
+            SlotKind::Block(block) => {
+                let part = text
+                    .map(|text| block.part(text, annotations))
+                    .unwrap_or_default();
+                block_item(*block, id, status, &part, more)
+            }
+            SlotKind::Call { call_id, name } => {
+                let text = text.unwrap_or_default();
+                format!(
+                    r#"{{"type":"function_call","id":{id},"status":"{status}","call_id":{call_id},"name":{name},"arguments":"{text}"}}"#
+                )
+            }
+        }
+    }
+}
+
+/// What an item has only sometimes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct More<'a> {
+    /// What the provider needs to take reasoning back.
+    pub(super) sealed: Option<&'a str>,
+    /// What a message is in its turn.
+    pub(super) phase: Option<&'a str>,
+}
+
+/// A message or reasoning with one part, or none.
+pub(super) fn block_item(
+    block: Block,
+    id: &str,
+    status: &str,
+    part: &str,
+    more: &More<'_>,
+) -> String {
+    let member = |name: &str, text: Option<&str>| {
+        let member = text.map(|text| format!(",\"{name}\":{}", quoted(text)));
+        member.unwrap_or_default()
+    };
+    match block {
+        Block::Text | Block::Refusal => {
+            let phase = member("phase", more.phase);
+            format!(
+                r#"{{"type":"message","id":{id},"status":"{status}","role":"assistant","content":[{part}]{phase}}}"#
+            )
+        }
+        Block::Summary | Block::Reasoning => {
+            let sealed = member("encrypted_content", more.sealed);
+            let parts = if block == Block::Summary {
+                format!("\"summary\":[{part}]")
+            } else {
+                format!("\"summary\":[],\"content\":[{part}]")
+            };
+            format!(r#"{{"type":"reasoning","id":{id},"status":"{status}",{parts}{sealed}}}"#)
+        }
+    }
+}
+
+/// The result of a call that the server has run.
+pub(super) fn output_item(id: &str, call_id: &str, output: &Value, standing: Standing) -> String {
+    format!(
+        r#"{{"type":"function_call_output","id":{},"status":"{}","call_id":{},"output":{output}}}"#,
+        quoted(id),
+        standing.word(),
+        quoted(call_id),
+    )
+}
+
+/// A text as it stands in JSON, without its quotes.
+pub(super) fn escaped(text: &str) -> String {
+    within(&quoted(text)).to_owned()
+}

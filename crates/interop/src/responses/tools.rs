@@ -1,0 +1,201 @@
+//! Tools, which of them may be called, and the form of the answer.
+
+use super::error::RequestError;
+use super::fields::{Fields, invalid, unsupported, wrong};
+use super::item::{is_name, name};
+use crate::options::{AnswerFormat, ClientTool, ToolChoice};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The most tools of a request.
+const MAX_TOOLS: usize = 128;
+/// The most bytes of a tool's description.
+const MAX_DESCRIPTION: usize = 65_536;
+
+/// The tools of a request, which its client executes.
+pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError> {
+    let list = fields.list("tools", MAX_TOOLS)?.unwrap_or_default();
+    let mut names = BTreeSet::new();
+    let mut tools = Vec::with_capacity(list.len());
+    for (place, value) in list.iter().enumerate() {
+        let pointer = format!("{}/{place}", fields.at("tools"));
+        let tool = tool(value, &pointer)?;
+        if !names.insert(tool.name.clone()) {
+            let message = format!("a tool named {:?} is there already", tool.name);
+            return Err(invalid(format!("{pointer}/name"), &message));
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
+    let fields = Fields::of(value, pointer)?;
+    match fields.needed("type", 256)? {
+        "function" => {}
+        kind => {
+            let message = format!("tools of type {kind:?} are not offered, only \"function\"");
+            return Err(unsupported(fields.at("type"), &message));
+        }
+    }
+    let parameters = match fields.get("parameters") {
+        None => None,
+        Some(schema @ Value::Object(_)) => Some(schema.clone()),
+        Some(_) => return Err(wrong(fields.at("parameters"), "a JSON Schema of an object")),
+    };
+    Ok(ClientTool {
+        name: name(&fields)?,
+        description: fields
+            .short("description", MAX_DESCRIPTION)?
+            .map(str::to_owned),
+        parameters,
+        strict: fields.flag("strict")?,
+    })
+}
+
+/// A tool as responses say it again.
+pub(super) fn tool_said(tool: &ClientTool) -> Value {
+    json!({
+        "type": "function", "name": tool.name, "description": tool.description,
+        "parameters": tool.parameters, "strict": tool.strict,
+    })
+}
+
+/// Which tools the model may or must call.
+pub(super) fn tool_choice(fields: &Fields<'_>) -> Result<Option<ToolChoice>, RequestError> {
+    let at = fields.at("tool_choice");
+    match fields.get("tool_choice") {
+        None => Ok(None),
+        Some(Value::String(word)) => Ok(Some(match word.as_str() {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "required" => ToolChoice::Required,
+            _ => {
+                return Err(invalid(
+                    at,
+                    "expected \"auto\", \"none\", \"required\" or an object",
+                ));
+            }
+        })),
+        Some(value @ Value::Object(_)) => {
+            let choice = Fields::of(value, &at)?;
+            match choice.needed("type", 256)? {
+                "function" => Ok(Some(ToolChoice::Function {
+                    name: name(&choice)?,
+                })),
+                "allowed_tools" => allowed(&choice).map(Some),
+                kind => {
+                    let message = format!("a choice of type {kind:?} is not supported");
+                    Err(unsupported(choice.at("type"), &message))
+                }
+            }
+        }
+        Some(_) => Err(wrong(at, "a string or an object")),
+    }
+}
+
+fn allowed(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
+    let tools = choice.list("tools", MAX_TOOLS)?.unwrap_or_default();
+    if tools.is_empty() {
+        return Err(invalid(choice.at("tools"), "expected 1 to 128 tools"));
+    }
+    let mut names = Vec::with_capacity(tools.len());
+    for (place, value) in tools.iter().enumerate() {
+        let pointer = format!("{}/{place}", choice.at("tools"));
+        let tool = Fields::of(value, &pointer)?;
+        if tool.needed("type", 256)? != "function" {
+            return Err(unsupported(
+                tool.at("type"),
+                "only tools of type \"function\" can be allowed",
+            ));
+        }
+        names.push(name(&tool)?);
+    }
+    let mode = choice.word("mode", &["none", "auto", "required"])?;
+    Ok(match mode {
+        Some("none") => ToolChoice::None,
+        mode => ToolChoice::Allowed {
+            names,
+            required: mode == Some("required"),
+        },
+    })
+}
+
+/// The choice as responses say it again.
+pub(super) fn choice_said(choice: Option<&ToolChoice>) -> Value {
+    match choice {
+        None | Some(ToolChoice::Auto) => "auto".into(),
+        Some(ToolChoice::None) => "none".into(),
+        Some(ToolChoice::Required) => "required".into(),
+        Some(ToolChoice::Function { name }) => json!({"type": "function", "name": name}),
+        Some(ToolChoice::Allowed { names, required }) => {
+            let tool = |name: &String| json!({"type": "function", "name": name});
+            let tools: Vec<Value> = names.iter().map(tool).collect();
+            let mode = if *required { "required" } else { "auto" };
+            json!({"type": "allowed_tools", "tools": tools, "mode": mode})
+        }
+    }
+}
+
+/// The form of the answer, and `text` as responses say it again.
+pub(super) fn text(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestError> {
+    let plain = || json!({"format": {"type": "text"}});
+    let Some(value) = fields.get("text") else {
+        return Ok((None, plain()));
+    };
+    let at = fields.at("text");
+    let text = Fields::of(value, &at)?;
+    let (format, mut said) = match text.get("format") {
+        None => (None, plain()),
+        Some(value) => {
+            let at = text.at("format");
+            let (format, said) = format(&Fields::of(value, &at)?)?;
+            (format, json!({"format": said}))
+        }
+    };
+    if let Some(word) = text.word("verbosity", &["low", "medium", "high"])? {
+        said["verbosity"] = word.into();
+    }
+    Ok((format, said))
+}
+
+fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestError> {
+    match fields.needed("type", 256)? {
+        "text" => Ok((None, json!({"type": "text"}))),
+        "json_object" => Ok((
+            Some(AnswerFormat::JsonObject),
+            json!({"type": "json_object"}),
+        )),
+        "json_schema" => {
+            let name = fields.needed("name", 64)?;
+            if !is_name(name) {
+                let expected = "expected 1 to 64 characters of a-z, A-Z, 0-9, _ and -";
+                return Err(invalid(fields.at("name"), expected));
+            }
+            let schema = match fields.get("schema") {
+                Some(Value::Object(schema)) => schema.clone(),
+                Some(_) => return Err(wrong(fields.at("schema"), "a JSON Schema")),
+                None => return Err(fields.missing("schema")),
+            };
+            let said: Map<String, Value> = [
+                ("type", "json_schema".into()),
+                ("name", name.into()),
+                (
+                    "description",
+                    fields.short("description", MAX_DESCRIPTION)?.into(),
+                ),
+                ("schema", schema.clone().into()),
+                ("strict", fields.flag("strict")?.unwrap_or(false).into()),
+            ]
+            .into_iter()
+            .map(|(key, value): (&str, Value)| (key.to_owned(), value))
+            .collect();
+            let schema = Value::Object(schema);
+            Ok((Some(AnswerFormat::JsonSchema { schema }), said.into()))
+        }
+        kind => {
+            let message = format!("a format of type {kind:?} is not supported");
+            Err(unsupported(fields.at("type"), &message))
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How events are written: as server-sent events, or as lines of JSON.
+
+use std::fmt::{Arguments, Write as _};
+
+/// What stands around an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// A server-sent event: `event: <type>`, `data: <JSON>`, an empty line. The last one is followed
+    /// by `data: [DONE]`.
+    Sse,
+    /// The event's JSON on a line of its own: each line is a message of a WebSocket.
+    Lines,
+}
+
+/// Numbers events and writes them.
+#[derive(Clone, Debug)]
+pub(super) struct Wire {
+    framing: Framing,
+    next: u64,
+    /// The first number that is written.
+    from: u64,
+    is_muted: bool,
+}
+
+impl Wire {
+    pub(super) fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            next: 0,
+            from: 0,
+            is_muted: false,
+        }
+    }
+
+    /// Writes nothing: only what the events come to is wanted.
+    pub(super) fn muted() -> Self {
+        Self {
+            is_muted: true,
+            ..Self::new(Framing::Lines)
+        }
+    }
+
+    /// Leaves out the events up to this number.
+    pub(super) fn start_after(&mut self, number: u64) {
+        self.from = number.saturating_add(1);
+    }
+
+    /// The number of the next event.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether the next event is written at all.
+    pub(super) fn is_heard(&self) -> bool {
+        !self.is_muted && self.next >= self.from
+    }
+
+    /// Writes one event. `body` writes its members, each with a comma before it.
+    pub(super) fn event(&mut self, out: &mut String, kind: &str, body: impl FnOnce(&mut String)) {
+        let number = self.next;
+        let is_heard = self.is_heard();
+        self.next = number.saturating_add(1);
+        if !is_heard {
+            return;
+        }
+        if self.framing == Framing::Sse {
+            out.push_str("event: ");
+            out.push_str(kind);
+            out.push_str("\ndata: ");
+        }
+        out.push_str("{\"type\":\"");
+        out.push_str(kind);
+        out.push_str("\",\"sequence_number\":");
+        put(out, format_args!("{number}"));
+        body(out);
+        out.push_str(match self.framing {
+            Framing::Sse => "}\n\n",
+            Framing::Lines => "}\n",
+        });
+    }
+
+    /// Writes the end of the stream.
+    pub(super) fn done(&self, out: &mut String) {
+        if !self.is_muted && self.framing == Framing::Sse {
+            out.push_str("data: [DONE]\n\n");
+        }
+    }
+}
+
+/// Adds to a text.
+pub(super) fn put(out: &mut String, what: Arguments<'_>) {
+    // Writing to a string can't fail.
+    let _ = out.write_fmt(what);
+}
+
+/// A text as JSON, in quotes.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What stands between the quotes of a text in JSON.
+pub(super) fn within(quoted: &str) -> &str {
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or_default()
+}

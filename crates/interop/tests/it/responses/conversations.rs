@@ -1,0 +1,232 @@
+//! Conversations, and what is deleted, counted and compacted.
+
+use super::past::listed;
+use super::schemas::Published;
+use crate::log::{Log, ids};
+use crate::native::thread;
+use loomline_interop::responses::{
+    CompactRequest, Continues, CreateConversation, ListOptions, NewItems, Tokens, compaction,
+    conversation, conversation_item, conversation_items, deleted_conversation, deleted_response,
+    input_tokens, kept_items, read_conversation_update, read_input_tokens,
+};
+use serde_json::{Map, Value, json};
+use timeline::{Command, Payload};
+
+const ID: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+
+fn call() -> Value {
+    json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"})
+}
+
+fn output() -> Value {
+    json!({"type": "function_call_output", "call_id": "c", "output": "seen"})
+}
+
+fn at() -> jiff::Timestamp {
+    "2026-01-05T08:00:00Z".parse().unwrap()
+}
+
+#[test]
+fn a_conversation_begins_with_what_it_is_given() {
+    let body = json!({"metadata": {"topic": "demo"}, "items": [
+        {"role": "user", "content": "look"}, call(), output(), {"role": "user", "content": "and?"},
+    ]});
+    let create = CreateConversation::read(&body).unwrap();
+    assert_eq!(
+        Value::Object(create.metadata.clone()),
+        json!({"topic": "demo"})
+    );
+    let mut log = Log::new(thread(), at());
+    for (at, command) in create.commands(at(), &mut ids()).unwrap() {
+        log.run_at(at, command);
+    }
+    let list = listed(conversation_items(&log.transcript(), ListOptions::default()).value);
+    let kinds: Vec<&Value> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["type"])
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "message",
+            "function_call",
+            "function_call_output",
+            "message"
+        ]
+    );
+    let id = list["data"][1]["id"].as_str().unwrap();
+    let one = conversation_item(&log.transcript(), id, ListOptions::default()).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&one.json).unwrap(),
+        list["data"][1]
+    );
+    assert_eq!(
+        conversation_item(&log.transcript(), "fc_x", ListOptions::default()),
+        None
+    );
+}
+
+#[test]
+fn calls_at_the_end_of_a_new_conversation_wait_for_their_results() {
+    let body = json!({"items": [{"role": "user", "content": "look"}, call()]});
+    let mut log = Log::new(thread(), at());
+    for (at, command) in CreateConversation::read(&body)
+        .unwrap()
+        .commands(at(), &mut ids())
+        .unwrap()
+    {
+        log.run_at(at, command);
+    }
+    assert_eq!(log.state.open().unwrap().calls[0].tool_call_id, "c");
+}
+
+#[test]
+fn items_are_kept_in_order_and_calls_among_them_only_for_the_list() {
+    let reasoning =
+        json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]});
+    let body = json!({"items": [{"role": "user", "content": "look"}, reasoning, call(), output()]});
+    let records = NewItems::read(&body).unwrap().records(&mut ids()).unwrap();
+    let pointers: Vec<&str> = records
+        .losses
+        .iter()
+        .map(|loss| loss.pointer.as_str())
+        .collect();
+    assert_eq!(pointers, ["/items/2", "/items/3"]);
+    let mut log = Log::new(thread(), at());
+    for item in &records.value {
+        log.run(Command::Record { item: item.clone() });
+    }
+    let list = conversation_items(&log.transcript(), ListOptions::default());
+    assert_eq!(list.losses, []);
+    let list = listed(list.value);
+    let kept: Value = serde_json::from_str(&kept_items(&records.value, at())).unwrap();
+    assert_eq!(kept, list);
+    assert_eq!(list["data"][2]["arguments"], "{}");
+    assert_eq!(list["data"][3]["output"], "seen");
+    if let (Some(mut open), Some(mut openai)) = (Published::open_responses(), Published::openai()) {
+        openai.check("ConversationItemList", &list);
+        for item in list["data"].as_array().unwrap() {
+            open.check("ItemField", item);
+        }
+    }
+}
+
+#[test]
+fn at_most_twenty_items_come_at_once() {
+    let body = |n| json!({"items": vec![json!({"role": "user", "content": "x"}); n]});
+    assert!(NewItems::read(&body(20)).is_ok());
+    assert_eq!(
+        NewItems::read(&body(21)).unwrap_err().code,
+        "array_above_max_length"
+    );
+    assert!(CreateConversation::read(&body(21)).is_err());
+    assert_eq!(
+        NewItems::read(&json!({})).unwrap_err().param().as_deref(),
+        Some("items")
+    );
+    let reference = json!({"items": [{"type": "item_reference", "id": "msg_1"}]});
+    assert_eq!(
+        NewItems::read(&reference)
+            .unwrap()
+            .records(&mut ids())
+            .unwrap_err()
+            .code,
+        "item_not_found"
+    );
+}
+
+#[test]
+fn a_conversation_has_the_texts_of_its_threads_metadata() {
+    let mut new = thread();
+    new.metadata = Some(json!({"topic": "demo", "threadprotocol": {"n": 1}}).into());
+    let log = Log::new(new, at());
+    let object = conversation(log.state.thread().unwrap());
+    assert_eq!(object["id"], "conv_0197b2c4000070008000000000000001");
+    assert_eq!(object["metadata"], json!({"topic": "demo"}));
+    assert_eq!(object["created_at"].as_i64().unwrap(), at().as_second() + 1);
+    let update = read_conversation_update(&json!({"metadata": {"a": "b"}})).unwrap();
+    assert_eq!(update, Map::from_iter([("a".to_owned(), "b".into())]));
+    assert!(read_conversation_update(&json!({})).is_err());
+    if let Some(mut openai) = Published::openai() {
+        openai.check("ConversationResource", &object);
+        openai.check(
+            "DeletedConversationResource",
+            &deleted_conversation("conv_1"),
+        );
+    }
+    assert_eq!(
+        deleted_response("resp_1"),
+        json!({"id": "resp_1", "object": "response", "deleted": true})
+    );
+}
+
+#[test]
+fn a_compaction_has_what_users_said_and_a_summary() {
+    let body = json!({"model": "small", "prompt_cache_key": "k", "instructions": "i", "input": [
+        {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "user", "content": "three"},
+    ]});
+    let request = CompactRequest::read(&body).unwrap();
+    let kept = request.kept(at(), &mut ids());
+    assert_eq!(kept.len(), 2);
+    let tokens = Tokens {
+        input_tokens: 9,
+        output_tokens: 4,
+        ..Tokens::default()
+    };
+    let object: Value =
+        serde_json::from_str(&compaction(ID, at(), &kept, "They count.", tokens)).unwrap();
+    assert_eq!(object["output"][2]["type"], "compaction");
+    assert_eq!(
+        object["output"][2]["id"],
+        "cmp_0190a3c45b6d7e8f9a0b1c2d3e4f5061"
+    );
+    assert_eq!(object["usage"]["total_tokens"], 13);
+    if let (Some(mut open), Some(mut openai)) = (Published::open_responses(), Published::openai()) {
+        open.check("CompactResource", &object);
+        openai.check("CompactResource", &object);
+    }
+    let missing = CompactRequest::read(&json!({"input": "hi"})).unwrap_err();
+    assert_eq!(
+        (missing.code, missing.param().as_deref()),
+        ("missing_required_parameter", Some("model"))
+    );
+    // What is to be put in brief is what a response would be to.
+    let create = request.as_create();
+    assert_eq!(
+        (create.continues, create.input.len()),
+        (Continues::Nothing, 3)
+    );
+    assert_eq!(create.options.instructions.as_deref(), Some("i"));
+    assert!(CompactRequest::read(&json!({"model": "m"})).is_err());
+}
+
+#[test]
+fn tokens_are_counted_of_what_a_response_would_be_to() {
+    let request = read_input_tokens(&json!({"input": "hi", "model": "small"})).unwrap();
+    assert_eq!(request.input.len(), 1);
+    let counted = input_tokens(11);
+    assert_eq!(
+        counted,
+        json!({"object": "response.input_tokens", "input_tokens": 11})
+    );
+    if let Some(mut openai) = Published::openai() {
+        openai.check("TokenCountsResource", &counted);
+    }
+}
+
+#[test]
+fn what_was_kept_by_others_as_an_action_is_told() {
+    let mut log = Log::new(thread(), at());
+    let mut item = NewItems::read(&json!({"items": [call()]}))
+        .unwrap()
+        .records(&mut ids())
+        .unwrap()
+        .value
+        .remove(0);
+    item.content = Some(Payload::from(json!({"of": "another"})));
+    log.run(Command::Record { item });
+    let list = conversation_items(&log.transcript(), ListOptions::default());
+    assert_eq!((list.value.len(), list.losses.len()), (0, 1));
+}

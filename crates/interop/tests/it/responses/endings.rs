@@ -1,0 +1,174 @@
+//! How responses end, and what is not as it should be.
+
+use super::client::Client;
+use super::rig::{
+    answer, begun, events, handed_over, object, over, reset, text, transcript, types, user,
+};
+use crate::log::Log;
+use loomline_interop::responses::{Framing, ResponseOf, ResponseStream, Status, response};
+use serde_json::{Value, json};
+use timeline::{Command, Ending, Event, Interruption, Payload, Trigger};
+
+fn stopped(log: &mut Log, reason: &str) {
+    let reason = reason.to_owned();
+    let detail = Some("it can't go on".to_owned());
+    let ending = Ending::Stopped(Interruption { reason, detail });
+    log.run(Command::End { ending });
+}
+
+#[test]
+fn a_dead_attempt_ends_incomplete_and_is_not_in_the_response() {
+    let events = events(&reset());
+    let client = Client::of(&events);
+    let statuses: Vec<&Value> = client
+        .items
+        .iter()
+        .map(|(item, _)| &item["status"])
+        .collect();
+    assert_eq!(statuses, ["incomplete", "incomplete", "completed"]);
+    let last = client.last.unwrap();
+    assert_eq!(last["output"].as_array().unwrap().len(), 1);
+    assert_eq!(last["output"][0]["content"][0]["text"], "Hallo");
+    assert_eq!(last, object(&reset().records, "e"));
+}
+
+#[test]
+fn a_response_goes_on_with_the_agent_that_was_handed_over_to() {
+    let log = handed_over();
+    let last = Client::of(&events(&log)).last.unwrap();
+    let kinds: Vec<&str> = last["output"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["function_call", "function_call_output", "message"]);
+    assert_eq!(last["usage"]["total_tokens"], 14);
+    assert_eq!(last, object(&log.records, "e"));
+    // Until the other agent has begun, the response is not over.
+    let handover = log
+        .records
+        .iter()
+        .position(|it| matches!(it.event, Event::ThreadFinished { .. }))
+        .unwrap();
+    assert_eq!(
+        object(&log.records[..=handover], "e")["status"],
+        "in_progress"
+    );
+}
+
+#[test]
+fn a_failure_is_told_and_then_the_response_that_failed() {
+    let mut log = begun(None);
+    text(&mut log, "Hel");
+    let why = Interruption {
+        reason: "error".into(),
+        detail: Some("the model is gone".into()),
+    };
+    let ending = Ending::Failed(why);
+    log.run(Command::End { ending });
+    let events = events(&log);
+    let tail = &types(&events)[events.len() - 3..];
+    assert_eq!(
+        tail,
+        ["response.output_item.done", "error", "response.failed"]
+    );
+    let error = &events[events.len() - 2];
+    assert_eq!(error["error"]["message"], "the model is gone");
+    let last = &events.last().unwrap()["response"];
+    assert_eq!(last["error"]["code"], "server_error");
+    assert_eq!(last["output"][0]["status"], "incomplete");
+    assert_eq!(last["output"][0]["content"][0]["text"], "Hel");
+    assert_eq!(*last, object(&log.records, "e"));
+}
+
+#[test]
+fn limits_make_a_response_incomplete_and_a_cancel_makes_it_cancelled() {
+    let ended = |reason: &str| {
+        let mut log = begun(None);
+        text(&mut log, "Hel");
+        stopped(&mut log, reason);
+        let events = events(&log);
+        let last = events.last().unwrap();
+        assert_eq!(last["type"], "response.incomplete", "{reason}");
+        assert_eq!(last["response"], object(&log.records, "e"));
+        (
+            last["response"]["status"].clone(),
+            last["response"]["incomplete_details"].clone(),
+        )
+    };
+    assert_eq!(ended("user_cancelled"), (json!("cancelled"), Value::Null));
+    assert_eq!(
+        ended("max_steps"),
+        (json!("incomplete"), json!({"reason": "max_steps"}))
+    );
+    assert_eq!(
+        ended("timeout"),
+        (json!("incomplete"), json!({"reason": "timeout"}))
+    );
+    assert_eq!(
+        ended("safety_halt"),
+        (json!("incomplete"), json!({"reason": "content_filter"}))
+    );
+    let mut log = begun(None);
+    answer(
+        &mut log,
+        vec![json!({"type": "output_text", "text": "cut"})],
+        "max_tokens",
+    );
+    over(&mut log);
+    let last = object(&log.records, "e");
+    assert_eq!(last["status"], "incomplete");
+    assert_eq!(last["incomplete_details"]["reason"], "max_output_tokens");
+    assert_eq!(last["output"][0]["status"], "incomplete");
+}
+
+#[test]
+fn a_stream_that_waits_for_its_turn_shows_nothing_of_others() {
+    let mut log = begun(None);
+    let run: Payload = json!({}).into();
+    log.run(Command::Enqueue {
+        item: user("u2"),
+        run,
+    });
+    text(&mut log, "one");
+    over(&mut log);
+    let mut stream = ResponseStream::new(ResponseOf::Trigger("u2".into()), Framing::Sse);
+    let mut out = String::new();
+    for record in &log.records {
+        stream.apply(record, &mut out);
+    }
+    assert_eq!(
+        (out.as_str(), stream.status(), stream.is_over()),
+        ("", Status::Queued, false)
+    );
+    assert!(stream.object().is_none());
+    let known = log.records.len();
+    log.run(Command::Start {
+        trigger: Trigger::Waiting,
+        run: None,
+        execution_id: "e2".into(),
+        reaction_item_id: "a2".into(),
+        step_id: "s2".into(),
+        workflow_run_id: None,
+    });
+    over(&mut log);
+    for record in &log.records[known..] {
+        stream.apply(record, &mut out);
+    }
+    assert!(stream.is_over());
+    assert_eq!(stream.execution(), Some(&"e2".into()));
+    assert!(out.ends_with("data: [DONE]\n\n"));
+}
+
+#[test]
+fn what_no_response_can_show_is_told() {
+    let mut log = begun(None);
+    let file = json!({"type": "loomline-output-file", "file_url": "https://a.b", "media_type": "image/png"});
+    answer(&mut log, vec![file], "end_turn");
+    over(&mut log);
+    let made = response(&transcript(&log.records), &"e".into()).unwrap();
+    assert_eq!(made.losses.len(), 1);
+    assert_eq!(made.losses[0].what, "a file that a model made");
+    assert!(response(&transcript(&log.records), &"x".into()).is_none());
+}
