@@ -25,9 +25,9 @@ class State {
 }
 
 export class Chat extends AbstractChat {
-  constructor({ base, id, messages = [], fetch }) {
+  constructor({ base, id, messages = [], fetch, onData }) {
     const transport = new DefaultChatTransport({ api: `${base}/api/chat`, fetch });
-    super({ id, transport, state: new State(messages) });
+    super({ id, transport, state: new State(messages), onData });
     this.transportUsed = transport;
   }
 

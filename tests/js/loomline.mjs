@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,12 +16,17 @@ export class Loomline {
   #process;
   #address = "127.0.0.1:0";
 
-  static async start() {
+  /** With this configuration, or without any. */
+  static async start(config) {
     if (!existsSync(binary)) {
       throw new Error(`there is no ${resolve(binary)}; build it first: cargo build`);
     }
     const server = new Loomline();
     server.data = await mkdtemp(join(tmpdir(), "loomline-js-"));
+    if (config) {
+      server.config = join(server.data, "loomline.toml");
+      await writeFile(server.config, config);
+    }
     await server.restart();
     return server;
   }
@@ -33,6 +38,7 @@ export class Loomline {
 
   async restart() {
     const args = ["serve", "--listen", this.#address, "--data", this.data];
+    if (this.config) args.push("--config", this.config);
     const child = spawn(binary, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
     let said = "";

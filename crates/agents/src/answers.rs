@@ -23,6 +23,8 @@ pub enum PendingKind {
     Approval,
     /// An [`ExternalResult`]: somebody else executes the call.
     External,
+    /// A [`Resumption`]: its sub-agent waits elsewhere, and the call runs again when that goes on.
+    Subagent,
 }
 
 /// Whether a call may run.
@@ -54,6 +56,18 @@ pub struct ExternalResult {
     pub is_error: bool,
 }
 
+/// That the sub-agent of a call goes on, for which the call waited: it runs again, and whoever runs
+/// its sub-agents finds those that it has started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumption {
+    /// The arguments it ran with, if they were not the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Whether it ran because somebody approved it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approved: bool,
+}
+
 /// Answers to pending calls, by call id. Some may be missing: their calls go on waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -62,6 +76,9 @@ pub struct Answers {
     pub approvals: BTreeMap<ToolCallId, Verdict>,
     /// For calls that somebody else has executed.
     pub results: BTreeMap<ToolCallId, ExternalResult>,
+    /// For calls whose sub-agents waited.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resumptions: BTreeMap<ToolCallId, Resumption>,
 }
 
 impl Answers {
@@ -110,7 +127,14 @@ impl Answers {
 
     /// Whether there is no answer.
     pub fn is_empty(&self) -> bool {
-        self.approvals.is_empty() && self.results.is_empty()
+        self.approvals.is_empty() && self.results.is_empty() && self.resumptions.is_empty()
+    }
+
+    /// Has a call run again whose sub-agent goes on.
+    #[must_use]
+    pub fn resume(mut self, call: impl Into<ToolCallId>, resumption: Resumption) -> Self {
+        self.resumptions.insert(call.into(), resumption);
+        self
     }
 
     fn verdict(mut self, call: impl Into<ToolCallId>, verdict: Verdict) -> Self {
@@ -181,6 +205,7 @@ fn answer(kind: Option<PendingKind>) -> &'static str {
     match kind {
         Some(PendingKind::Approval) => "an approval",
         Some(PendingKind::External) => "a result",
+        Some(PendingKind::Subagent) => "its sub-agent to go on",
         None => "no answer",
     }
 }

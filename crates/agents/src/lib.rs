@@ -56,7 +56,9 @@ pub mod execution {
 }
 
 pub use agent::{Agent, AgentOptions, GenerateResult};
-pub use answers::{AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Verdict};
+pub use answers::{
+    AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Resumption, Verdict,
+};
 pub use depth::MAX_DEPTH;
 pub use error::{AgentError, OptionsError};
 pub use event::{AgentStreamEvent, EventData, UapEvent, UapEventType};
@@ -72,7 +74,7 @@ pub use strategy::{
 pub use stream::AgentStream;
 pub use subagent::{
     Prompt, Spawn, SubAgent, SubAgentHost, SubAgentRun, SubAgentTool, SubagentEnd, SubagentEvent,
-    SubagentForwarded, SubagentStart, run_in_memory, subagent_tool,
+    SubagentForwarded, SubagentStart, Waits, run_in_memory, subagent_tool,
 };
 pub use trace::{SubagentExecutionTrace, ToolExecutionTrace};
 pub use tree::{ThreadNode, ThreadTree, TreeError, TreeLimits};

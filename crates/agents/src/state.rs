@@ -11,8 +11,9 @@ use crate::id::Id;
 use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use upp::{AssistantMessage, Message, Messages, Prefix, Response};
+use upp::{AssistantMessage, Message, Messages, Prefix, Response, ToolCallId};
 
 /// A snapshot of an agent's execution (UAP §6.1).
 ///
@@ -36,6 +37,7 @@ struct Rest {
     phase: Option<Arc<str>>,
     last_request: LastRequest,
     subagent_traces: rpds::VectorSync<Arc<SubagentExecutionTrace>>,
+    suspended: BTreeSet<ToolCallId>,
 }
 
 /// Equal to any other: what was sent says nothing about what there is.
@@ -107,6 +109,12 @@ impl AgentState {
     /// them. A sub-agent's own sub-agents come right before it.
     pub fn subagent_traces(&self) -> impl ExactSizeIterator<Item = &SubagentExecutionTrace> {
         self.rest.subagent_traces.iter().map(AsRef::as_ref)
+    }
+
+    /// The open calls at the end of the conversation whose sub-agents wait elsewhere: they run again
+    /// when those go on.
+    pub fn suspended(&self) -> &BTreeSet<ToolCallId> {
+        &self.rest.suspended
     }
 
     /// The last thing the model said.
@@ -197,6 +205,15 @@ impl AgentState {
         self.changed(|rest| rest.subagent_traces.push_back_mut(Arc::new(trace)))
     }
 
+    /// Sets which open calls wait for their sub-agents.
+    #[must_use]
+    pub fn with_suspended(&self, calls: BTreeSet<ToolCallId>) -> Self {
+        if self.rest.suspended == calls {
+            return self.clone();
+        }
+        self.changed(|rest| rest.suspended = calls)
+    }
+
     /// [`with_context`](Self::with_context) without a copy: the list is shared.
     #[must_use]
     pub fn with_shared_context(&self, messages: Messages) -> Self {
@@ -209,6 +226,10 @@ impl AgentState {
     /// [`with_message`](Self::with_message) of a state that is not needed any more: where nobody
     /// else has its messages, they are appended to in place.
     pub(crate) fn and_message(mut self, message: Message) -> Self {
+        if matches!(message, Message::Assistant(_)) && !self.rest.suspended.is_empty() {
+            // They were calls of the response before.
+            Arc::make_mut(&mut self.rest).suspended.clear();
+        }
         self.messages.push_back_mut(message);
         self.id = Id::random();
         self

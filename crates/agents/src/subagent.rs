@@ -7,10 +7,13 @@ mod event;
 mod host;
 mod tool;
 
+mod waits;
+
 pub use event::{SubagentEnd, SubagentEvent, SubagentForwarded, SubagentStart};
 pub use host::run_in_memory;
 pub(crate) use host::{Hosted, InMemoryHost};
 pub use tool::{Prompt, SubAgent, SubAgentTool, subagent_tool};
+pub use waits::Waits;
 
 use crate::agent::Agent;
 use crate::error::AgentError;
@@ -38,6 +41,8 @@ pub struct Spawn {
     pub propagate: bool,
     /// Cancelled when the parent no longer wants the result.
     pub signal: CancellationToken,
+    /// How a host says that the run waits for somebody outside.
+    pub waits: Waits,
 }
 
 impl Spawn {
@@ -51,6 +56,7 @@ impl Spawn {
             prompt: prompt.into(),
             propagate: true,
             signal: context.signal.child_token(),
+            waits: Waits::default(),
         }
     }
 
@@ -76,6 +82,11 @@ pub struct SubAgentRun {
 }
 
 /// What runs sub-agents for an agent's tools.
+///
+/// A host that keeps runs elsewhere may say of one that it waits for somebody outside ([`Waits`]), and
+/// then lets its future pend. Once nothing else runs in the step, the calls of such runs are left
+/// open and their futures dropped; each runs again, and is to find its run again, when it is
+/// [resumed](crate::Answers::resume).
 ///
 /// A host shows `subagent_start` before the agent begins and `subagent_end` after it has ended,
 /// well or not (UAP §8.7), and gives the traces with the result. Dropping the future cancels the

@@ -106,7 +106,7 @@ impl AgentReactor {
         }
         let known = after.as_ref().unwrap_or(&state);
         let open = match &after {
-            Some(after) => answers::left_open(&self.agent, after, step.open_calls, &journal)?,
+            Some(after) => answers::left_open(&self.agent, after, &step, &journal)?,
             None => answers::abandoned(&journal.written()),
         };
         let mut record = StateRecord::between(&state, known);
@@ -303,7 +303,7 @@ fn without_trigger(state: AgentState, trigger: &Item) -> AgentState {
 
 /// Runs one cycle of the agent's strategy.
 async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<Cycle, AgentError> {
-    // The same for every attempt at the step, and no other step's: providers may repeat call ids.
+    // The same whenever a call is run, and no other response's: providers may repeat call ids.
     let scope = scope(step);
     let parts = cast.journal.written();
     let handoffs = HandoffJournal::new(cast.journal, cast.agent, &step.children, &parts);
@@ -324,7 +324,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
 }
 
 fn scope(step: &StepRun<'_>) -> String {
-    format!("{}:{}", step.thread, step.step.id)
+    format!("{}:{}", step.thread, step.origin)
 }
 
 /// What the step's calls came to.

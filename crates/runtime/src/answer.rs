@@ -1,12 +1,16 @@
 //! Answers from outside: to calls that a thread has left open.
 
-use crate::error::RuntimeError;
+use crate::children::StoppedChildren;
+use crate::error::{RuntimeError, told};
+use crate::live::{Held, Live};
 use crate::react::{Runtime, begun, repeated};
 use crate::request::{Accepted, AnswerRequest, Run};
 use crate::store::{Filter, StoreError, TenantId, Token};
 use interop::parts::{StepResponse, ToolPart};
+use std::sync::Arc;
 use timeline::{
-    Answer, Command, Entry, Open, OpenCall, Payload, Rejected, Seq, State, Transcript, Trigger,
+    Answer, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall, OpenKind, Payload,
+    Rejected, Says, Seq, State, Transcript, Trigger,
 };
 
 impl Runtime {
@@ -19,6 +23,22 @@ impl Runtime {
     ) -> Result<(Option<Open>, Seq), RuntimeError> {
         let (state, tail) = self.state(tenant, key).await?;
         Ok((state.open().cloned(), tail))
+    }
+
+    /// Refuses what does not fit what waits.
+    fn judge(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
+        state.check_answers(&request.item)?;
+        let (run, calls) = standing(state);
+        let agent = Run::of(run.as_ref()).agent;
+        let reactor = self.inner.reactors.find(agent.as_deref());
+        let reactor =
+            reactor.ok_or_else(|| RuntimeError::UnknownAgent(agent.unwrap_or_default()))?;
+        let answers = Answer::read(request.item.content.as_ref()).map_err(Rejected::from)?;
+        if let Some(own) = answers.iter().find(|it| it.says == Says::Resumed) {
+            let (call, kind) = (own.tool_call_id.clone(), OpenKind::Child);
+            return Err(Rejected::WrongAnswer { call, kind }.into());
+        }
+        Ok(reactor.check(calls, &answers)?)
     }
 
     /// Takes answers to open calls: durable, and their execution begun or its place in the queue
@@ -43,21 +63,16 @@ impl Runtime {
             return repeated(&answer);
         }
         let core = held.core()?;
-        if let Err(refused) = core.state.check_answers(&request.item) {
+        if let Err(refused) = self.judge(&core.state, &request) {
             drop(held);
-            let Rejected::NotOpen(call) = refused else {
-                return Err(refused.into());
+            let RuntimeError::Rejected(Rejected::NotOpen(call)) = refused else {
+                return Err(refused);
             };
             let transcript = live.transcript(Filter::Facts).await?;
             return Err(became_of(call, &transcript).into());
         }
-        let (run, calls) = standing(&core.state);
-        let agent = Run::of(run.as_ref()).agent;
-        let reactor = self.inner.reactors.find(agent.as_deref());
-        let reactor =
-            reactor.ok_or_else(|| RuntimeError::UnknownAgent(agent.unwrap_or_default()))?;
-        let answers = Answer::read(request.item.content.as_ref()).map_err(Rejected::from)?;
-        reactor.check(calls, &answers)?;
+        let (run, _) = standing(&core.state);
+        let parent = Run::of(run.as_ref()).parent;
         let waits = core.state.active().is_some() || core.state.waiting().len() > 0;
         let limit = self.inner.options.queue_limit;
         if waits && core.state.waiting().len() >= limit {
@@ -92,11 +107,44 @@ impl Runtime {
         match held.commit([(None, command)], token).await {
             Ok(_) => {
                 self.ensure_worker(&live, &mut held)?;
+                drop(held);
+                // Whoever waits for this thread is woken in any case before it ends.
+                if let Err(error) = self.wake_parents(&live, parent.as_ref()).await {
+                    tracing::warn!(error = told(&error), thread = %live.thread, "a parent is woken later");
+                }
                 Ok(accepted)
             }
             Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
             Err(error) => Err(error),
         }
+    }
+
+    /// Has a thread wait no longer for answers, which is an execution that is stopped as it begins.
+    /// None where it waits for none.
+    pub(crate) async fn withdraw(
+        &self,
+        live: &Arc<Live>,
+        held: &mut Held<'_>,
+        why: Interruption,
+    ) -> Result<Option<ExecutionId>, RuntimeError> {
+        let state = &held.core()?.state;
+        let Some(open) = state.open().filter(|_| state.waiting().len() == 0) else {
+            return Ok(None);
+        };
+        let children = StoppedChildren::of(state, &why.reason);
+        let run = open.execution.run.clone();
+        let asked = open.execution.trigger_item_id.clone();
+        let start = self.start(Trigger::New(self.reference_to(&asked)), run.clone());
+        let execution = begun(&start);
+        self.wake_parents(live, Run::of(run.as_ref()).parent.as_ref())
+            .await?;
+        let end = Command::End {
+            ending: Ending::Stopped(why),
+        };
+        held.core()?.generation += 1;
+        held.commit([(None, start), (None, end)], None).await?;
+        self.stop_children(children);
+        Ok(execution)
     }
 }
 

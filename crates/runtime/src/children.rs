@@ -7,8 +7,13 @@
 //! has ended; what happens in between is in the child's log, and nowhere a second time.
 //! [`Runtime::watch`](crate::Runtime::watch) shows it with the parent's.
 //!
+//! A child that waits for an answer from outside makes its parent wait, too: the parent's execution
+//! ends with the call open, and goes on when the child does ([`wake`]).
+//!
 //! An agent that is not known by name runs in memory inside the call.
 
+mod asked;
+mod delete;
 mod host;
 mod key;
 mod outcome;
@@ -18,10 +23,14 @@ mod run;
 mod scope;
 mod stop;
 mod told;
+mod tree;
+mod wake;
 mod watch;
 
+pub use asked::{Addressed, CallPlace, Pending};
 pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
+pub use tree::{Below, Cursor, Tree};
 pub use watch::{Watch, Watched};
 
 use crate::live::Live;
@@ -29,8 +38,9 @@ use crate::react::Runtime;
 use crate::request::Run;
 use crate::writer::StepWriter;
 use agents::{Agent, SubAgentHost};
-use std::sync::Arc;
-use timeline::{ExecutionId, Step, StepId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use timeline::{ExecutionId, OpenCall, OpenChild, Step, StepId, ThreadId};
 use tokio_util::sync::CancellationToken;
 
 /// What the runtime offers a step for its sub-agents and for handing over. Cloning shares.
@@ -46,8 +56,24 @@ struct Site {
     live: Arc<Live>,
     writer: Arc<StepWriter>,
     execution: ExecutionId,
-    step: StepId,
+    /// The step whose response made the calls; an earlier one, if they had waited.
+    origin: StepId,
+    /// What the calls had started before they waited.
+    known: BTreeMap<ThreadId, OpenChild>,
+    /// What each call has started, or started again.
+    begun: Mutex<BTreeMap<String, Vec<OpenChild>>>,
     signal: CancellationToken,
+}
+
+/// A step that is to be run.
+pub(crate) struct Place<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) step: &'a Step,
+    /// The step whose response made the calls.
+    pub(crate) origin: &'a StepId,
+    /// The calls that wait, if it answers some of them.
+    pub(crate) open_calls: &'a [OpenCall],
+    pub(crate) signal: &'a CancellationToken,
 }
 
 impl Children {
@@ -55,21 +81,23 @@ impl Children {
         runtime: &Runtime,
         live: &Arc<Live>,
         writer: &Arc<StepWriter>,
-        run: &Run,
-        step: &Step,
-        signal: &CancellationToken,
+        place: &Place<'_>,
     ) -> Self {
+        let known = place.open_calls.iter().flat_map(|open| &open.children);
+        let known = known.map(|child| (child.thread_id.clone(), child.clone()));
         let site = Site {
             runtime: runtime.clone(),
             live: Arc::clone(live),
             writer: Arc::clone(writer),
-            execution: step.execution_id.clone(),
-            step: step.id.clone(),
-            signal: signal.clone(),
+            execution: place.step.execution_id.clone(),
+            origin: place.origin.clone(),
+            known: known.collect(),
+            begun: Mutex::default(),
+            signal: place.signal.clone(),
         };
         Self {
             site: Arc::new(site),
-            n_handoffs: run.handoffs,
+            n_handoffs: place.run.handoffs,
         }
     }
 
@@ -81,6 +109,12 @@ impl Children {
             agent.id().into(),
             step,
         ))
+    }
+
+    /// The sub-agents on threads of their own that this call has started in the step.
+    pub(crate) fn of_call(&self, call: &str) -> Vec<OpenChild> {
+        let begun = self.site.begun();
+        begun.get(call).cloned().unwrap_or_default()
     }
 
     /// Whether the runtime has an agent of this name.
@@ -100,6 +134,23 @@ impl Children {
 }
 
 impl Site {
+    fn begun(&self) -> MutexGuard<'_, BTreeMap<String, Vec<OpenChild>>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call has this child, and its run is over or not.
+    fn note(&self, call: &str, child: OpenChild) {
+        let mut begun = self.begun();
+        let children = begun.entry(call.to_owned()).or_default();
+        let known = children
+            .iter_mut()
+            .find(|it| it.thread_id == child.thread_id);
+        match known {
+            Some(known) => *known = child,
+            None => children.push(child),
+        }
+    }
+
     fn has(&self, agent: &str) -> bool {
         self.runtime.inner.reactors.has(agent)
     }

@@ -33,7 +33,7 @@ mod writer;
 pub use agent::AgentReactor;
 /// What [`Watched`] tells of sub-agents.
 pub use agents::{AgentStreamEvent, SubagentEvent};
-pub use children::{Children, Watch, Watched};
+pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree, Watch, Watched};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};

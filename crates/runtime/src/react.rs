@@ -5,7 +5,7 @@ use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
-use crate::request::{Accepted, Cancelled, Policy, React};
+use crate::request::{Accepted, Cancelled, Policy, React, Run};
 use crate::store::{Store, StoreError, TenantId, Token};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -224,9 +224,14 @@ impl Runtime {
         let item_id = request.item.id.clone();
         let dealt = self.dealt(&core.state, request.item, run, request.policy)?;
         let mut children = None;
+        if dealt.begins.is_some() {
+            children = StoppedChildren::of(&core.state, "user_cancelled");
+        }
         if dealt.stops.is_some() {
             core.generation += 1;
-            children = StoppedChildren::of(&core.state, "user_cancelled");
+            let active = core.state.active();
+            let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
+            self.wake_parents(&live, parent.as_ref()).await?;
         }
         let Dealt {
             commands,
@@ -321,7 +326,8 @@ impl Runtime {
     }
 
     /// Stops the running execution, or this one if it runs: a recorded fact. What was complete
-    /// stays; what waits begins.
+    /// stays; what waits begins. Where none runs and calls wait for answers, they wait no longer.
+    /// Sub-agents are stopped with the execution that wants their answers.
     pub async fn cancel(
         &self,
         tenant: &TenantId,
@@ -343,14 +349,17 @@ impl Runtime {
             {
                 return Err(RuntimeError::NotRunning(wanted));
             }
+            let why = Interruption {
+                reason,
+                detail: None,
+            };
+            let mut active = active;
             if let Some(id) = &active {
-                let why = Interruption {
-                    reason,
-                    detail: None,
-                };
                 runtime
                     .end(&live, &mut held, id, Ending::Stopped(why))
                     .await?;
+            } else {
+                active = runtime.withdraw(&live, &mut held, why).await?;
             }
             Ok(Cancelled {
                 execution_id: active,
@@ -368,7 +377,11 @@ impl Runtime {
         execution: &ExecutionId,
         ending: Ending,
     ) -> Result<(), RuntimeError> {
-        let children = StoppedChildren::of(&held.core()?.state, reason_of(&ending));
+        let state = &held.core()?.state;
+        let children = StoppedChildren::of(state, reason_of(&ending));
+        let active = state.active();
+        let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
+        self.wake_parents(live, parent.as_ref()).await?;
         let mut commands = vec![(None, Command::End { ending })];
         if held.core()?.state.waiting().len() > 0 && !self.inner.shutdown.is_cancelled() {
             commands.push((None, self.start(Trigger::Waiting, None)));

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use std::any::Any;
 use std::sync::Arc;
 use timeline::{
-    Answer, Execution, Item, OpenCall, Payload, Step, StepOutcome, ThreadId, Transcript,
+    Answer, Execution, Item, OpenCall, Payload, Step, StepId, StepOutcome, ThreadId, Transcript,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,9 @@ pub struct StepRun<'a> {
     pub run: &'a Run,
     /// The calls that wait for answers from outside, if it answers some of them.
     pub open_calls: &'a [OpenCall],
+    /// The step whose response made the calls that it runs: itself, or, where it is for calls that
+    /// waited, the one that they come from. What it says of a call is the same whenever it is run.
+    pub origin: &'a StepId,
     /// What a crash left of it; its tools go on from there.
     pub resumed: Option<Resumed>,
     /// What this reactor asked to remember after the step before; absent after a restart.

@@ -1,6 +1,6 @@
 //! The work on a thread: execution after execution, step after step, until it is at rest (EK §7).
 
-use crate::children::{Children, Scoped};
+use crate::children::{Children, Place, Scoped, StoppedChildren};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live, Memory};
 use crate::react::Runtime;
@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use timeline::{
-    Command, Ending, Execution, ExecutionId, Interruption, Item, OpenCall, Step, Trigger,
+    Command, Ending, Execution, ExecutionId, Interruption, Item, ItemType, OpenCall, Step, StepId,
+    Trigger,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +36,16 @@ struct Turn {
     memory: Option<Box<dyn Any + Send + Sync>>,
     generation: u64,
     signal: CancellationToken,
+}
+
+impl Turn {
+    /// The step whose response made the calls that this one runs.
+    fn origin(&self) -> StepId {
+        let is_later = self.step.iteration == 0 && self.trigger.item_type == ItemType::ActionResult;
+        let mut open = self.open_calls.iter().filter(|_| is_later);
+        let origin = open.find_map(|open| open.origin.as_ref());
+        origin.unwrap_or(&self.step.id).clone()
+    }
 }
 
 /// A thread is free for another worker when this one is gone, however it went.
@@ -178,7 +189,9 @@ impl Runtime {
         let Some(left) = self.time_left(&turn) else {
             return self.time_is_up(live, &execution).await;
         };
-        let writer = StepWriter::new(Arc::clone(live), execution.clone(), turn.step.id.clone());
+        let n_parts = turn.resumed.as_ref().map_or(0, |it| it.parts.len());
+        let step = turn.step.id.clone();
+        let writer = StepWriter::new(Arc::clone(live), execution.clone(), step, n_parts);
         let writer = Arc::new(writer);
         let signal = turn.signal.clone();
         let reacted = {
@@ -236,12 +249,21 @@ impl Runtime {
                 reason: "error".into(),
                 detail: format!("there is no agent named {:?}", name.unwrap_or_default()),
             })?;
-        let children = Children::new(self, live, writer, &turn.run, &turn.step, &turn.signal);
+        let origin = turn.origin();
+        let place = Place {
+            run: &turn.run,
+            step: &turn.step,
+            origin: &origin,
+            open_calls: &turn.open_calls,
+            signal: &turn.signal,
+        };
+        let children = Children::new(self, live, writer, &place);
         let step = StepRun {
             children,
             tenant: &live.tenant,
             thread: &live.thread,
             key: &live.key,
+            origin: &origin,
             open_calls: &turn.open_calls,
             resumed: turn.resumed.take(),
             memory: turn.memory.take(),
@@ -363,6 +385,14 @@ impl Runtime {
         if mine.is_none_or(|step| step.step.id != turn.step.id) {
             return Ok(());
         }
+        let left = reacted.outcome.open_calls.clone();
+        if !self.still_wait(left.as_ref()).await? {
+            // A sub-agent goes on meanwhile: the step is taken up where it stands.
+            let commands = writer.take().into_iter();
+            held.commit(commands.map(|command| (None, command)), None)
+                .await?;
+            return Ok(());
+        }
         let n_steps = turn.step.iteration.saturating_add(1);
         let exhausted = turn.run.max_steps.is_some_and(|max| n_steps >= max);
         let transfer = self.transfer(reacted.handoff.take(), &turn.run, &turn.trigger)?;
@@ -382,6 +412,9 @@ impl Runtime {
             next,
         });
         if !more {
+            if transfer.as_ref().is_none_or(|it| it.start.is_none()) && left.is_none() {
+                self.wake_parents(live, turn.run.parent.as_ref()).await?;
+            }
             let ending = if let Some(transfer) = &transfer {
                 transfer.ending.clone()
             } else if reacted.wants_more {
@@ -406,6 +439,8 @@ impl Runtime {
         held.commit(commands.into_iter().map(|command| (None, command)), None)
             .await?;
         let core = held.core()?;
+        let unwanted = StoppedChildren::left(left.as_ref(), &core.state);
+        self.stop_children(unwanted);
         // What came to the history from elsewhere while the step ran is not in what it remembers.
         if core.generation == turn.generation {
             let (agent, generation) = (turn.run.agent.clone(), turn.generation);

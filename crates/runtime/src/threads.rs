@@ -265,22 +265,6 @@ impl Runtime {
         Ok(self.inner.store.row(&created.thread).await?)
     }
 
-    /// Deletes a thread and everything of it; refused while it runs or has forks.
-    pub async fn delete(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
-        let live = self.existing(tenant, key).await?;
-        let (runtime, tenant) = (self.clone(), tenant.clone());
-        self.owned(async move {
-            let mut held = live.hold().await?;
-            if let Some(active) = held.core()?.state.active() {
-                return Err(RuntimeError::Busy(active.execution.id.clone()));
-            }
-            runtime.inner.store.delete(&tenant, &live.thread).await?;
-            runtime.forget(&live);
-            Ok(())
-        })
-        .await
-    }
-
     /// Follows a thread: every record after `after`, once, in order, then what comes.
     pub async fn follow(
         &self,

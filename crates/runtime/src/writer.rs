@@ -68,9 +68,24 @@ struct Buffer {
     /// When it is written at the latest, unless the step ends first.
     due: Option<Instant>,
     last: Option<Instant>,
+    /// How many parts the step has once all this is written.
+    n_parts: u32,
 }
 
 impl Buffer {
+    fn put(&mut self, idx: u32, part: Payload) {
+        self.n_parts = self.n_parts.max(idx.saturating_add(1));
+        self.pieces
+            .push(Piece::Command(Command::PutPart { idx, part }));
+    }
+
+    /// Puts a part after those there are; gives its position.
+    fn add(&mut self, part: Payload) -> u32 {
+        let idx = self.n_parts;
+        self.put(idx, part);
+        idx
+    }
+
     fn push_delta(&mut self, kind: Delta, id: &str, text: &str) {
         self.bytes += text.len();
         match self.pieces.last_mut() {
@@ -126,12 +141,22 @@ pub struct StepWriter {
 }
 
 impl StepWriter {
-    pub(crate) fn new(live: Arc<Live>, execution: ExecutionId, step: StepId) -> Self {
+    /// For a step that has so many parts.
+    pub(crate) fn new(
+        live: Arc<Live>,
+        execution: ExecutionId,
+        step: StepId,
+        n_parts: usize,
+    ) -> Self {
+        let buffer = Buffer {
+            n_parts: u32::try_from(n_parts).unwrap_or(u32::MAX),
+            ..Buffer::default()
+        };
         Self {
             live,
             execution,
             step,
-            buffer: Mutex::default(),
+            buffer: Mutex::new(buffer),
             due: tokio::sync::Notify::new(),
             order: tokio::sync::Mutex::default(),
             fault: Mutex::default(),
@@ -220,6 +245,8 @@ impl StepWriter {
         {
             let mut buffer = self.buffer();
             buffer.pieces.extend(last.into_iter().map(Piece::Chunk));
+            let n_parts = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+            buffer.n_parts = buffer.n_parts.max(n_parts);
             buffer
                 .pieces
                 .push(Piece::Command(Command::Respond { parts, response }));
@@ -242,9 +269,7 @@ impl StepWriter {
 
     /// Writes a part again: a tool call got its result. Durable when this returns.
     pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
-        self.buffer()
-            .pieces
-            .push(Piece::Command(Command::PutPart { idx, part }));
+        self.buffer().put(idx, part);
         self.flush().await
     }
 
@@ -252,19 +277,24 @@ impl StepWriter {
     /// else as soon as the step pauses. It is durable before the next step begins.
     pub fn put_last_part(&self, idx: u32, part: Payload) {
         let mut buffer = self.buffer();
-        buffer
-            .pieces
-            .push(Piece::Command(Command::PutPart { idx, part }));
+        buffer.put(idx, part);
         self.set_due(&mut buffer, Instant::now());
     }
 
-    /// Writes one more part after those there are: an event beside the model's answer. Durable when
-    /// this returns.
-    pub async fn add_part(&self, part: Payload) -> Result<(), Stopped> {
-        self.buffer()
-            .pieces
-            .push(Piece::Command(Command::AddPart { part }));
-        self.flush().await
+    /// Writes one more part after those there are, such as an event beside the model's answer.
+    /// Durable when this returns; gives its position.
+    pub async fn add_part(&self, part: Payload) -> Result<u32, Stopped> {
+        let idx = self.buffer().add(part);
+        self.flush().await?;
+        Ok(idx)
+    }
+
+    /// The same, written as [`StepWriter::put_last_part`] writes.
+    pub fn add_last_part(&self, part: Payload) -> u32 {
+        let mut buffer = self.buffer();
+        let idx = buffer.add(part);
+        self.set_due(&mut buffer, Instant::now());
+        idx
     }
 
     /// The work on the step is over, or is dropped where it stands.

@@ -9,6 +9,7 @@ pub(crate) mod health;
 pub(crate) mod messages;
 pub(crate) mod runs;
 pub(crate) mod threads;
+mod tree;
 mod view;
 
 use crate::auth::Caller;

@@ -1,13 +1,25 @@
-//! The events of one run, picked from a thread's log.
+//! The events of one run, picked from a thread's log: from its trigger to where the work that this
+//! began is at rest, over executions that hand over to each other.
 
+use interop::parts::EventPart;
 use std::ops::ControlFlow;
 use timeline::{Event, ExecutionId, ItemId, ThreadStatus};
 
 /// Picks the events of the run that answers an item: the item's own, then all from the run's
 /// beginning to its end. While the item waits, what others cause is left out.
 pub(crate) struct RunEvents {
-    trigger: ItemId,
+    begins: Begins,
     execution: Option<ExecutionId>,
+    /// Whether another execution goes on when this one has ended.
+    hands_over: bool,
+}
+
+/// How a run is known that has not begun.
+enum Begins {
+    /// It answers this item.
+    Answering(ItemId),
+    /// It is the next one.
+    Next,
 }
 
 /// What an event is to a run.
@@ -42,21 +54,39 @@ impl RunEvents {
     /// The run that answers this item.
     pub(crate) fn of(trigger: ItemId) -> Self {
         Self {
-            trigger,
+            begins: Begins::Answering(trigger),
             execution: None,
+            hands_over: false,
         }
+    }
+
+    /// This execution, or the next one that begins.
+    pub(crate) fn running(execution: Option<ExecutionId>) -> Self {
+        Self {
+            begins: Begins::Next,
+            execution,
+            hands_over: false,
+        }
+    }
+
+    /// Whether it has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.execution.is_some()
     }
 
     /// Looks at the next event of the log.
     pub(crate) fn see(&mut self, event: &Event) -> Seen {
         match (&self.execution, event) {
-            (None, Event::ItemCreated { item }) if item.id == self.trigger => Seen::Own,
+            (None, Event::ItemCreated { item }) if self.is_trigger(&item.id) => Seen::Own,
             (None, Event::ExecutionCreated { execution })
-                if execution.trigger_item_id == self.trigger =>
+                if self.hands_over || self.is_meant(&execution.trigger_item_id) =>
             {
                 self.execution = Some(execution.id.clone());
+                self.hands_over = false;
                 Seen::Own
             }
+            // The other execution begins in the same moment.
+            (None, _) if self.hands_over => Seen::Own,
             (
                 None,
                 Event::ThreadStatusChanged {
@@ -66,9 +96,32 @@ impl RunEvents {
             ) => Seen::Never,
             (None, _) => Seen::Other,
             (Some(own), Event::ThreadFinished { execution_id, .. }) if execution_id == own => {
+                if self.hands_over {
+                    self.execution = None;
+                    return Seen::Own;
+                }
                 Seen::Last
             }
+            (Some(_), Event::PartCreated { part, .. }) => {
+                let kind = part.str_field("type");
+                self.hands_over |= kind.as_deref() == Some(EventPart::AGENT_HANDOFF);
+                Seen::Own
+            }
             (Some(_), _) => Seen::Own,
+        }
+    }
+
+    fn is_trigger(&self, item: &ItemId) -> bool {
+        match &self.begins {
+            Begins::Answering(wanted) => wanted == item,
+            Begins::Next => false,
+        }
+    }
+
+    fn is_meant(&self, trigger: &ItemId) -> bool {
+        match &self.begins {
+            Begins::Answering(wanted) => wanted == trigger,
+            Begins::Next => true,
         }
     }
 }

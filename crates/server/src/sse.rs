@@ -6,8 +6,9 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use runtime::{Follow, Logged};
+use runtime::{Logged, StoreError};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -18,10 +19,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How many records at most are sent in one piece.
 const BATCH: usize = 256;
 
-/// What a stream shows of a log.
-pub(crate) trait View: Send + 'static {
-    /// Writes the frames of one record; breaks after the last one.
-    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()>;
+/// What a stream shows of what happens: of the records of a log, or of those beneath it as well.
+pub(crate) trait View<T>: Send + 'static {
+    /// Writes the frames of one thing that happened; breaks after the last one.
+    fn write(&mut self, happened: &T, out: &mut String) -> ControlFlow<()>;
 
     /// Writes what stands at the end of a stream that was not cut off.
     fn finish(&mut self, out: &mut String);
@@ -31,9 +32,13 @@ pub(crate) trait View: Send + 'static {
 }
 
 /// The stream of a view, until the view, the log or the server ends it.
-pub(crate) fn response(follow: Follow, mut view: impl View, open: OpenStream) -> Response {
+pub(crate) fn response<T: Send + 'static>(
+    happens: BoxStream<'static, Result<T, StoreError>>,
+    mut view: impl View<T>,
+    open: OpenStream,
+) -> Response {
     let frames = async_stream::stream! {
-        let mut batches = follow.ready_chunks(BATCH);
+        let mut batches = happens.ready_chunks(BATCH);
         loop {
             let next = tokio::select! {
                 biased;
@@ -48,7 +53,7 @@ pub(crate) fn response(follow: Follow, mut view: impl View, open: OpenStream) ->
                 }
                 Ok(None) => ControlFlow::Break(()),
                 Ok(Some(batch)) => batch.into_iter().try_for_each(|record| match record {
-                    Ok(logged) => view.write(&logged, &mut text),
+                    Ok(happened) => view.write(&happened, &mut text),
                     Err(error) => {
                         let error = ApiError::from(error);
                         tracing::error!(error = crate::error::told(&error), "a stream can't go on");
@@ -84,16 +89,23 @@ pub(crate) fn response(follow: Follow, mut view: impl View, open: OpenStream) ->
 
 /// Writes a record as a frame: its place as the id, its type as the event.
 pub(crate) fn record_frame(logged: &Logged, out: &mut String) {
-    out.reserve(logged.text.len() + 128);
+    let event = logged.record.event.event_type().name();
+    frame(&logged.record.seq, event, "{", logged, out);
+}
+
+/// The same, with another id and another event; `head` is how its object begins.
+pub(crate) fn frame(
+    id: &impl std::fmt::Display,
+    event: &str,
+    head: &str,
+    logged: &Logged,
+    out: &mut String,
+) {
+    out.reserve(logged.text.len() + head.len() + 128);
     // Writing to a string can't fail.
-    let _ = write!(
-        out,
-        "id: {}\nevent: {}\ndata: ",
-        logged.record.seq,
-        logged.record.event.event_type().name()
-    );
-    let start = out.len();
-    record_json(logged, out);
+    let _ = write!(out, "id: {id}\nevent: {event}\ndata: {head}");
+    let start = out.len() - head.len();
+    record_fields(logged, out);
     // JSON that came from outside is kept as it came, line breaks between its tokens included.
     if out
         .as_bytes()
@@ -112,10 +124,16 @@ pub(crate) fn record_frame(logged: &Logged, out: &mut String) {
 
 /// Writes a record as JSON: `{"seq": …, "at": …, …event}`.
 pub(crate) fn record_json(logged: &Logged, out: &mut String) {
+    out.push('{');
+    record_fields(logged, out);
+}
+
+/// Writes the fields of a record, and the end of its object.
+fn record_fields(logged: &Logged, out: &mut String) {
     let fields = logged.text.strip_prefix('{').unwrap_or("}");
     let _ = write!(
         out,
-        r#"{{"seq":{},"at":"{}","#,
+        r#""seq":{},"at":"{}","#,
         logged.record.seq, logged.record.at
     );
     out.push_str(fields);

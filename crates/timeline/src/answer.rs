@@ -10,7 +10,8 @@ pub const ANSWER: &str = "loomline-answer";
 
 /// An answer to one call that waits:
 /// `{"type": "loomline-answer", "toolCallId": …, "approved": true, "arguments"?: {…}}`, or with
-/// `"approved": false, "message"?: …`, or with `"output": …`, or with `"errorText": …`.
+/// `"approved": false, "message"?: …`, or with `"output": …`, or with `"errorText": …`. The runtime
+/// itself says `"resumed": true` of a call whose sub-agent goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The call.
@@ -36,6 +37,8 @@ pub enum Says {
     Output(Payload),
     /// Somebody else ran it, and it failed.
     Failure(String),
+    /// The sub-agent that it waits for goes on; only the runtime says so.
+    Resumed,
 }
 
 impl Answer {
@@ -64,6 +67,7 @@ impl Answer {
         match self.says {
             Says::Approved { .. } | Says::Denied { .. } => OpenKind::Approval,
             Says::Output(_) | Says::Failure(_) => OpenKind::External,
+            Says::Resumed => OpenKind::Child,
         }
     }
 }
@@ -102,6 +106,20 @@ fn read(part: &Payload, pointer: &str) -> Result<Answer, ContentError> {
     }
     let message = text("message")?;
     let error = text("errorText")?;
+    let resumed = match fields.get("resumed").map(Payload::read::<bool>) {
+        None => false,
+        Some(Ok(true)) => true,
+        Some(Ok(false) | Err(_)) => return Err(wrong(pointer, "resumed", "true")),
+    };
+    if resumed {
+        let alone = fields.len() == 3;
+        return if alone {
+            let says = Says::Resumed;
+            Ok(Answer { tool_call_id, says })
+        } else {
+            Err(wrong(pointer, "resumed", "nothing else beside it"))
+        };
+    }
     let says = match (approved, fields.get("output"), error) {
         (Some(true), None, None) if message.is_none() => Says::Approved { arguments },
         (Some(false), None, None) if arguments.is_none() => Says::Denied { message },
@@ -145,6 +163,7 @@ mod tests {
                 message: Some("no".into())
             })
         );
+        assert_eq!(says(json!({"resumed": true})), Ok(Says::Resumed));
         // A result may be null.
         assert_eq!(
             says(json!({"output": null})),
@@ -158,6 +177,8 @@ mod tests {
             json!({}),
             json!({"approved": "yes"}),
             json!({"approved": true, "output": 1}),
+            json!({"resumed": true, "output": 1}),
+            json!({"resumed": false}),
             json!({"output": 1, "errorText": "x"}),
             json!({"approved": true, "arguments": [1]}),
             json!({"approved": false, "arguments": {}}),

@@ -204,6 +204,30 @@ pub enum OpenKind {
     External,
     /// Others that wait must end first.
     Others,
+    /// A sub-agent on a thread of its own waits; the call runs again when that goes on.
+    Child,
+}
+
+/// A sub-agent on a thread of its own that an open call has started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenChild {
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// The key of its thread.
+    pub key: String,
+    /// The run of the sub-agent.
+    pub subagent_id: String,
+    /// What kind of sub-agent the tool says it is.
+    pub subagent_type: String,
+    /// The last event of its log when the call was left open.
+    pub seq: Seq,
+    /// Whether its run is over, and it is another one that waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_over: bool,
+    /// Whether those who follow the thread above are not shown what it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_hidden: bool,
 }
 
 /// A call that waits for something from outside when its execution is over.
@@ -216,6 +240,12 @@ pub struct OpenCall {
     pub kind: OpenKind,
     /// Its part, as it stands.
     pub part: Payload,
+    /// The step whose response made it; absent in logs from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<StepId>,
+    /// The sub-agents that it has started, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<OpenChild>,
 }
 
 /// One request/response cycle with its tools (EK §4.6).

@@ -38,8 +38,8 @@ pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{ContentError, PartKind, check_content, check_part, part_kind};
 pub use decide::Rejected;
 pub use entity::{
-    Context, Execution, Fork, Interruption, Item, ItemType, OpenCall, OpenKind, Part, Role, Step,
-    StepOutcome, Thread,
+    Context, Execution, Fork, Interruption, Item, ItemType, OpenCall, OpenChild, OpenKind, Part,
+    Role, Step, StepOutcome, Thread,
 };
 pub use event::{Event, EventError, EventType, ExecutionResult, Record, chunk_type};
 pub use ids::{ContextId, ExecutionId, ItemId, PartKey, Seq, StepId, ThreadId};

@@ -205,7 +205,7 @@ mod tests {
         merge(&mut params, &over);
         assert_eq!(
             Value::Object(params),
-            &json!({"a": {"x": 1, "y": {"z": [2], "w": 3}}, "b": {"c": 1}})
+            json!({"a": {"x": 1, "y": {"z": [2], "w": 3}}, "b": {"c": 1}})
         );
     }
 }

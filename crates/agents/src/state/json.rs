@@ -8,8 +8,9 @@ use crate::trace::SubagentExecutionTrace;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use upp::Message;
+use upp::{Message, ToolCallId};
 
 /// The version this crate writes and reads (UAP §12.1).
 const VERSION: &str = "1.0.0";
@@ -106,6 +107,9 @@ struct Written<'a> {
     /// Not in UAP §12.1: what is left out, for an earlier state has it. Absent in whole states.
     #[serde(skip_serializing_if = "Option::is_none")]
     inherited: Option<Inherited>,
+    /// Not in UAP §12.1: the open calls whose sub-agents wait elsewhere.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    suspended: &'a BTreeSet<ToolCallId>,
 }
 
 #[derive(Deserialize)]
@@ -127,6 +131,8 @@ struct Read<'a> {
     subagent_traces: Vec<Arc<SubagentExecutionTrace>>,
     #[serde(default)]
     inherited: Option<Inherited>,
+    #[serde(default, deserialize_with = "or_default")]
+    suspended: BTreeSet<ToolCallId>,
 }
 
 /// What may be absent may be `null` as well.
@@ -195,6 +201,7 @@ fn written(state: &AgentState, skipped: Inherited, inherited: Option<Inherited>)
         plan: state.plan(),
         phase: state.phase(),
         subagent_traces: traces.collect(),
+        suspended: state.suspended(),
         inherited,
     }
 }
@@ -312,6 +319,7 @@ impl AgentState {
                 phase: read.phase,
                 last_request: super::LastRequest::default(),
                 subagent_traces: read.subagent_traces.into_iter().collect(),
+                suspended: read.suspended,
             }),
         })
     }

@@ -182,7 +182,8 @@ impl StepContext<'_> {
     /// Answers the open calls at the end of `state`, and appends one message with the new results
     /// in call order; a state without open calls stays as it is.
     ///
-    /// Calls that wait for an answer from outside stay open, as do those that come after them. A
+    /// Calls that wait for an answer from outside stay open, as do those whose sub-agents wait
+    /// elsewhere ([`Waits`](crate::Waits)), and those that come after them. A
     /// state that has open calls then is one that the run waits in ([`Next::Wait`](super::Next)).
     ///
     /// Once for each response, `on_act` and the `action` event come before the first tool starts,
@@ -211,6 +212,7 @@ impl StepContext<'_> {
             let message = ToolResultMessage::new(outcome.results, MessageOptions::default());
             after = after.and_message(message.into());
         }
+        after = after.with_suspended(outcome.suspended);
         if !after.has_open_calls() {
             let results = after.observed();
             hooks.on_observe(state.step(), &results.results);

@@ -4,6 +4,7 @@ mod memory;
 
 pub(crate) use memory::InMemoryHost;
 
+use super::waits::Board;
 use super::{Spawn, SubAgentHost, SubAgentRun, SubagentEvent, SubagentForwarded};
 use crate::agent::{Start, request};
 use crate::error::{AgentError, chain};
@@ -14,7 +15,7 @@ use crate::state::AgentState;
 use crate::trace::{SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
@@ -33,6 +34,7 @@ pub(crate) struct Told {
 pub(crate) struct Hosted {
     host: Arc<dyn SubAgentHost>,
     traces: Mutex<BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>>,
+    board: Arc<Board>,
 }
 
 impl Hosted {
@@ -40,12 +42,26 @@ impl Hosted {
         Self {
             host,
             traces: Mutex::default(),
+            board: Arc::default(),
         }
     }
 
-    pub(crate) async fn run(&self, spawn: Spawn) -> SubAgentRun {
+    /// Waits until so many calls wait for their sub-agents: all that run.
+    pub(crate) async fn stuck(&self, n_running: usize) {
+        self.board.stuck(n_running).await;
+    }
+
+    /// Leaves the calls that wait for their sub-agents, and gives them.
+    pub(crate) fn suspend(&self) -> BTreeSet<ToolCallId> {
+        self.board.suspend()
+    }
+
+    pub(crate) async fn run(&self, mut spawn: Spawn) -> SubAgentRun {
         let call = spawn.tool_call_id.clone();
+        let (waits, begun) = self.board.begin(&call);
+        spawn.waits = waits;
         let run = self.host.run(spawn).await;
+        drop(begun);
         self.traces()
             .entry(call)
             .or_default()
@@ -53,8 +69,9 @@ impl Hosted {
         run
     }
 
-    /// The traces of the sub-agents that this call has spawned so far.
+    /// The traces of the sub-agents that this call has spawned; it has ended.
     pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
+        self.board.forget(call);
         self.traces().remove(call).unwrap_or_default()
     }
 

@@ -10,14 +10,15 @@ use crate::journal::show;
 use crate::strategy::StepContext;
 use crate::subagent::{Hosted, InMemoryHost, SubAgentHost};
 use crate::trace::SubagentExecutionTrace;
-use futures_util::future::Either;
+use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::DropGuard;
-use upp::{StreamEvent, ToolCall, ToolContext, ToolExecution, ToolFailure, ToolResult};
+use upp::{StreamEvent, ToolCall, ToolCallId, ToolContext, ToolExecution, ToolFailure, ToolResult};
 
 /// What the model reads of a denied call, unless it is told more.
 const DENIED: &str = "The tool call was denied.";
@@ -29,6 +30,8 @@ pub(crate) struct Outcome {
     pub(crate) results: Vec<ToolResult>,
     /// What sub-agents did.
     pub(crate) traces: Vec<SubagentExecutionTrace>,
+    /// The calls that stay open, for their sub-agents wait elsewhere.
+    pub(crate) suspended: BTreeSet<ToolCallId>,
 }
 
 /// Answers all calls of one response that can be answered.
@@ -101,14 +104,38 @@ impl Phase<'_> {
 
     async fn alone(&self, call: &ToolCall) -> Result<Outcome, AgentError> {
         let (result, traces) = match self.task(0, call) {
-            Task::Run(arguments, approved) => self.execute(0, call, arguments, approved).await?,
+            Task::Run(arguments, approved) => {
+                let run = pin!(self.execute(0, call, arguments, approved));
+                let stuck = pin!(self.hosted.stuck(1));
+                match select(run, stuck).await {
+                    Either::Left((ended, _)) => ended?,
+                    Either::Right(((), _)) => return Ok(self.suspended([call])),
+                }
+            }
             Task::Settle(execution) => self.settle(0, execution).await?,
-            Task::Wait => return Ok(Outcome::default()),
+            Task::Wait => return Ok(self.suspended([call])),
         };
         Ok(Outcome {
             results: vec![result],
             traces,
+            suspended: BTreeSet::new(),
         })
+    }
+
+    /// Nothing more can end now. What is open of these calls for the sake of sub-agents.
+    fn suspended<'c>(&self, calls: impl IntoIterator<Item = &'c ToolCall>) -> Outcome {
+        let mut suspended = self.hosted.suspend();
+        let answers = self.context.answers;
+        let is_left = |id: &ToolCallId| {
+            let resumed = answers.is_some_and(|answers| answers.resumptions.contains_key(id));
+            self.round.suspended.contains(id) && !resumed
+        };
+        let left = calls.into_iter().map(|call| &call.tool_call_id);
+        suspended.extend(left.filter(|id| is_left(id)).cloned());
+        Outcome {
+            suspended,
+            ..Outcome::default()
+        }
     }
 
     async fn scheduled(&self, calls: &[ToolCall]) -> Result<Outcome, AgentError> {
@@ -143,7 +170,12 @@ impl Phase<'_> {
                 }
             }
             ready.clear();
-            let Some((at, result)) = running.next().await else {
+            let stuck = pin!(self.hosted.stuck(running.len()));
+            let next = match select(running.next(), stuck).await {
+                Either::Left((next, _)) => next,
+                Either::Right(((), _)) => None,
+            };
+            let Some((at, result)) = next else {
                 break;
             };
             ended.insert(at, result?);
@@ -151,7 +183,8 @@ impl Phase<'_> {
         }
         // A result that is kept stays, whatever its call would wait for by now.
         ended.extend(taken.into_iter().map(|(at, it)| (at, (it, Vec::new()))));
-        let mut outcome = Outcome::default();
+        let mut outcome = self.suspended(calls);
+        drop(running);
         for (result, traces) in ended.into_values() {
             outcome.results.push(result);
             outcome.traces.extend(traces);
@@ -189,6 +222,15 @@ impl Phase<'_> {
             Some(PendingKind::External) => {
                 match answers.and_then(|it| it.results.get(&call.tool_call_id)) {
                     Some(result) => Task::Settle(brought(call, result)),
+                    None => Task::Wait,
+                }
+            }
+            Some(PendingKind::Subagent) => {
+                match answers.and_then(|it| it.resumptions.get(&call.tool_call_id)) {
+                    Some(resumption) => {
+                        let arguments = resumption.arguments.clone();
+                        Task::Run(arguments.map_or_else(checked, Ok), resumption.approved)
+                    }
                     None => Task::Wait,
                 }
             }

@@ -25,6 +25,8 @@ pub(crate) struct Round<'a> {
     /// The positions whose call id occurs before; they do not run, for their results could not be
     /// told apart and both would have one idempotency key.
     pub(crate) repeated: BTreeSet<usize>,
+    /// The calls whose sub-agents wait elsewhere.
+    pub(crate) suspended: &'a BTreeSet<ToolCallId>,
     /// What open calls ask from outside, by position.
     asks: BTreeMap<usize, PendingKind>,
 }
@@ -58,6 +60,7 @@ impl<'a> Round<'a> {
             recorded: recorded.collect(),
             refusal,
             repeated: repeated(calls),
+            suspended: state.suspended(),
             asks: BTreeMap::new(),
         };
         round.asks = round.asking();
@@ -73,6 +76,9 @@ impl<'a> Round<'a> {
             .zip(self.calls)
             .filter(|(at, _)| !self.recorded.contains_key(at) && !self.repeated.contains(at));
         open.filter_map(|(at, call)| {
+            if self.suspended.contains(&call.tool_call_id) {
+                return Some((at, PendingKind::Subagent));
+            }
             let tool = self.agent.tool(&call.tool_name)?;
             let kind = if tool.external {
                 PendingKind::External
@@ -149,6 +155,9 @@ impl<'a> Round<'a> {
         for (id, result) in &answers.results {
             answered.insert(self.asked(id, PendingKind::External)?);
             check_depth(id, &result.result)?;
+        }
+        for id in answers.resumptions.keys() {
+            answered.insert(self.asked(id, PendingKind::Subagent)?);
         }
         let ending = self.ending(&answered);
         let early = answered.iter().find(|at| !ending.contains(at));

@@ -4,7 +4,7 @@ use super::chunk::Major;
 use super::reduce::Reducer;
 use super::stream::{OUTPUT_FILE, StreamView};
 use crate::document::{data_url, read_object};
-use crate::parts::{EventPart, PROMPT};
+use crate::parts::{EventPart, PROMPT, StepResponse};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,7 +142,7 @@ fn is_foreign(part: &Payload) -> bool {
 }
 
 /// The id of the message in which a client sees what this execution says: its own, or the one of
-/// the execution whose calls it answers.
+/// the execution whose calls it answers or that has handed over to it.
 pub fn message_of(transcript: &Transcript, execution: &ExecutionId) -> Option<String> {
     let place = transcript.entries.iter().position(
         |entry| matches!(entry, Entry::Reaction(reaction) if reaction.execution.id == *execution),
@@ -152,7 +152,7 @@ pub fn message_of(transcript: &Transcript, execution: &ExecutionId) -> Option<St
     Some(first.execution.reaction_item_id.to_string())
 }
 
-/// Executions that answer calls, each with those it goes on with.
+/// Executions that answer calls or were handed over to, each with the one it goes on with.
 struct Chains<'a> {
     transcript: &'a Transcript,
     /// The place of each execution, and of the one that it goes on with.
@@ -169,7 +169,12 @@ impl<'a> Chains<'a> {
         let mut last = None;
         for (place, entry) in transcript.entries.iter().enumerate() {
             match entry {
-                Entry::Item(item) if item.item_type == ItemType::ActionResult => {
+                Entry::Item(item)
+                    if matches!(
+                        item.item_type,
+                        ItemType::ActionResult | ItemType::ItemReference
+                    ) =>
+                {
                     answers.insert(&item.id);
                 }
                 Entry::Item(_) => {}
@@ -220,12 +225,10 @@ fn answered(chain: &[&Reaction]) -> Option<Value> {
     let first = chain.first()?;
     let mut view = StreamView::new(NEWEST);
     view.started(first.execution.reaction_item_id.as_str());
-    let steps = (0..).zip(chain).flat_map(|(at, reaction): (usize, _)| {
-        let steps = reaction.steps.iter();
-        steps.map(move |step| (at > 0, step))
-    });
-    for (goes_on, step) in steps {
-        if goes_on && step.step.iteration == 0 {
+    for step in chain.iter().flat_map(|reaction| &reaction.steps) {
+        let response = step.response.as_ref();
+        let said = response.and_then(|(said, _)| said.read::<StepResponse>().ok());
+        if said.is_some_and(|said| said.answers) {
             view.goes_on();
         }
         view.step_started(&step.step.id, step.step.iteration);

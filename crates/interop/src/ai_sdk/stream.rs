@@ -35,10 +35,20 @@ impl ChunkJson {
     }
 }
 
+/// What comes after the execution that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// Nothing: the stream ends.
+    Ends,
+    /// The execution that it has handed over to.
+    GoesOn,
+}
+
 /// What one reader of a stream has seen, and what it wants to see.
 ///
-/// A view follows one execution from its first record on: the first one it meets, or the one that
-/// answers an item ([`StreamView::answering`]). What belongs to others is left out.
+/// A view follows one execution from its first record on, and those that it hands over to: the first
+/// one it meets, or the one that answers an item ([`StreamView::answering`]). They make one message.
+/// What belongs to others is left out.
 #[derive(Clone, Debug)]
 pub struct StreamView {
     major: u8,
@@ -48,6 +58,7 @@ pub struct StreamView {
     /// Whether the step has parts of calls that the client knows.
     answers: bool,
     execution: Option<ExecutionId>,
+    then: Then,
     step: Option<StepId>,
     iteration: u32,
     step_open: bool,
@@ -66,6 +77,7 @@ impl StreamView {
             message_id: None,
             answers: false,
             execution: None,
+            then: Then::Ends,
             step: None,
             iteration: 0,
             step_open: false,
@@ -102,6 +114,11 @@ impl StreamView {
 
     pub(super) fn take(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.out)
+    }
+
+    /// The message that the execution goes on with, or its own.
+    pub fn message_id(&self) -> Option<&str> {
+        self.message_id.as_deref()
     }
 
     pub(super) fn started(&mut self, message_id: &str) {
@@ -226,6 +243,9 @@ impl StreamView {
         if to == ExecutionStatus::Completed {
             self.end_blocks();
             self.finish_step();
+            if self.then == Then::GoesOn {
+                return;
+            }
             let reason = self.finish_reason.unwrap_or("stop");
             self.push(json!({"type": "finish", "finishReason": reason}));
             return;
@@ -270,12 +290,19 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
                 .trigger
                 .as_ref()
                 .is_none_or(|id| *id == execution.trigger_item_id);
-            if view.execution.is_none() && wanted {
+            if view.execution.is_none() && view.then == Then::GoesOn {
+                // It begins in the moment in which the one before it ends.
+                view.then = Then::Ends;
+                view.answers = false;
+                view.finish_reason = None;
+                view.execution = Some(execution.id.clone());
+            } else if view.execution.is_none() && wanted {
                 view.execution = Some(execution.id.clone());
                 let own = execution.reaction_item_id.to_string();
                 let id = view.message_id.clone().unwrap_or(own);
                 view.answers = view.message_id.is_some();
                 view.started(&id);
+                view.message_id = Some(id);
             }
         }
         Event::StepCreated { step } if view.is_execution(&step.execution_id) => {
@@ -310,13 +337,19 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
         } if view.is_execution(execution_id) => {
             view.ended(*to, interruption.as_ref());
         }
-        Event::ThreadFinished { execution_id, .. } => done = view.is_execution(execution_id),
+        Event::ThreadFinished { execution_id, .. } if view.is_execution(execution_id) => {
+            done = view.then == Then::Ends;
+            if !done {
+                view.execution = None;
+            }
+        }
         Event::StepCreated { .. }
         | Event::StepStatusChanged { .. }
         | Event::PartCreated { .. }
         | Event::PartUpdated { .. }
         | Event::ChunkEmitted { .. }
         | Event::ExecutionStatusChanged { .. }
+        | Event::ThreadFinished { .. }
         | Event::ContextCreated { .. }
         | Event::ContextResolved { .. }
         | Event::ContextStatusChanged { .. }

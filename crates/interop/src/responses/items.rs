@@ -176,6 +176,8 @@ impl List {
             let output = match answer.says {
                 Says::Output(output) => shown_output(&output.value()),
                 Says::Failure(text) => text.into(),
+                // Nobody has said it: the call runs again, and its result comes later.
+                Says::Resumed => continue,
                 Says::Approved { .. } => {
                     self.approval(item, place, &call, None, at);
                     continue;

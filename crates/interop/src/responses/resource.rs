@@ -318,7 +318,7 @@ fn given(transcript: &Transcript, place: usize, reaction: &Reaction) -> BTreeSet
         .into_iter()
         .filter_map(|answer| match answer.says {
             Says::Output(_) | Says::Failure(_) => Some(answer.tool_call_id),
-            Says::Approved { .. } | Says::Denied { .. } => None,
+            Says::Approved { .. } | Says::Denied { .. } | Says::Resumed => None,
         })
         .collect()
 }

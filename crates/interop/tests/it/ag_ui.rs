@@ -261,6 +261,8 @@ fn a_question_is_an_interrupt_after_all_messages() {
             tool_call_id: "c1".into(),
             kind: OpenKind::Approval,
             part,
+            origin: None,
+            children: Vec::new(),
         }],
     );
     let events = runs(&log).remove(0);
@@ -290,6 +292,8 @@ fn a_call_that_the_client_runs_is_left_pending() {
             tool_call_id: "c1".into(),
             kind: OpenKind::External,
             part,
+            origin: None,
+            children: Vec::new(),
         }],
     );
     let events = runs(&log).remove(0);

@@ -3,7 +3,7 @@
 use super::failure::unwritable;
 use super::journal::AgentJournal;
 use crate::reactor::{ReactorError, Refusal, StepRun};
-use agents::{Agent, AgentState, AnswerError, Answers, PendingKind};
+use agents::{Agent, AgentState, AnswerError, Answers, PendingKind, Resumption};
 use interop::parts::{ToolApproval, ToolPart, ToolState};
 use std::collections::BTreeMap;
 use timeline::{Answer, ItemType, OpenCall, OpenKind, Payload, Says};
@@ -39,11 +39,32 @@ impl Given {
             let Some(call) = calls.iter().find(is_its) else {
                 continue;
             };
+            let stood = step.open_calls.iter();
+            let mut stood = stood.filter(|open| open.tool_call_id == answer.tool_call_id);
+            let stood = stood.find_map(|open| ToolPart::read(&open.part));
+            if answer.says == Says::Resumed {
+                // It runs as it ran: with edited arguments, if it had such.
+                let part = stood.unwrap_or_else(|| part_of(call));
+                given.parts.push(part.write().map_err(|e| unwritable(&e))?);
+                let id = answer.tool_call_id.as_str();
+                given.answers = given.answers.resume(id, resumption(&part, call));
+                continue;
+            }
             let part = answered_part(call, &answer.says);
             given.parts.push(part.write().map_err(|e| unwritable(&e))?);
             given.answers = with(given.answers, answer);
         }
         Ok(Some(given))
+    }
+}
+
+/// How the call of this part ran before its sub-agent waited.
+fn resumption(part: &ToolPart, call: &ToolCall) -> Resumption {
+    let is_edited = part.arguments() != call.arguments.text();
+    let arguments = is_edited.then(|| serde_json::from_str(part.arguments()).ok());
+    Resumption {
+        arguments: arguments.flatten(),
+        approved: part.approval.as_ref().and_then(|it| it.approved) == Some(true),
     }
 }
 
@@ -79,7 +100,7 @@ fn answered_part(call: &ToolCall, says: &Says) -> ToolPart {
             part.state = ToolState::ApprovalResponded;
             part.approval = Some(approval(false, message.clone()));
         }
-        Says::Output(_) | Says::Failure(_) => {}
+        Says::Output(_) | Says::Failure(_) | Says::Resumed => {}
     }
     part
 }
@@ -97,6 +118,7 @@ fn with(answers: Answers, answer: Answer) -> Answers {
         } => answers.deny_because(call, message),
         Says::Output(output) => answers.result(call, output.value()),
         Says::Failure(text) => answers.failure(call, text),
+        Says::Resumed => answers.resume(call, Resumption::default()),
     }
 }
 
@@ -106,7 +128,7 @@ fn with(answers: Answers, answer: Answer) -> Answers {
 pub(super) fn left_open(
     agent: &Agent,
     state: &AgentState,
-    before: &[OpenCall],
+    step: &StepRun<'_>,
     journal: &AgentJournal<'_>,
 ) -> Result<Option<Payload>, ReactorError> {
     let calls = state.open_calls();
@@ -125,10 +147,12 @@ pub(super) fn left_open(
         let kind = match pending.get(&call.tool_call_id) {
             Some(PendingKind::Approval) => OpenKind::Approval,
             Some(PendingKind::External) => OpenKind::External,
+            Some(PendingKind::Subagent) => OpenKind::Child,
             None => OpenKind::Others,
         };
-        let known = before.iter().find(|it| it.tool_call_id == id);
-        let part = match known.filter(|it| it.kind == kind) {
+        let known = step.open_calls.iter().find(|it| it.tool_call_id == id);
+        let known = known.filter(|it| it.kind == kind);
+        let part = match known {
             Some(known) => known.part.clone(),
             None => board
                 .open_part(call, kind)
@@ -138,6 +162,11 @@ pub(super) fn left_open(
             tool_call_id: id.to_owned(),
             kind,
             part,
+            origin: Some(step.origin.clone()),
+            children: match step.children.of_call(id) {
+                begun if kind == OpenKind::Child && !begun.is_empty() => begun,
+                _ => known.map(|it| it.children.clone()).unwrap_or_default(),
+            },
         });
     }
     Payload::write(&open)
@@ -156,20 +185,18 @@ pub(super) fn abandoned(parts: &[Payload]) -> Option<Payload> {
 struct Board<'a> {
     journal: &'a AgentJournal<'a>,
     written: BTreeMap<String, (u32, ToolPart)>,
-    n_parts: u32,
 }
 
 impl<'a> Board<'a> {
     fn new(journal: &'a AgentJournal<'a>) -> Self {
-        let parts = journal.written();
-        let tools = parts.iter().zip(0u32..).filter_map(|(part, idx)| {
+        let parts = journal.placed();
+        let tools = parts.iter().filter_map(|(idx, part)| {
             let tool = ToolPart::read(part)?;
-            Some((tool.tool_call_id.clone(), (idx, tool)))
+            Some((tool.tool_call_id.clone(), (*idx, tool)))
         });
         Self {
             journal,
             written: tools.collect(),
-            n_parts: u32::try_from(parts.len()).unwrap_or(u32::MAX),
         }
     }
 
@@ -177,11 +204,11 @@ impl<'a> Board<'a> {
     fn open_part(&mut self, call: &ToolCall, kind: OpenKind) -> Result<Payload, serde_json::Error> {
         let id = call.tool_call_id.as_str();
         let known = self.written.remove(id);
-        let (idx, mut tool) = known.unwrap_or_else(|| (self.n_parts, part_of(call)));
+        let (idx, tool) = known.unzip();
+        let mut tool = tool.unwrap_or_else(|| part_of(call));
         if kind != OpenKind::Approval {
             return tool.write();
         }
-        self.n_parts = self.n_parts.max(idx.saturating_add(1));
         tool.state = ToolState::ApprovalRequested;
         tool.approval = Some(ToolApproval {
             id: id.to_owned(),
@@ -215,7 +242,12 @@ pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Res
     });
     let options = MessageOptions::default();
     let message = AssistantMessage::new(Vec::new(), calls.collect(), options);
-    let state = AgentState::initial().with_message(message);
+    let waits = |open: &&OpenCall| open.kind == OpenKind::Child;
+    let suspended = open.iter().filter(waits);
+    let suspended = suspended.map(|open| open.tool_call_id.as_str().into());
+    let state = AgentState::initial()
+        .with_message(message)
+        .with_suspended(suspended.collect());
     let asked = answers.iter().cloned().fold(Answers::new(), with);
     match agent.check(&asked, &state) {
         Ok(()) | Err(AnswerError::WrongKind { expected: None, .. }) => Ok(()),

@@ -64,7 +64,15 @@ impl<'a> AgentJournal<'a> {
 
     /// The parts as they stand.
     pub(super) fn written(&self) -> Vec<Payload> {
-        self.parts().list().to_vec()
+        let parts = self.parts();
+        parts.list().map(|(_, part)| part.clone()).collect()
+    }
+
+    /// The same, with their positions in the log.
+    pub(super) fn placed(&self) -> Vec<(u32, Payload)> {
+        let parts = self.parts();
+        let list = parts.list();
+        list.map(|(idx, part)| (idx, part.clone())).collect()
     }
 
     /// Writes a part again, or one more; durable when this returns.
@@ -73,10 +81,15 @@ impl<'a> AgentJournal<'a> {
         self.writer.put_part(idx, part).await.map_err(stopped)
     }
 
-    /// The same, written with the end of the step.
-    pub(super) fn put_with_end(&self, idx: u32, part: Payload) {
-        self.parts().put(idx, part.clone());
-        self.writer.put_last_part(idx, part);
+    /// The same, written with the end of the step; without a position it is one more.
+    pub(super) fn put_with_end(&self, idx: Option<u32>, part: Payload) {
+        let idx = if let Some(idx) = idx {
+            self.writer.put_last_part(idx, part.clone());
+            idx
+        } else {
+            self.writer.add_last_part(part.clone())
+        };
+        self.parts().put(idx, part);
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
@@ -120,11 +133,12 @@ impl<'a> AgentJournal<'a> {
 
     /// Sees to it that the call at this place has a part.
     async fn ensure(&self, position: usize) -> Result<(), Stopped> {
-        let added = self.parts().ensure(position).map_err(|_| Stopped)?;
-        match added {
-            Some((idx, part)) => self.writer.put_part(idx, part).await.map_err(stopped),
-            None => Ok(()),
+        let missing = self.parts().missing(position).map_err(|_| Stopped)?;
+        if let Some(part) = missing {
+            let idx = self.writer.add_part(part.clone()).await.map_err(stopped)?;
+            self.parts().place(position, idx, part);
         }
+        Ok(())
     }
 
     /// The result of the call at a position.

@@ -8,9 +8,10 @@ use interop::model;
 use interop::parts::ToolPart;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use timeline::{Entry, Payload, Step, StepRecord, Transcript};
+use upp::ToolCallId;
 
 pub(super) use view::View;
 
@@ -42,6 +43,9 @@ pub(super) struct StateRecord {
     /// What middleware keeps for the run, while it is not over.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(super) kept: Map<String, Value>,
+    /// The open calls whose sub-agents wait on threads of their own.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    suspended: BTreeSet<ToolCallId>,
 }
 
 impl StateRecord {
@@ -59,11 +63,15 @@ impl StateRecord {
             metadata: (!is_same).then(|| after.metadata().clone()),
             view: View::default(),
             kept: Map::new(),
+            suspended: after.suspended().clone(),
         }
     }
 
     fn applied(self, state: &AgentState) -> AgentState {
-        let mut state = state.with_step(self.step).with_phase(self.phase);
+        let mut state = state
+            .with_step(self.step)
+            .with_phase(self.phase)
+            .with_suspended(self.suspended);
         if let Some(plan) = self.plan {
             state = state.with_plan(plan);
         }
@@ -208,7 +216,8 @@ pub(super) fn with_traces(
     let mut built = AgentState::initial()
         .with_messages(state.messages().iter().cloned())
         .with_step(state.step())
-        .with_phase(state.phase().map(Into::into));
+        .with_phase(state.phase().map(Into::into))
+        .with_suspended(state.suspended().clone());
     for (key, value) in state.metadata() {
         built = built.with_metadata(key.as_str(), value.clone());
     }

@@ -12,7 +12,8 @@ pub(super) enum ChildError {
         reason: String,
         detail: String,
     },
-    /// It is complete but for calls that somebody outside has to answer.
+    /// It left calls that somebody outside has to answer, and the call that started it can't wait:
+    /// its tool must not run twice.
     #[error(
         "its run on thread {key:?} waits for answers to {n_calls} tool calls; they can be given there, and this call does not wait for them"
     )]

@@ -4,7 +4,7 @@ use crate::error::RuntimeError;
 use agents::Spawn;
 use interop::parts::EventPart;
 use serde::{Deserialize, Serialize};
-use timeline::{Payload, ThreadId};
+use timeline::{Payload, Seq, ThreadId};
 
 /// A child that was started (`data-tp-thread_spawn`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub(super) struct Spawned {
     pub(super) subagent_id: String,
     /// What kind of sub-agent the tool says it is.
     pub(super) subagent_type: String,
+    /// Whether those who follow the parent are not shown what it does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_hidden: bool,
 }
 
 /// A child that has ended (`data-tp-thread_end`).
@@ -32,6 +35,9 @@ pub(super) struct Ended {
     pub(super) tool_call_id: String,
     /// How: `completed`, `waiting`, or the word of its interruption.
     pub(super) reason: String,
+    /// The last event of its log that counts; absent in logs from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) seq: Option<Seq>,
 }
 
 impl Spawned {
@@ -41,6 +47,7 @@ impl Spawned {
             tool_call_id: spawn.tool_call_id.as_str().to_owned(),
             subagent_id: spawn.subagent_id.to_string(),
             subagent_type: spawn.subagent_type.to_string(),
+            is_hidden: !spawn.propagate,
         }
     }
 

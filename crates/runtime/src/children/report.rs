@@ -2,6 +2,7 @@
 
 use super::outcome::ChildError;
 use super::records::Spawned;
+use super::wake::left_open;
 use crate::error::told;
 use crate::live::PAGE;
 use crate::store::{Filter, Store, StoreError};
@@ -27,7 +28,9 @@ pub(super) struct Report {
     running: Option<ExecutionId>,
     executions: BTreeSet<ExecutionId>,
     is_handed_over: bool,
+    is_waiting: bool,
     is_over: bool,
+    seq: Seq,
 }
 
 impl Report {
@@ -59,11 +62,14 @@ impl Report {
             return;
         }
         self.transcript.apply(record);
+        self.seq = record.seq;
         if let Event::ExecutionCreated { execution } = &record.event {
             let wanted = self.item.as_ref();
             let first = wanted.is_none_or(|item| *item == execution.trigger_item_id);
-            if self.is_handed_over || (self.executions.is_empty() && first) {
+            let goes_on = self.is_handed_over || self.is_waiting;
+            if goes_on || (self.executions.is_empty() && first) {
                 self.is_handed_over = false;
+                self.is_waiting = false;
                 self.executions.insert(execution.id.clone());
                 self.running = Some(execution.id.clone());
             }
@@ -73,13 +79,24 @@ impl Report {
         {
             self.running = None;
             self.is_handed_over = self.last().is_some_and(hands_over);
-            self.is_over = !self.is_handed_over;
+            self.is_waiting = !self.is_handed_over && self.last().is_some_and(waits);
+            self.is_over = !self.is_handed_over && !self.is_waiting;
         }
     }
 
     /// Whether it has begun.
     pub(super) fn has_begun(&self) -> bool {
         !self.executions.is_empty()
+    }
+
+    /// Whether it waits for answers from outside.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+
+    /// The last record that is in it.
+    pub(super) fn seq(&self) -> Seq {
+        self.seq
     }
 
     /// Whether it has ended.
@@ -151,10 +168,13 @@ impl Report {
         at.map_or_else(|| self.began_at(), jiff::Timestamp::as_millisecond)
     }
 
+    /// How many calls the last step has left without a result.
     fn open_calls(&self) -> usize {
-        let parts = self.steps().flat_map(|step| &step.parts);
-        let tools = parts.filter_map(|part| ToolPart::read(&part.part));
-        tools.filter(|tool| !tool.is_answered()).count()
+        let last = self.last().and_then(|reaction| reaction.steps.last());
+        let parts = last.map(|step| step.parts.as_slice()).unwrap_or_default();
+        let tools = parts.iter().filter_map(|it| ToolPart::read(&it.part));
+        let n_unanswered = tools.filter(|tool| !tool.is_answered()).count();
+        n_unanswered.max(last.map_or(0, |step| left_by(step).len()))
     }
 
     fn key(&self) -> String {
@@ -181,7 +201,8 @@ impl Report {
     /// What it comes to for the call that started it.
     pub(super) fn turn(&self) -> Result<Turn, ChildError> {
         let key = self.key();
-        let Some(last) = self.last().filter(|_| self.is_over) else {
+        let is_read = self.is_over || self.is_waiting;
+        let Some(last) = self.last().filter(|_| is_read) else {
             return Err(ChildError::Cut { key });
         };
         if last.execution.status != ExecutionStatus::Completed {
@@ -315,6 +336,17 @@ fn hands_over(reaction: &Reaction) -> bool {
         .filter_map(|part| EventPart::read(&part.part));
     reaction.execution.status == ExecutionStatus::Completed
         && events.any(|event| event.part_type == EventPart::AGENT_HANDOFF)
+}
+
+/// Whether an execution has left calls that can be answered.
+fn waits(reaction: &Reaction) -> bool {
+    let last = reaction.steps.last();
+    reaction.execution.status == ExecutionStatus::Completed
+        && last.is_some_and(|step| !left_by(step).is_empty())
+}
+
+fn left_by(step: &StepRecord) -> Vec<timeline::OpenCall> {
+    left_open(step.step.outcome.open_calls.as_ref())
 }
 
 /// What a step has started, in the order of its calls.

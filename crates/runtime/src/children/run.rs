@@ -10,13 +10,13 @@ use crate::follow::{Until, follow};
 use crate::live::Live;
 use crate::request::{Accepted, NewThreadRequest, ParentRun, Policy, React, Run};
 use crate::store::StoreError;
-use agents::{AgentError, Spawn, SubAgentRun};
+use agents::{AgentError, Spawn, SubAgentRun, Waits};
 use futures_util::StreamExt;
 use interop::model;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use timeline::{ItemId, NewItem, Payload, Seq, ThreadId};
+use timeline::{ItemId, NewItem, OpenChild, Payload, Seq, ThreadId};
 use upp::Message;
 
 /// How long it takes until a store that failed is asked again, for the first time.
@@ -55,13 +55,14 @@ impl From<AgentError> for Lost {
 pub(super) async fn child(site: Arc<Site>, spawn: Spawn, n_before: u32) -> SubAgentRun {
     let call = spawn.tool_call_id.as_str();
     // The call's idempotency key, so that the same call is the same run.
-    let mut token = format!("{}:{}:{call}", site.live.thread, site.step);
+    let mut token = format!("{}:{}:{call}", site.live.thread, site.origin);
     if n_before > 0 {
         token = format!("{token}#{n_before}");
     }
     let key = super::key::of(&site.live.key, call, &token);
     let mut unheard = Unheard {
         site: Arc::clone(&site),
+        waits: spawn.waits.clone(),
         child: None,
     };
     let mut pause = FIRST_PAUSE;
@@ -103,15 +104,18 @@ async fn attached(
 ) -> Result<SubAgentRun, Lost> {
     let child = site.thread(key, spawn).await?;
     let spawned = site.spawned(&child.thread, spawn).await?;
+    let call = spawn.tool_call_id.as_str();
+    site.note(call, Site::open_child(&child, &spawned, &Report::default()));
     unheard.child = Some(child.thread.clone());
     let accepted = site.begin(&child, spawn, token).await?;
     let report = tokio::select! {
         biased;
         () = spawn.signal.cancelled() => return Err(AgentError::Cancelled.into()),
-        report = heard(&child, accepted.item_id) => report?,
+        report = site.heard(&child, accepted.item_id, &spawned, spawn) => report?,
     };
     unheard.child = None;
     site.ended(&spawned, &report).await?;
+    site.note(call, Site::open_child(&child, &spawned, &report));
     let store = site.runtime.inner.store.as_ref();
     let mut traces = report.nested(store).await?;
     traces.push(report.trace(&spawned));
@@ -123,20 +127,48 @@ fn failed(spawn: &Spawn, error: ChildError) -> AgentError {
     AgentError::extension(format!("the agent {:?}", spawn.agent.name()), error)
 }
 
-/// Reads the child's log, as it grows, to the end of its run.
-async fn heard(child: &Arc<Live>, item: ItemId) -> Result<Report, StoreError> {
-    let mut report = Report::answering(Some(item));
-    let mut records = follow(Arc::clone(child), Seq::ZERO, Until::Forever);
-    while let Some(logged) = records.next().await {
-        report.push(&logged?.record);
-        if report.is_over() {
-            break;
-        }
-    }
-    Ok(report)
-}
-
 impl Site {
+    /// Reads the child's log, as it grows, to the end of its run. Says meanwhile whether it waits for
+    /// somebody; where its call can't wait with it, that is the end.
+    async fn heard(
+        &self,
+        child: &Arc<Live>,
+        item: ItemId,
+        spawned: &Spawned,
+        spawn: &Spawn,
+    ) -> Result<Report, StoreError> {
+        let mut report = Report::answering(Some(item));
+        let tail = child.watch();
+        let mut records = follow(Arc::clone(child), Seq::ZERO, Until::Forever);
+        while let Some(logged) = records.next().await {
+            let logged = logged?;
+            report.push(&logged.record);
+            if report.is_over() {
+                break;
+            }
+            let waits = report.is_waiting() && tail.borrow().seq == logged.record.seq;
+            let call = spawn.tool_call_id.as_str();
+            if waits && self.is_marked(call).await {
+                break;
+            }
+            if waits {
+                self.note(call, Self::open_child(child, spawned, &report));
+            }
+            spawn.waits.set(waits);
+        }
+        Ok(report)
+    }
+
+    /// Whether the call must not be run again.
+    async fn is_marked(&self, call: &str) -> bool {
+        let Ok(mut held) = self.live.hold().await else {
+            return false;
+        };
+        let step = held.core().ok().and_then(|core| core.state.active());
+        let step = step.and_then(|active| active.step.as_ref());
+        step.is_some_and(|step| step.started.iter().any(|id| id == call))
+    }
+
     /// The child's thread, made if there is none, with the link to the parent (0.0.3
     /// `relationships`) in its document.
     async fn thread(&self, key: &str, spawn: &Spawn) -> Result<Arc<Live>, RuntimeError> {
@@ -151,12 +183,34 @@ impl Site {
             metadata: Some(metadata.into()),
             ..NewThreadRequest::default()
         };
-        self.runtime.get_or_create(&self.live.tenant, new).await?;
+        if !self.known.values().any(|known| known.key == key) {
+            self.runtime.get_or_create(&self.live.tenant, new).await?;
+        }
+        // One that was waited for and is gone is not begun again.
         self.runtime.existing(&self.live.tenant, key).await
+    }
+
+    fn open_child(child: &Live, spawned: &Spawned, report: &Report) -> OpenChild {
+        OpenChild {
+            thread_id: child.thread.clone(),
+            key: child.key.clone(),
+            subagent_id: spawned.subagent_id.clone(),
+            subagent_type: spawned.subagent_type.clone(),
+            seq: report.seq(),
+            is_over: report.is_over(),
+            is_hidden: spawned.is_hidden,
+        }
     }
 
     /// Writes that the child is started, unless an earlier attempt at the call has.
     async fn spawned(&self, child: &ThreadId, spawn: &Spawn) -> Result<Spawned, AgentError> {
+        if let Some(known) = self.known.get(child) {
+            return Ok(Spawned {
+                subagent_id: known.subagent_id.clone(),
+                subagent_type: known.subagent_type.clone(),
+                ..Spawned::of(spawn, child)
+            });
+        }
         let parts = self.writer.parts().await.map_err(stopped)?;
         let mut known = parts.iter().filter_map(Spawned::read);
         if let Some(spawned) = known.find(|it| it.spawned_thread_id == *child) {
@@ -169,6 +223,10 @@ impl Site {
 
     /// Writes that the child has ended, unless an earlier attempt at the call has.
     async fn ended(&self, spawned: &Spawned, report: &Report) -> Result<(), AgentError> {
+        let known = self.known.get(&spawned.spawned_thread_id);
+        if known.is_some_and(|known| known.is_over) {
+            return Ok(());
+        }
         let parts = self.writer.parts().await.map_err(stopped)?;
         let mut known = parts.iter().filter_map(Ended::read);
         if known.any(|it| it.thread_id == spawned.spawned_thread_id) {
@@ -178,13 +236,15 @@ impl Site {
             thread_id: spawned.spawned_thread_id.clone(),
             tool_call_id: spawned.tool_call_id.clone(),
             reason: report.reason(),
+            seq: Some(report.seq()),
         };
         self.write(ended.write()).await
     }
 
     async fn write(&self, part: Result<Payload, RuntimeError>) -> Result<(), AgentError> {
         let part = part.map_err(|error| AgentError::extension("the record of a child", error))?;
-        self.writer.add_part(part).await.map_err(stopped)
+        self.writer.add_part(part).await.map_err(stopped)?;
+        Ok(())
     }
 
     /// Begins the child's execution, or finds it begun. Runs to its end even if the parent is
@@ -228,7 +288,8 @@ impl Site {
                     is_active(&held.core()?.state, &execution)
                 };
                 if !wanted {
-                    runtime.stop_children(Some(StoppedChildren::one(execution, thread)));
+                    let parent = live.thread.clone();
+                    runtime.stop_children(Some(StoppedChildren::one(parent, thread)));
                 }
                 Ok(accepted)
             })
@@ -241,19 +302,20 @@ fn stopped(_: crate::writer::Stopped) -> AgentError {
 }
 
 /// A child whose end nobody has heard. Dropped while the parent goes on, it stops the child: its
-/// tool wants it no more. A parent that ends stops its children itself, and one that is tried again
-/// finds them.
+/// tool wants it no more. A parent that ends stops its children itself; one that is tried again, or
+/// whose call is left open for the child, finds them.
 struct Unheard {
     site: Arc<Site>,
+    waits: Waits,
     child: Option<ThreadId>,
 }
 
 impl Drop for Unheard {
     fn drop(&mut self) {
-        let goes_on = !self.site.signal.is_cancelled() && !self.site.writer.is_given_up();
+        let is_left = self.site.signal.is_cancelled() || self.site.writer.is_given_up();
+        let goes_on = !is_left && !self.waits.is_suspended();
         if let Some(child) = self.child.take().filter(|_| goes_on) {
-            let execution = self.site.execution.clone();
-            let stopped = StoppedChildren::one(execution, child);
+            let stopped = StoppedChildren::one(self.site.live.thread.clone(), child);
             self.site.runtime.stop_children(Some(stopped));
         }
     }

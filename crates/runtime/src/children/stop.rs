@@ -1,6 +1,7 @@
 //! A child does not outlive the wish for its answer.
 
 use super::records::{Ended, Spawned};
+use super::wake::{left_open, waited_for};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
 use crate::react::Runtime;
@@ -8,49 +9,63 @@ use crate::request::Run;
 use crate::store::StoreError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use timeline::{Active, Ending, ExecutionId, Interruption, State, ThreadId};
+use timeline::{Ending, Execution, ExecutionId, Interruption, Payload, State, ThreadId};
 use tokio::runtime::Handle;
 
 /// What a child's interruption says, unless its parent's says more.
 const UNWANTED: &str = "user_cancelled";
 
-/// Children that are to be stopped, because the execution that started them has ended.
+/// Children that are to be stopped, because nobody wants their answers any more.
 pub(crate) struct StoppedChildren {
-    parent: ExecutionId,
+    parent: ThreadId,
     threads: Vec<ThreadId>,
     reason: String,
 }
 
 impl StoppedChildren {
-    /// The children of the running step that have not ended, if there are any.
+    /// The children that have not ended: those of the running step, and those that are waited for.
     pub(crate) fn of(state: &State, reason: &str) -> Option<Self> {
-        let active = state.active()?;
-        let parts = &active.step.as_ref()?.parts;
+        let step = state.active().and_then(|active| active.step.as_ref());
+        let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();
         let ended: BTreeSet<ThreadId> = parts
             .iter()
             .filter_map(Ended::read)
             .map(|ended| ended.thread_id)
             .collect();
-        let threads: Vec<ThreadId> = parts
-            .iter()
-            .filter_map(Spawned::read)
-            .map(|spawned| spawned.spawned_thread_id)
-            .filter(|thread| !ended.contains(thread))
-            .collect();
-        (!threads.is_empty()).then(|| Self {
-            parent: active.execution.id.clone(),
-            threads,
-            reason: reason.to_owned(),
-        })
+        let spawned = parts.iter().filter_map(Spawned::read);
+        let spawned = spawned.map(|spawned| spawned.spawned_thread_id);
+        let waited = waited_for(state).map(|(_, child)| child.thread_id.clone());
+        let threads: BTreeSet<ThreadId> = spawned.chain(waited).collect();
+        let threads = threads.difference(&ended).cloned();
+        Self::some(&state.thread()?.id, threads.collect(), reason)
     }
 
-    /// One child of an execution.
-    pub(super) fn one(parent: ExecutionId, child: ThreadId) -> Self {
+    /// The children that the end of a step has left waiting, and whose parent does not wait: it was
+    /// told something else at once.
+    pub(crate) fn left(left: Option<&Payload>, after: &State) -> Option<Self> {
+        let wanted: BTreeSet<&ThreadId> = waited_for(after).map(|(_, it)| &it.thread_id).collect();
+        let left = left_open(left);
+        let children = left.iter().flat_map(|call| &call.children);
+        let unwanted = children.filter(|it| !it.is_over && !wanted.contains(&it.thread_id));
+        let unwanted = unwanted.map(|it| it.thread_id.clone());
+        Self::some(&after.thread()?.id, unwanted.collect(), UNWANTED)
+    }
+
+    /// One child of a thread.
+    pub(super) fn one(parent: ThreadId, child: ThreadId) -> Self {
         Self {
             parent,
             threads: vec![child],
             reason: UNWANTED.to_owned(),
         }
+    }
+
+    fn some(parent: &ThreadId, threads: Vec<ThreadId>, reason: &str) -> Option<Self> {
+        (!threads.is_empty()).then(|| Self {
+            parent: parent.clone(),
+            threads,
+            reason: reason.to_owned(),
+        })
     }
 }
 
@@ -69,16 +84,22 @@ pub(super) fn is_active(state: &State, execution: &ExecutionId) -> bool {
         .is_some_and(|active| active.execution.id == *execution)
 }
 
-fn is_child_of(active: &Active, parent: &ExecutionId) -> bool {
-    let run = Run::of(active.execution.run.as_ref());
-    run.parent.is_some_and(|it| it.execution_id == *parent)
+/// Whether a thread still wants the answer of a child that one of its executions has started.
+fn wants(state: &State, started_by: &ExecutionId, child: &ThreadId) -> bool {
+    is_active(state, started_by) || waited_for(state).any(|(_, it)| it.thread_id == *child)
 }
 
-fn unwanted(reason: &str) -> Ending {
-    Ending::Stopped(Interruption {
+/// Whether an execution was started for this thread.
+fn is_child_of(execution: &Execution, parent: &ThreadId) -> bool {
+    let run = Run::of(execution.run.as_ref());
+    run.parent.is_some_and(|it| it.thread_id == *parent)
+}
+
+fn unwanted(reason: &str) -> Interruption {
+    Interruption {
         reason: reason.to_owned(),
         detail: Some("what asked for this run was stopped".to_owned()),
-    })
+    }
 }
 
 impl Runtime {
@@ -101,20 +122,28 @@ impl Runtime {
         self.inner.tasks.spawn_on(stopping, &handle);
     }
 
-    async fn stop_child(
+    pub(super) async fn stop_child(
         &self,
         child: &ThreadId,
-        parent: &ExecutionId,
+        parent: &ThreadId,
         reason: &str,
     ) -> Result<(), RuntimeError> {
         let live = self.live_by_id(child).await?;
         let mut held = live.hold().await?;
-        let active = held.core()?.state.active();
-        let Some(active) = active.filter(|active| is_child_of(active, parent)) else {
-            return Ok(());
-        };
-        let id = active.execution.id.clone();
-        self.end(&live, &mut held, &id, unwanted(reason)).await
+        let why = unwanted(reason);
+        let state = &held.core()?.state;
+        if let Some(active) = state.active() {
+            if !is_child_of(&active.execution, parent) {
+                return Ok(());
+            }
+            let id = active.execution.id.clone();
+            return self.end(&live, &mut held, &id, Ending::Stopped(why)).await;
+        }
+        let waits = state.open().map(|open| &open.execution);
+        if waits.is_some_and(|execution| is_child_of(execution, parent)) {
+            self.withdraw(&live, &mut held, why).await?;
+        }
+        Ok(())
     }
 
     /// After a crash: stops what runs on a thread for an execution that has ended by now. A child
@@ -132,7 +161,7 @@ impl Runtime {
             return Ok(());
         };
         let wanted = match self.inner.store.head(&parent.thread_id).await {
-            Ok(found) => is_active(&found.state, &parent.execution_id),
+            Ok(found) => wants(&found.state, &parent.execution_id, &live.thread),
             Err(StoreError::NotFound) => false,
             Err(error) => {
                 // Whatever is wrong there keeps nothing here from going on.
@@ -143,6 +172,7 @@ impl Runtime {
         if wanted {
             return Ok(());
         }
-        self.end(live, held, &id, unwanted(UNWANTED)).await
+        self.end(live, held, &id, Ending::Stopped(unwanted(UNWANTED)))
+            .await
     }
 }

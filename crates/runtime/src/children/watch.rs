@@ -1,22 +1,22 @@
-//! A thread's log with what happens inside its sub-agents (UAP §8.7).
+//! A thread's log with what happens inside its sub-agents, in the words of UAP §8.7.
 //!
-//! The events of a child are read from the child's own log, by whoever wants to see them, while
-//! they come or years later. The parent's log has none of them.
+//! The events of a child are made of the child's own log, by whoever wants to see them, while they
+//! come or years later. The parent's log has none of them.
 
-use super::records::{Ended, Spawned};
+use super::records::Spawned;
 use super::report::Report;
 use super::told::Told;
+use super::tree::{Below, Tree};
 use crate::error::RuntimeError;
-use crate::follow::{Until, follow};
-use crate::live::Live;
+use crate::follow::Until;
 use crate::react::Runtime;
 use crate::store::{Logged, StoreError, TenantId};
 use agents::{AgentStreamEvent, SubagentEvent, SubagentForwarded, SubagentStart};
 use futures_util::StreamExt;
-use futures_util::stream::{BoxStream, SelectAll};
-use std::collections::BTreeSet;
+use futures_util::stream::BoxStream;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use timeline::{Event, Payload, Record, Seq, ThreadId};
+use timeline::{Record, Seq, ThreadId};
 
 /// One thing that happened on a thread or beneath it.
 #[derive(Clone, Debug)]
@@ -29,15 +29,13 @@ pub enum Watched {
 }
 
 /// The records of a thread, once and in order, and between them what happens inside its
-/// sub-agents. Everything of a sub-agent comes between the record of its start and that of its end.
+/// sub-agents. Everything of a sub-agent comes between the record of its start and that of its end,
+/// but for what it did in the meantime while it waited.
 pub type Watch = BoxStream<'static, Result<Watched, StoreError>>;
 
-/// An event of a child, or that there are no more.
-type FromChild = (ThreadId, Option<SubagentEvent>);
-
 impl Runtime {
-    /// Follows a thread like [`Runtime::follow`], and the sub-agents that it starts after `after`,
-    /// and theirs.
+    /// Follows a thread like [`Runtime::follow`], and the sub-agents that it starts or that go on
+    /// after `after`, and theirs.
     pub async fn watch(
         &self,
         tenant: &TenantId,
@@ -45,76 +43,52 @@ impl Runtime {
         after: Seq,
         until: Until,
     ) -> Result<Watch, RuntimeError> {
-        let live = self.existing(tenant, key).await?;
-        Ok(watch(self.clone(), live, after, until))
+        Ok(told(self.tree(tenant, key, after.into(), until).await?))
     }
 }
 
-fn watch(runtime: Runtime, live: Arc<Live>, after: Seq, until: Until) -> Watch {
-    let mut own = follow(live, after, until);
+fn told(mut tree: Tree) -> Watch {
     Box::pin(async_stream::try_stream! {
-        let mut children: SelectAll<BoxStream<'static, FromChild>> = SelectAll::new();
-        let mut open: BTreeSet<ThreadId> = BTreeSet::new();
-        loop {
-            let logged = tokio::select! {
-                biased;
-                Some((child, event)) = children.next(), if !children.is_empty() => {
-                    match event {
-                        Some(event) => yield Watched::Subagent(Box::new(event)),
-                        None => { open.remove(&child); }
-                    }
-                    continue;
-                }
-                logged = own.next() => logged,
-            };
-            let Some(logged) = logged else { return };
-            let logged = logged?;
-            // A child's end is known here only after everything that it did.
-            if let Some(ended) = added(&logged.record).and_then(Ended::read) {
-                while open.contains(&ended.thread_id) {
-                    match children.next().await {
-                        Some((_, Some(event))) => yield Watched::Subagent(Box::new(event)),
-                        Some((child, None)) => { open.remove(&child); }
-                        None => open.clear(),
-                    }
-                }
+        let mut family = Family::default();
+        while let Some(below) = tree.next().await {
+            let below = below?;
+            for event in family.events(&below) {
+                yield Watched::Subagent(Box::new(event));
             }
-            let spawned = added(&logged.record).and_then(Spawned::read);
-            yield Watched::Record(logged);
-            if let Some(spawned) = spawned {
-                open.insert(spawned.spawned_thread_id.clone());
-                children.push(inside(runtime.clone(), spawned));
+            if below.path.is_empty() {
+                yield Watched::Record(below.logged);
             }
         }
     })
 }
 
-/// The part that a record adds.
-fn added(record: &Record) -> Option<&Payload> {
-    if let Event::PartCreated { part, .. } = &record.event {
-        return Some(part);
+/// The children as far as they are read.
+#[derive(Default)]
+struct Family(BTreeMap<ThreadId, Child>);
+
+impl Family {
+    /// What a record says of sub-agents of the thread that is followed.
+    fn events(&mut self, below: &Below) -> Vec<SubagentEvent> {
+        if let Some(spawned) = &below.begins {
+            let child = spawned.spawned_thread_id.clone();
+            let spawned = spawned.clone();
+            self.0.entry(child).or_insert_with(|| Child::new(spawned));
+        }
+        let Some(child) = self.0.get_mut(&below.thread_id) else {
+            return Vec::new();
+        };
+        let events = child.events(&below.logged.record);
+        if below.is_past {
+            return Vec::new();
+        }
+        let above = below.path.iter().skip(1).rev();
+        let above: Vec<&Child> = above.filter_map(|it| self.0.get(&it.thread_id)).collect();
+        let nested = |event| {
+            let mut outer = above.iter();
+            outer.try_fold(event, |event, child| child.nested(event))
+        };
+        events.into_iter().filter_map(nested).collect()
     }
-    None
-}
-
-/// The events of one child, from its start to its end. What can't be read is not shown.
-fn inside(runtime: Runtime, spawned: Spawned) -> BoxStream<'static, FromChild> {
-    Box::pin(async_stream::stream! {
-        let thread = spawned.spawned_thread_id.clone();
-        if let Ok(live) = runtime.live_by_id(&thread).await {
-            let mut records = watch(runtime, live, Seq::ZERO, Until::Forever);
-            let mut child = Child::new(spawned);
-            while let Some(Ok(watched)) = records.next().await {
-                for event in child.events(&watched) {
-                    yield (thread.clone(), Some(event));
-                }
-                if child.report.is_over() {
-                    break;
-                }
-            }
-        }
-        yield (thread, None);
-    })
 }
 
 /// A child as far as it is read.
@@ -133,36 +107,26 @@ impl Child {
         }
     }
 
-    fn events(&mut self, watched: &Watched) -> Vec<SubagentEvent> {
+    fn events(&mut self, record: &Record) -> Vec<SubagentEvent> {
         let mut events = Vec::new();
-        match watched {
-            Watched::Record(logged) => {
-                self.report.push(&logged.record);
-                if self.told.is_none() && self.report.has_begun() {
-                    self.told = Some(Told::new(&self.report.agent()));
-                    events.push(self.started());
-                }
-                let inner = self.told.as_mut();
-                let inner = inner.map(|told| told.events(&logged.record));
-                events.extend(
-                    inner
-                        .into_iter()
-                        .flatten()
-                        .map(|event| self.forwarded(event)),
-                );
-                if self.report.is_over() {
-                    events.push(self.report.trace(&self.spawned).ended());
-                }
-            }
-            Watched::Subagent(event) => {
-                if let Some(told) = &self.told {
-                    let event =
-                        SubagentEvent::clone(event).into_event(told.step(), told.agent_id());
-                    events.push(self.forwarded(event));
-                }
-            }
+        self.report.push(record);
+        if self.told.is_none() && self.report.has_begun() {
+            self.told = Some(Told::new(&self.report.agent()));
+            events.push(self.started());
+        }
+        let inner = self.told.as_mut().map(|told| told.events(record));
+        let inner = inner.into_iter().flatten();
+        events.extend(inner.map(|event| self.forwarded(event)));
+        if self.report.is_over() {
+            events.push(self.report.trace(&self.spawned).ended());
         }
         events
+    }
+
+    /// An event of a child of this one, as one of this one's parent.
+    fn nested(&self, event: SubagentEvent) -> Option<SubagentEvent> {
+        let told = self.told.as_ref()?;
+        Some(self.forwarded(event.into_event(told.step(), told.agent_id())))
     }
 
     fn started(&self) -> SubagentEvent {

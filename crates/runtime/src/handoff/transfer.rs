@@ -6,7 +6,7 @@ use crate::react::Runtime;
 use crate::request::Run;
 use interop::parts::EventPart;
 use serde_json::json;
-use timeline::{Command, Ending, Interruption, Item, ItemType, NewItem, Payload, Trigger};
+use timeline::{Command, Ending, Interruption, Item, ItemId, ItemType, NewItem, Payload, Trigger};
 
 /// The end of an execution that hands over, or would once too often.
 pub(crate) struct Transfer {
@@ -71,13 +71,21 @@ impl Runtime {
     /// A pointer to what an execution answers; a pointer is not pointed to.
     fn reference(&self, trigger: &Item) -> NewItem {
         let pointer = trigger.item_type == ItemType::ItemReference;
-        let content = trigger.content.clone().filter(|_| pointer);
+        let mut reference = self.reference_to(&trigger.id);
+        if let Some(content) = trigger.content.clone().filter(|_| pointer) {
+            reference.content = Some(content);
+        }
+        reference
+    }
+
+    /// A pointer to an item.
+    pub(crate) fn reference_to(&self, item: &ItemId) -> NewItem {
         NewItem {
             id: self.inner.ids.mint().into(),
             item_type: ItemType::ItemReference,
             role: None,
             channel: None,
-            content: content.or_else(|| Some(json!({"itemId": trigger.id}).into())),
+            content: Some(json!({"itemId": item}).into()),
             metadata: None,
         }
     }

@@ -208,6 +208,8 @@ pub(super) fn leave_open() -> Command {
         tool_call_id: "c1".into(),
         kind: OpenKind::Approval,
         part: part.into(),
+        origin: None,
+        children: Vec::new(),
     };
     let outcome = StepOutcome {
         agent_state: Payload::from_text(r#"{"step": 1.0, "x": null}"#.into()).ok(),

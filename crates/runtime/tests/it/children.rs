@@ -1,8 +1,12 @@
 //! Sub-agents on threads of their own (UAP §8).
 
 mod crash;
+mod delete;
 mod memory;
 pub(crate) mod rig;
 mod runs;
 mod stop;
+mod waits;
+mod waits_crash;
+mod waits_stop;
 mod watch;

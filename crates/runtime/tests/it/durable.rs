@@ -5,6 +5,6 @@ mod crashes;
 mod middleware;
 mod model;
 mod reconcile;
-mod rig;
+pub(crate) mod rig;
 mod strategies;
 mod tools;

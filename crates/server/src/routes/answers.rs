@@ -1,9 +1,11 @@
 //! Calls that wait for somebody, and the answers.
 
 use super::messages::{AcceptedView, accepted_view, streamed, token};
-use crate::body::{JsonBody, PathOf};
+use super::tree::TreeQuery;
+use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
+use crate::run_events::RunEvents;
 use crate::sse;
 use crate::state::Api;
 use axum::Json;
@@ -11,10 +13,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::parts::ToolPart;
-use runtime::AnswerRequest;
+use runtime::{Addressed, AnswerRequest, Pending, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Answer, ExecutionId, ItemType, NewItem, OpenCall, OpenKind, Payload};
+use timeline::{ANSWER, Answer, ExecutionId, ItemType, NewItem, OpenKind, Payload};
 use utoipa::ToSchema;
 
 /// The most answers in one request.
@@ -26,7 +28,8 @@ const MAX_ACTOR_BYTES: usize = 255;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingCalls {
-    /// The calls, in order; none while an execution runs.
+    /// The calls, each before those that its sub-agent asks. While an execution runs the thread
+    /// itself asks nothing, but its sub-agents may.
     calls: Vec<PendingView>,
     /// The last event of the thread.
     seq: u64,
@@ -41,7 +44,8 @@ pub(crate) struct PendingView {
     /// The tool's name.
     tool_name: String,
     /// `approval`: may the tool run? `external`: what is the result? `others`: it comes after
-    /// another call that waits, and can't be answered yet.
+    /// another call that waits, and can't be answered yet. `child`: its sub-agent waits, and goes on
+    /// when what that asks is answered.
     #[schema(value_type = String)]
     kind: OpenKind,
     /// The arguments.
@@ -51,6 +55,20 @@ pub(crate) struct PendingView {
     /// The execution that left it.
     #[schema(value_type = String)]
     execution_id: ExecutionId,
+    /// The key of the thread that has the call: this one, or that of a sub-agent.
+    thread_key: String,
+    /// The calls whose sub-agents led to it, this thread's own first; none for its own calls.
+    path: Vec<PathView>,
+}
+
+/// A call on the way to another one.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PathView {
+    /// The key of the thread that has the call.
+    thread_key: String,
+    /// The call's id.
+    tool_call_id: String,
 }
 
 /// Answers to calls that wait.
@@ -58,7 +76,9 @@ pub(crate) struct PendingView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewAnswers {
     /// One for each call: `{"toolCallId": …}` with `"approved": true` and perhaps `"arguments"`,
-    /// or `"approved": false` and perhaps `"message"`, or `"output"`, or `"errorText"`.
+    /// or `"approved": false` and perhaps `"message"`, or `"output"`, or `"errorText"`. `"threadKey"`
+    /// names the thread that has the call, which may be that of a sub-agent; it is found by the call
+    /// where it is absent and only one has it.
     #[schema(value_type = Vec<Object>)]
     answers: Vec<Map<String, Value>>,
     /// Who answers; kept with the answer.
@@ -68,7 +88,7 @@ pub(crate) struct NewAnswers {
     stream: bool,
 }
 
-/// Lists the calls of a thread that wait for an answer.
+/// Lists the calls that wait for an answer, of a thread and of the sub-agents beneath it.
 #[utoipa::path(get, path = "/threads/{key}/pending", operation_id = "listPending", tag = "answers", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = PendingCalls), (status = "default", body = ErrorBody)))]
 pub(crate) async fn pending(
@@ -76,21 +96,28 @@ pub(crate) async fn pending(
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
 ) -> Result<Json<PendingCalls>, ApiError> {
-    let (open, seq) = api.runtime().open_calls(&tenant, &key).await?;
-    let calls = open.into_iter().flat_map(|open| {
-        let execution = open.execution.id;
-        let calls = open.calls.into_iter();
-        calls.map(move |call| view(call, execution.clone()))
-    });
+    let (pending, seq) = api.runtime().pending(&tenant, &key).await?;
     Ok(Json(PendingCalls {
-        calls: calls.collect(),
+        calls: pending.into_iter().map(view).collect(),
         seq: seq.0,
     }))
 }
 
-fn view(call: OpenCall, execution_id: ExecutionId) -> PendingView {
+fn view(pending: Pending) -> PendingView {
+    let Pending {
+        path,
+        place,
+        execution_id,
+        call,
+    } = pending;
     let tool = ToolPart::read(&call.part);
+    let path = path.into_iter().map(|it| PathView {
+        thread_key: it.key,
+        tool_call_id: it.tool_call_id,
+    });
     PendingView {
+        thread_key: place.key,
+        path: path.collect(),
         tool_name: tool
             .as_ref()
             .map(|tool| tool.tool_name().to_owned())
@@ -102,22 +129,26 @@ fn view(call: OpenCall, execution_id: ExecutionId) -> PendingView {
     }
 }
 
-/// Answers calls that wait. What is allowed runs, and once nothing waits the agent goes on.
+/// Answers calls that wait, of the thread or of one sub-agent beneath it. What is allowed runs, and
+/// once nothing waits the agent goes on, and those above it with it.
 ///
-/// An answer that does not fit is refused, and then none of the request is taken. With
+/// The answers of one request are for calls of one thread. An answer that does not fit is refused,
+/// and then none of the request is taken. With
 /// `idempotency-key` a repetition gets the first answer again.
 #[utoipa::path(post, path = "/threads/{key}/answers", operation_id = "postAnswers", tag = "answers", security(("key" = [])),
-    params(("key" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewAnswers,
+    params(("key" = String, Path), TreeQuery, ("idempotency-key" = Option<String>, Header)), request_body = NewAnswers,
     responses((status = 202, body = AcceptedView), (status = 200, body = String, content_type = "text/event-stream"),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
+    Query(query): Query<TreeQuery>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<NewAnswers>,
+    JsonBody(mut body): JsonBody<NewAnswers>,
 ) -> Result<Response, ApiError> {
     let token = token(&headers)?;
+    let named = named(&mut body.answers)?;
     let content = content(body.answers)?;
     if body
         .actor
@@ -131,17 +162,29 @@ pub(crate) async fn post(
         .then(|| api.open_stream())
         .transpose()?;
     let metadata = json!({"actor": body.actor, "tenant": tenant.as_str(), "via": "api"});
+    let target = target(&api, &tenant, &key, &content, &named).await?;
+    let (_, before) = api.runtime().state(&tenant, &key).await?;
     let request = AnswerRequest {
         tenant: tenant.clone(),
-        key: key.clone(),
+        key: target.clone(),
         item: item(api.runtime().mint(), content, metadata),
         token,
     };
     let accepted = api.runtime().answer(request).await?;
     let repeated = accepted.repeated;
     let mut response = match open {
-        Some(open) => streamed(&api, &tenant, &key, accepted, open).await?,
-        None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
+        Some(open) if target == key => {
+            let run = RunEvents::of(accepted.item_id);
+            streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
+        }
+        Some(open) => {
+            // What was asked goes on with the sub-agent that was answered.
+            let (state, _) = api.runtime().state(&tenant, &key).await?;
+            let running = state.active().map(|active| active.execution.id.clone());
+            let run = RunEvents::running(running);
+            streamed(&api, &tenant, &key, run, before, query, open).await?
+        }
+        None => (StatusCode::ACCEPTED, Json(accepted_view(target, accepted))).into_response(),
     };
     if repeated {
         response
@@ -149,6 +192,60 @@ pub(crate) async fn post(
             .insert("idempotent-replayed", HeaderValue::from_static("true"));
     }
     Ok(response)
+}
+
+/// Takes from each answer the key of the thread that has its call.
+fn named(answers: &mut [Map<String, Value>]) -> Result<Vec<Option<String>>, ApiError> {
+    let named =
+        (0..).zip(answers).map(
+            |(at, answer): (usize, _)| match answer.remove("threadKey") {
+                None => Ok(None),
+                Some(Value::String(key)) => Ok(Some(key)),
+                Some(_) => {
+                    let pointer = format!("/answers/{at}/threadKey");
+                    Err(ApiError::field(pointer, "a thread's key is a string"))
+                }
+            },
+        );
+    named.collect()
+}
+
+/// The key of the thread that the answers are for.
+async fn target(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+    content: &Payload,
+    named: &[Option<String>],
+) -> Result<String, ApiError> {
+    let answers =
+        Answer::read(Some(content)).map_err(|error| ApiError::content("/answers", &error))?;
+    let mut target = None;
+    for (at, (answer, named)) in answers.iter().zip(named).enumerate() {
+        let pointer = format!("/answers/{at}/threadKey");
+        let call = answer.tool_call_id.as_str();
+        let found = api.runtime().addressed(tenant, key, call, named.as_deref());
+        let found = match found.await? {
+            Addressed::To(found) => found,
+            Addressed::Ambiguous => {
+                let what = "several sub-agents have a call of this id: name the thread";
+                return Err(ApiError::field(pointer, what));
+            }
+            Addressed::Elsewhere => {
+                let what = "this thread is not one of a sub-agent beneath the other";
+                return Err(ApiError::field(pointer, what));
+            }
+        };
+        match &target {
+            None => target = Some(found),
+            Some(known) if *known == found => {}
+            Some(_) => {
+                let what = "the answers of one request are for calls of one thread";
+                return Err(ApiError::field(pointer, what));
+            }
+        }
+    }
+    Ok(target.unwrap_or_else(|| key.to_owned()))
 }
 
 /// The item of answers: who answered stands in its metadata.

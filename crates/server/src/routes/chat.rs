@@ -1,6 +1,8 @@
 //! What `useChat` of the AI SDK talks to: a chat is a thread, its id the thread's key.
 
 mod answers;
+mod begun;
+mod nested;
 
 use super::check_named_key;
 use super::threads::CancelledView;
@@ -19,19 +21,19 @@ use interop::ai_sdk::{
     ChatRequest, ChatRequestError, ChatTrigger, StreamView, UserMessage, chunks, from_chat_request,
     to_ui_messages,
 };
+use nested::{Nested, Shown};
 use runtime::{
-    Filter, Follow, Logged, Policy, React, Run, RuntimeError, StoreError, TenantId, Until,
+    Below, Filter, Logged, Policy, React, Run, RuntimeError, StoreError, TenantId, Until,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use timeline::{Event, ExecutionId, ItemId, ItemType, NewItem, Seq};
+use std::sync::Arc;
+use timeline::{ItemId, NewItem, Seq};
 use utoipa::{IntoParams, ToSchema};
 
 /// Why a client's stop ended a run.
 const STOPPED: &str = "user_cancelled";
-/// How many records are read at once to find where a run began.
-const PAGE: u64 = 512;
 /// The versions of `ai` whose streams are known.
 const MAJORS: std::ops::RangeInclusive<u8> = 5..=7;
 
@@ -44,6 +46,12 @@ pub(crate) struct ChatQuery {
     agent: Option<String>,
     /// The client's major version of `ai`, 5 to 7; 7 when absent.
     ai: Option<u8>,
+    /// What the stream shows of sub-agents, at any depth: `all` (the default) what they say so far as
+    /// preliminary outputs of their calls, and each of their own chunks as transient `data-subagent`;
+    /// `outputs` only the former; `none` neither.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    subagents: Shown,
 }
 
 /// The messages of a chat, as the AI SDK has them.
@@ -54,17 +62,26 @@ pub(crate) struct UiMessages {
     messages: Vec<Value>,
 }
 
+/// How a client wants its stream.
+#[derive(Clone, Copy)]
+struct Wanted {
+    major: u8,
+    subagents: Shown,
+}
+
 /// Shows one run as a UI message stream.
 struct UiStream {
     run: RunEvents,
     view: StreamView,
+    nested: Nested,
 }
 
 impl UiStream {
-    fn new(trigger: ItemId, major: u8) -> Self {
+    fn new(trigger: ItemId, wanted: Wanted) -> Self {
         Self {
             run: RunEvents::of(trigger.clone()),
-            view: StreamView::new(major).answering(trigger),
+            view: StreamView::new(wanted.major).answering(trigger),
+            nested: Nested::new(wanted.major, wanted.subagents),
         }
     }
 
@@ -76,18 +93,59 @@ impl UiStream {
         }
     }
 
-    fn response(self, follow: Follow, open: OpenStream) -> Response {
-        let mut response = sse::response(follow, self, open);
+    /// The stream of what comes after an event.
+    async fn response(
+        self,
+        api: &Api,
+        tenant: &TenantId,
+        key: &str,
+        after: Seq,
+        open: OpenStream,
+    ) -> Result<Response, ApiError> {
+        let (runtime, until) = (api.runtime(), Until::Forever);
+        let mut response = if self.nested.is_wanted() {
+            let tree = runtime.tree(tenant, key, after.into(), until).await?;
+            sse::response(tree, self, open)
+        } else {
+            let follow = runtime.follow(tenant, key, after, until).await?;
+            sse::response(follow, self, open)
+        };
         response.headers_mut().insert(
             "x-vercel-ai-ui-message-stream",
             HeaderValue::from_static("v1"),
         );
-        response
+        Ok(response)
     }
 }
 
-impl View for UiStream {
-    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
+impl View<Below> for UiStream {
+    fn write(&mut self, below: &Below, out: &mut String) -> ControlFlow<()> {
+        if below.path.is_empty() {
+            return self.write(&below.logged, out);
+        }
+        for chunk in self.nested.chunks(below) {
+            // Before the run begins, what happens beneath is another run's.
+            if self.run.has_begun() {
+                data_frame(&chunk.to_string(), out);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn finish(&mut self, out: &mut String) {
+        View::<Arc<Logged>>::finish(self, out);
+    }
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        View::<Arc<Logged>>::fail(self, error, out);
+    }
+}
+
+impl View<Arc<Logged>> for UiStream {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+        for chunk in self.nested.taken_back(&logged.record) {
+            data_frame(&chunk.to_string(), out);
+        }
         for chunk in chunks(&logged.record, &mut self.view) {
             data_frame(&chunk.to_text(), out);
         }
@@ -138,14 +196,14 @@ pub(crate) async fn post(
     Query(query): Query<ChatQuery>,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
-    let major = major(&query)?;
+    let wanted = wanted(&query)?;
     let request = from_chat_request(&body)?;
     check_named_key(&caller, Some(&request.chat_id), "/id")?;
     let tenant = caller.tenant;
     if request.last_user.is_none() && request.trigger == ChatTrigger::SubmitMessage {
         let given = answers::recorded(&api, &tenant, &request).await?;
         if !given.is_empty() {
-            return answers::answered(&api, tenant, request.chat_id, given, major).await;
+            return answers::answered(&api, tenant, request.chat_id, given, wanted).await;
         }
     }
     let said = said(&request)?;
@@ -165,11 +223,9 @@ pub(crate) async fn post(
         token: Some(format!("chat:{}", said.id)),
     };
     let accepted = api.runtime().react(react).await?;
-    let follow = api
-        .runtime()
-        .follow(&tenant, &request.chat_id, accepted.after, Until::Forever)
-        .await?;
-    Ok(UiStream::new(accepted.item_id, major).response(follow, open))
+    let (key, after) = (&request.chat_id, accepted.after);
+    let stream = UiStream::new(accepted.item_id, wanted);
+    stream.response(&api, &tenant, key, after, open).await
 }
 
 /// What the user has just said.
@@ -197,10 +253,11 @@ fn said(request: &ChatRequest) -> Result<&UserMessage, ApiError> {
     Ok(said)
 }
 
-fn major(query: &ChatQuery) -> Result<u8, ApiError> {
+fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
     let major = query.ai.unwrap_or(*MAJORS.end());
+    let subagents = query.subagents;
     if MAJORS.contains(&major) {
-        return Ok(major);
+        return Ok(Wanted { major, subagents });
     }
     Err(ApiError::InvalidQuery {
         what: format!("ai is {major}, expected 5 to 7"),
@@ -218,7 +275,7 @@ pub(crate) async fn resume(
     PathOf(id): PathOf<String>,
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
-    let major = major(&query)?;
+    let wanted = wanted(&query)?;
     // Clients ask on mount, also for a chat in which nothing was said yet.
     let (state, tail) = match api.runtime().state(&tenant, &id).await {
         Err(RuntimeError::Store(StoreError::NotFound)) => {
@@ -230,53 +287,14 @@ pub(crate) async fn resume(
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let open = api.open_stream()?;
-    let execution = &active.execution;
-    let after = begun_after(&api, &tenant, &id, &execution.id, tail).await?;
-    let follow = api
-        .runtime()
-        .follow(&tenant, &id, after, Until::Execution(execution.id.clone()))
-        .await?;
-    let answers = active
-        .trigger
-        .as_ref()
-        .is_some_and(|item| item.item_type == ItemType::ActionResult);
-    let message = if answers {
-        answers::message_id(&api, &tenant, &id, &execution.id).await?
+    let begun = begun::begun(&api, &tenant, &id, active, tail).await?;
+    let message = if begun.is_answer {
+        answers::message_id(&api, &tenant, &id, &begun.execution).await?
     } else {
         None
     };
-    let stream = UiStream::new(execution.trigger_item_id.clone(), major).continuing(message);
-    Ok(stream.response(follow, open))
-}
-
-/// The event before an execution's first. It is searched from the end, so that it costs what the
-/// execution has written.
-async fn begun_after(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-    execution: &ExecutionId,
-    tail: Seq,
-) -> Result<Seq, ApiError> {
-    let mut end = tail.0;
-    while end > 0 {
-        let after = end.saturating_sub(PAGE);
-        let page = api
-            .runtime()
-            .read(
-                tenant,
-                key,
-                Seq(after),
-                usize::try_from(end - after).unwrap_or(usize::MAX),
-            )
-            .await?;
-        let begins = |logged: &&Logged| matches!(&logged.record.event, Event::ExecutionCreated { execution: begun } if begun.id == *execution);
-        if let Some(found) = page.iter().find(begins) {
-            return Ok(Seq(found.record.seq.0.saturating_sub(1)));
-        }
-        end = after;
-    }
-    Ok(Seq::ZERO)
+    let stream = UiStream::new(begun.trigger, wanted).continuing(message);
+    stream.response(&api, &tenant, &id, begun.after, open).await
 }
 
 /// Reads the messages of a chat; the answer that is being written is not among them.

@@ -1,5 +1,6 @@
 //! The log of a thread: live, replayed, or resumed after any event (EK-10).
 
+use super::tree::{Place, TreeEvents};
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
@@ -12,6 +13,7 @@ use runtime::{Logged, Until};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use timeline::Seq;
 use utoipa::IntoParams;
 
@@ -40,6 +42,10 @@ pub(crate) struct EventsQuery {
     until: Ends,
     /// At most so many.
     limit: Option<usize>,
+    /// Whether the stream also shows what sub-agents do, at any depth: as events `subagent`, whose
+    /// data is the event of the sub-agent's thread with `path`, the calls that led there.
+    #[serde(default)]
+    subagents: bool,
 }
 
 /// Shows every record.
@@ -47,8 +53,8 @@ struct AllEvents {
     left: usize,
 }
 
-impl View for AllEvents {
-    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
+impl View<Arc<Logged>> for AllEvents {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
         sse::record_frame(logged, out);
         self.left = self.left.saturating_sub(1);
         if self.left == 0 {
@@ -68,9 +74,10 @@ impl View for AllEvents {
 /// Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
 ///
 /// Each event of the stream has the place in the log as its id and `{"seq", "at", …event}` as its
-/// data, so that a client that reconnects misses nothing and sees nothing twice.
+/// data, so that a client that reconnects misses nothing and sees nothing twice. With `subagents` the
+/// id also says how far the threads beneath were read, and is to be given back as it came.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
-    params(("key" = String, Path), ("last-event-id" = Option<u64>, Header), EventsQuery),
+    params(("key" = String, Path), ("last-event-id" = Option<String>, Header), EventsQuery),
     responses((status = 200, content((String = "text/event-stream"), (Object = "application/json"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn follow(
@@ -80,7 +87,9 @@ pub(crate) async fn follow(
     headers: HeaderMap,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, ApiError> {
-    let after = Seq(last_event_id(&headers)?.or(query.after).unwrap_or_default());
+    let after = || Place(Seq(query.after.unwrap_or_default()).into());
+    let place = last_event_id(&headers)?.unwrap_or_else(after);
+    let after = place.0.seq;
     let runtime = api.runtime();
     if sse::wants_json(&headers) {
         let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
@@ -96,27 +105,26 @@ pub(crate) async fn follow(
         Ends::Forever => Until::Forever,
         Ends::Rest => Until::Rest,
     };
+    let left = query.limit.unwrap_or(usize::MAX).max(1);
+    if query.subagents {
+        let tree = runtime.tree(&tenant, &key, place.0.clone(), until).await?;
+        return Ok(sse::response(tree, TreeEvents::all(place, left), open));
+    }
     let follow = runtime.follow(&tenant, &key, after, until).await?;
-    Ok(sse::response(
-        follow,
-        AllEvents {
-            left: query.limit.unwrap_or(usize::MAX).max(1),
-        },
-        open,
-    ))
+    Ok(sse::response(follow, AllEvents { left }, open))
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, ApiError> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
     let seq = value
         .to_str()
         .ok()
-        .and_then(|value| value.trim().parse().ok());
+        .and_then(|value| Place::read(value.trim()));
     let error = ApiError::InvalidHeader {
         name: "last-event-id",
-        expected: "the id of an event, a number",
+        expected: "the id of an event",
     };
     seq.map(Some).ok_or(error)
 }

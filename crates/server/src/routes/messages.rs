@@ -1,8 +1,9 @@
 //! Messages: what is said to an agent, and the conversation.
 
 use super::check_key;
+use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
-use crate::body::{JsonBody, PathOf};
+use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
 use crate::run_events::RunEvents;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_content};
 use utoipa::ToSchema;
 
@@ -88,8 +90,8 @@ pub(crate) struct MessageList {
 /// Shows the events of one run.
 struct OneRun(RunEvents);
 
-impl View for OneRun {
-    fn write(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
+impl View<Arc<Logged>> for OneRun {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
         let seen = self.0.see(&logged.record.event);
         if seen.is_shown() {
             sse::record_frame(logged, out);
@@ -127,15 +129,16 @@ pub(crate) async fn list(
 ///
 /// The answer is written whether or not anyone waits for it. With `Accept: text/event-stream` or
 /// `"stream": true` its events are streamed until it ends; a message that waits has its stream too,
-/// which is silent until its turn.
+/// which is silent until its turn. Where agents hand over, it goes on until the last one is done.
 #[utoipa::path(post, path = "/threads/{key}/messages", operation_id = "postMessage", tag = "messages", security(("key" = [])),
-    params(("key" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewMessage,
+    params(("key" = String, Path), TreeQuery, ("idempotency-key" = Option<String>, Header)), request_body = NewMessage,
     responses((status = 202, body = AcceptedView), (status = 200, body = String, content_type = "text/event-stream"),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
+    Query(query): Query<TreeQuery>,
     headers: HeaderMap,
     JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<Response, ApiError> {
@@ -165,7 +168,10 @@ pub(crate) async fn post(
     let accepted = api.runtime().react(request).await?;
     let repeated = accepted.repeated;
     let mut response = match open {
-        Some(open) => streamed(&api, &tenant, &key, accepted, open).await?,
+        Some(open) => {
+            let run = RunEvents::of(accepted.item_id);
+            streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
+        }
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
     };
     if repeated {
@@ -181,15 +187,18 @@ pub(super) async fn streamed(
     api: &Api,
     tenant: &TenantId,
     key: &str,
-    accepted: Accepted,
+    run: RunEvents,
+    after: Seq,
+    query: TreeQuery,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
-    let follow = api
-        .runtime()
-        .follow(tenant, key, accepted.after, Until::Forever)
-        .await?;
-    let run = OneRun(RunEvents::of(accepted.item_id));
-    Ok(sse::response(follow, run, open))
+    let (runtime, until) = (api.runtime(), Until::Forever);
+    if query.subagents {
+        let tree = runtime.tree(tenant, key, after.into(), until).await?;
+        return Ok(sse::response(tree, TreeEvents::of(run, after), open));
+    }
+    let follow = runtime.follow(tenant, key, after, until).await?;
+    Ok(sse::response(follow, OneRun(run), open))
 }
 
 pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {

@@ -17,6 +17,7 @@ mod messages;
 mod openapi;
 mod operation;
 mod rights;
+mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod tenants;

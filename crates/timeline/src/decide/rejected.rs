@@ -78,5 +78,6 @@ fn waited(kind: OpenKind) -> &'static str {
         OpenKind::Approval => "an approval or a denial",
         OpenKind::External => "a result",
         OpenKind::Others => "other calls that wait",
+        OpenKind::Child => "its sub-agent, whose own calls can be answered",
     }
 }

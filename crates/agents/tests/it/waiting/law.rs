@@ -46,6 +46,7 @@ proptest! {
                         Answers::new().deny(id)
                     }
                     loomline_agents::PendingKind::Approval => Answers::new().approve(id),
+                    loomline_agents::PendingKind::Subagent => panic!("all run in memory"),
                 };
                 let json = result.state.to_json().unwrap();
                 let state = AgentState::from_json(&json).unwrap();

@@ -1,6 +1,6 @@
 //! The chunks of a stored part.
 
-use super::{Kind, StreamView};
+use super::{Kind, StreamView, Then};
 use crate::parts::{EventPart, ToolPart, ToolState};
 use serde_json::{Value, json};
 use timeline::{PartKind, Payload, part_kind};
@@ -27,6 +27,9 @@ impl StreamView {
         }
         if let Some(event) = EventPart::read(part) {
             let (kind, data) = (event.part_type, event.data.value());
+            if kind == EventPart::AGENT_HANDOFF {
+                self.then = Then::GoesOn;
+            }
             self.push(json!({"type": kind, "id": event.id, "data": data}));
             return;
         }

@@ -90,6 +90,8 @@ impl Written {
             tool_call_id: id.clone(),
             kind: OpenKind::External,
             part,
+            origin: None,
+            children: Vec::new(),
         };
         match call.output {
             Some(output) if waits && is_answered => {

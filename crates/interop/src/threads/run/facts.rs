@@ -175,7 +175,10 @@ impl Run {
                     arguments: tool.arguments().to_owned(),
                     id: call.tool_call_id,
                 }),
-                (OpenKind::External | OpenKind::Approval | OpenKind::Others, _) => {
+                (
+                    OpenKind::External | OpenKind::Approval | OpenKind::Others | OpenKind::Child,
+                    _,
+                ) => {
                     self.left_to_others.push(call.tool_call_id);
                 }
             }
@@ -201,7 +204,7 @@ impl Run {
                     self.resolve(&id, place, step::text_of(&output), item.created_at);
                 }
                 Says::Failure(error) => self.resolve(&id, place, error, item.created_at),
-                Says::Approved { .. } | Says::Denied { .. } => {}
+                Says::Approved { .. } | Says::Denied { .. } | Says::Resumed => {}
             }
         }
     }

@@ -21,6 +21,8 @@ fn open_call(id: &str, kind: OpenKind) -> OpenCall {
         tool_call_id: id.to_owned(),
         kind,
         part: call("look", id, "{}").into(),
+        origin: None,
+        children: Vec::new(),
     }
 }
 

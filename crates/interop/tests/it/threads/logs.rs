@@ -201,7 +201,7 @@ impl Writer {
             OpenKind::External => {
                 json!({"type": ANSWER, "toolCallId": call, "output": "18 degrees"})
             }
-            OpenKind::Approval | OpenKind::Others => {
+            OpenKind::Approval | OpenKind::Others | OpenKind::Child => {
                 json!({"type": ANSWER, "toolCallId": call, "approved": true})
             }
         });
@@ -230,6 +230,8 @@ pub(crate) fn open(call: &ToolPart, kind: OpenKind) -> OpenCall {
         tool_call_id: call.tool_call_id.clone(),
         kind,
         part: call.write().unwrap(),
+        origin: None,
+        children: Vec::new(),
     }
 }
 

@@ -10,7 +10,8 @@ use upp::{ToolCall, ToolCallId, ToolExecution, UserMessage};
 /// The parts of the running step.
 #[derive(Default)]
 pub(in crate::agent) struct Parts {
-    list: Vec<Payload>,
+    /// By their positions in the log; what others have written into the step is not among them.
+    list: BTreeMap<u32, Payload>,
     /// Whether the log has the step's answer.
     is_answered: bool,
     /// What the strategy has said to the model in this step.
@@ -42,7 +43,7 @@ impl Parts {
                 parts.open.insert(idx);
             }
         }
-        parts.list = list;
+        parts.list = placed(list);
         parts
     }
 
@@ -61,13 +62,14 @@ impl Parts {
                 parts.open.insert(idx);
             }
         }
-        parts.list = list;
+        parts.list = placed(list);
         parts.calls = calls;
         parts
     }
 
-    pub(super) fn list(&self) -> &[Payload] {
-        &self.list
+    /// The parts with their positions, in order.
+    pub(super) fn list(&self) -> impl Iterator<Item = (u32, &Payload)> {
+        self.list.iter().map(|(idx, part)| (*idx, part))
     }
 
     pub(super) fn is_answered(&self) -> bool {
@@ -93,29 +95,24 @@ impl Parts {
         if ToolPart::read(&part).is_some_and(|tool| tool.is_answered()) {
             self.open.remove(&idx);
         }
-        match self.list.get_mut(idx as usize) {
-            Some(slot) => *slot = part,
-            None => self.list.push(part),
-        }
+        self.list.insert(idx, part);
     }
 
-    /// The part of the call at this place, where it had none and has one now.
-    pub(super) fn ensure(
-        &mut self,
-        position: usize,
-    ) -> Result<Option<(u32, Payload)>, serde_json::Error> {
+    /// The part that the call at this place has not yet.
+    pub(super) fn missing(&self, position: usize) -> Result<Option<Payload>, serde_json::Error> {
         if self.slots.contains_key(&position) {
             return Ok(None);
         }
-        let Some(call) = self.calls.get(position) else {
-            return Ok(None);
-        };
-        let part = super::super::answers::part_of(call).write()?;
-        let idx = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(part.clone());
+        let call = self.calls.get(position);
+        let part = call.map(|call| super::super::answers::part_of(call).write());
+        part.transpose()
+    }
+
+    /// The part of the call at this place is written.
+    pub(super) fn place(&mut self, position: usize, idx: u32, part: Payload) {
+        self.list.insert(idx, part);
         self.slots.insert(position, idx);
         self.open.insert(idx);
-        Ok(Some((idx, part)))
     }
 
     pub(super) fn trace(&mut self, trace: SubagentExecutionTrace) {
@@ -132,7 +129,7 @@ impl Parts {
         let Some(idx) = self.slots.get(&position).copied() else {
             return Ok(None);
         };
-        let Some(slot) = self.list.get_mut(idx as usize) else {
+        let Some(slot) = self.list.get_mut(&idx) else {
             return Ok(None);
         };
         let mut part = model::with_result(slot, execution)?;
@@ -146,4 +143,8 @@ impl Parts {
         self.open.remove(&idx);
         Ok(Some((idx, part, self.open.len())))
     }
+}
+
+fn placed(list: Vec<Payload>) -> BTreeMap<u32, Payload> {
+    (0..).zip(list).collect()
 }

@@ -1,12 +1,12 @@
 //! Answers that a client puts into the message that asked.
 
-use super::UiStream;
+use super::{UiStream, Wanted};
 use crate::error::ApiError;
 use crate::routes::answers::item;
 use crate::state::Api;
 use axum::response::Response;
 use interop::ai_sdk::{ChatAnswer, ChatRequest, message_of};
-use runtime::{AnswerRequest, Filter, TenantId, Until};
+use runtime::{AnswerRequest, Filter, TenantId};
 use serde_json::{Value, json};
 use timeline::{ExecutionId, OpenKind};
 
@@ -46,7 +46,7 @@ pub(super) async fn answered(
     tenant: TenantId,
     key: String,
     answers: Vec<ChatAnswer>,
-    major: u8,
+    wanted: Wanted,
 ) -> Result<Response, ApiError> {
     let open = api.open_stream()?;
     let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
@@ -65,12 +65,9 @@ pub(super) async fn answered(
         Some(execution) => message_id(api, &tenant, &key, execution).await?,
         None => None,
     };
-    let follow = api
-        .runtime()
-        .follow(&tenant, &key, accepted.after, Until::Forever)
-        .await?;
-    let stream = UiStream::new(accepted.item_id, major).continuing(message);
-    Ok(stream.response(follow, open))
+    let stream = UiStream::new(accepted.item_id, wanted).continuing(message);
+    let after = accepted.after;
+    stream.response(api, &tenant, &key, after, open).await
 }
 
 /// The id of the message that an execution writes into.

@@ -1,0 +1,209 @@
+//! What is asked on a thread and beneath it.
+
+use super::records::{Ended, Spawned};
+use super::wake::{open_calls, waited_for};
+use crate::error::RuntimeError;
+use crate::react::Runtime;
+use crate::store::{StoreError, TenantId};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use timeline::{ExecutionId, OpenCall, Payload, Seq, State, ThreadId};
+
+/// How deep threads of sub-agents are looked into.
+const MAX_DEPTH: usize = 64;
+
+/// A call, and the thread that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPlace {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// Its key.
+    pub key: String,
+    /// The call.
+    pub tool_call_id: String,
+}
+
+/// A call that waits, on a thread or on that of a sub-agent beneath it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The calls above it whose sub-agents led to it, the first one first; none for the thread's own.
+    pub path: Vec<CallPlace>,
+    /// Where it is.
+    pub place: CallPlace,
+    /// The execution that left it.
+    pub execution_id: ExecutionId,
+    /// The call.
+    pub call: OpenCall,
+}
+
+/// Where an answer belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addressed {
+    /// To the thread with this key.
+    To(String),
+    /// Calls of several sub-agents have the id, so the thread must be named.
+    Ambiguous,
+    /// The thread that was named is not beneath the other one.
+    Elsewhere,
+}
+
+impl Runtime {
+    /// The calls that wait for somebody, on a thread and on those of its sub-agents at any depth, and
+    /// the last event of the thread. A thread in which an execution runs has none of its own, but its
+    /// sub-agents may. Costs what waits, and a look at each thread beneath that has not ended.
+    pub async fn pending(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<(Vec<Pending>, Seq), RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let head = self.inner.store.head(&row.thread.id).await?;
+        let mut found = Vec::new();
+        let place = (row.thread.id, key.to_owned());
+        self.gather(&head.state, place, &mut Vec::new(), &mut found)
+            .await?;
+        Ok((found, head.tail))
+    }
+
+    fn gather<'a>(
+        &'a self,
+        state: &'a State,
+        (thread_id, key): (ThreadId, String),
+        path: &'a mut Vec<CallPlace>,
+        found: &'a mut Vec<Pending>,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async move {
+            let place = |call: &str| CallPlace {
+                thread_id: thread_id.clone(),
+                key: key.clone(),
+                tool_call_id: call.to_owned(),
+            };
+            let own = state.open().into_iter();
+            let own = own.flat_map(|open| open.calls.iter().map(|call| (&open.execution.id, call)));
+            found.extend(own.map(|(execution, call)| Pending {
+                path: path.clone(),
+                place: place(&call.tool_call_id),
+                execution_id: execution.clone(),
+                call: call.clone(),
+            }));
+            if path.len() >= MAX_DEPTH {
+                return Ok(());
+            }
+            for (child, call) in children(state) {
+                let row = match self.inner.store.row(&child).await {
+                    Ok(row) => row,
+                    Err(StoreError::NotFound) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+                let head = self.inner.store.head(&child).await?;
+                let key = row.thread.key.unwrap_or_else(|| child.to_string());
+                path.push(place(&call));
+                self.gather(&head.state, (child, key), path, found).await?;
+                path.pop();
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// The thread that an answer is for which was given to another one: this one itself or one
+    /// beneath it. `named` is the key of the thread that has the call, where that was said; else the
+    /// call is looked for among those that wait, the thread's own first.
+    pub async fn addressed(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        call: &str,
+        named: Option<&str>,
+    ) -> Result<Addressed, RuntimeError> {
+        let own = || Addressed::To(key.to_owned());
+        if let Some(named) = named {
+            let is_below = named == key || self.is_below(tenant, key, named).await?;
+            return Ok(if is_below {
+                Addressed::To(named.to_owned())
+            } else {
+                Addressed::Elsewhere
+            });
+        }
+        let (state, _) = self.state(tenant, key).await?;
+        if open_calls(&state).iter().any(|it| it.tool_call_id == call) {
+            return Ok(own());
+        }
+        let (pending, _) = self.pending(tenant, key).await?;
+        let mut keys = pending.into_iter();
+        let mut keys = keys.by_ref().filter(|it| it.call.tool_call_id == call);
+        Ok(match (keys.next(), keys.next()) {
+            (None, _) => own(),
+            (Some(only), None) => Addressed::To(only.place.key),
+            (Some(_), Some(_)) => Addressed::Ambiguous,
+        })
+    }
+
+    /// Whether a thread was made for a sub-agent of another one, at any depth.
+    async fn is_below(
+        &self,
+        tenant: &TenantId,
+        above: &str,
+        key: &str,
+    ) -> Result<bool, RuntimeError> {
+        let above = self.inner.store.find(tenant, above).await?.thread.id;
+        let mut row = match self.inner.store.find(tenant, key).await {
+            Err(StoreError::NotFound) => return Ok(false),
+            row => row?,
+        };
+        for _ in 0..MAX_DEPTH {
+            let Some(parent) = spawned_from(row.thread.metadata.as_ref()) else {
+                return Ok(false);
+            };
+            if parent == above {
+                return Ok(true);
+            }
+            row = match self.inner.store.row(&parent).await {
+                Err(StoreError::NotFound) => return Ok(false),
+                row => row?,
+            };
+            if row.tenant != *tenant {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The threads of sub-agents that have not ended, each with its call, in the order they began.
+fn children(state: &State) -> Vec<(ThreadId, String)> {
+    let step = state.active().and_then(|active| active.step.as_ref());
+    let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();
+    let ended = parts.iter().filter_map(Ended::read);
+    let ended: Vec<ThreadId> = ended.map(|ended| ended.thread_id).collect();
+    let waited = waited_for(state);
+    let waited = waited.map(|(call, it)| (it.thread_id.clone(), call.tool_call_id.clone()));
+    let spawned = parts.iter().filter_map(Spawned::read);
+    let spawned = spawned.map(|it| (it.spawned_thread_id, it.tool_call_id));
+    let mut known = BTreeSet::new();
+    let mut children = Vec::new();
+    for (thread, call) in waited.chain(spawned) {
+        if !ended.contains(&thread) && known.insert(thread.clone()) {
+            children.push((thread, call));
+        }
+    }
+    children
+}
+
+/// The thread that a sub-agent's was made for, as its metadata says (0.0.3 `relationships`).
+fn spawned_from(metadata: Option<&Payload>) -> Option<ThreadId> {
+    Some(spawned_from_call(metadata)?.0)
+}
+
+/// The same, and the call.
+pub(super) fn spawned_from_call(metadata: Option<&Payload>) -> Option<(ThreadId, String)> {
+    let metadata = metadata?.value();
+    let links = metadata.pointer("/threadprotocol/root/relationships/links")?;
+    let spawned = |link: &&Value| link.get("relation").is_some_and(|it| it == "spawned_from");
+    let link = links.as_array()?.iter().find(spawned)?;
+    let call = link.pointer("/metadata/tool_call_id");
+    let call = call.and_then(Value::as_str).unwrap_or_default();
+    Some((link.get("thread_id")?.as_str()?.into(), call.to_owned()))
+}

@@ -1,0 +1,304 @@
+//! The records of a thread and of all threads beneath it, as they come.
+//!
+//! What a child does is in the child's log alone. Whoever follows a thread reads the logs of the
+//! children that run meanwhile beside its own: everything of a child comes between the record of its
+//! start and that of its end, and what a child did until it waited comes before its parent waits. Who
+//! reads what has long been there may see what a child did after that before its parent waits, too.
+
+use super::asked::{CallPlace, spawned_from_call};
+use super::records::{Ended, Spawned};
+use super::report::Report;
+use super::wake::{Woken, left_open};
+use crate::error::RuntimeError;
+use crate::follow::{Until, follow};
+use crate::live::Live;
+use crate::react::Runtime;
+use crate::store::{Logged, StoreError, TenantId};
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, SelectAll};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use timeline::{Event, Payload, Record, Seq, ThreadId};
+
+/// How far somebody has read a thread and the threads beneath it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The last event of the thread.
+    pub seq: Seq,
+    /// The last events of the threads beneath it that were not at their ends.
+    pub below: BTreeMap<ThreadId, Seq>,
+}
+
+impl From<Seq> for Cursor {
+    fn from(seq: Seq) -> Self {
+        Self {
+            seq,
+            below: BTreeMap::new(),
+        }
+    }
+}
+
+/// A record of a thread or of one beneath it.
+#[derive(Clone, Debug)]
+pub struct Below {
+    /// The calls that led to it, the followed thread's own first; none for its own records.
+    pub path: Vec<CallPlace>,
+    /// The thread whose record it is.
+    pub thread_id: ThreadId,
+    /// Its key.
+    pub key: String,
+    /// The record.
+    pub logged: Arc<Logged>,
+    /// Whether it was seen before, and is here for those who fold the log.
+    pub is_past: bool,
+    /// The thread that is followed from here on, and the last event of it that is not, if the record
+    /// says that one begins or goes on.
+    pub follows: Option<(ThreadId, Seq)>,
+    /// The same, as the record tells it.
+    pub(super) begins: Option<Spawned>,
+}
+
+/// The records of a thread, once and in order, and between them those of the threads beneath it,
+/// each of these in order as well.
+pub type Tree = BoxStream<'static, Result<Below, StoreError>>;
+
+/// What comes from the log of a child.
+enum Note {
+    Record(Box<Below>),
+    /// It is read so far.
+    At(Seq),
+    /// There is no more of its run.
+    Over,
+}
+
+impl Runtime {
+    /// Follows a thread like [`Runtime::follow`], and the threads of the sub-agents that it starts or
+    /// that go on after the cursor, and theirs.
+    pub async fn tree(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        after: Cursor,
+        until: Until,
+    ) -> Result<Tree, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let mut open = Vec::new();
+        for (thread, seq) in &after.below {
+            // What is gone, or somebody else's, is not shown.
+            let Ok(row) = self.inner.store.row(thread).await else {
+                continue;
+            };
+            let found = spawned_from_call(row.thread.metadata.as_ref());
+            if row.tenant == *tenant
+                && let Some((parent, call)) = found
+                && parent == live.thread
+            {
+                open.push((thread.clone(), call, *seq));
+            }
+        }
+        let roots = Roots {
+            open,
+            below: Arc::new(after.below),
+        };
+        let own = follow(Arc::clone(&live), after.seq, until);
+        Ok(tree(self.clone(), live, own, roots, Seq::ZERO))
+    }
+}
+
+/// Which children are followed from the beginning, and how far children were read.
+struct Roots {
+    open: Vec<(ThreadId, String, Seq)>,
+    below: Arc<BTreeMap<ThreadId, Seq>>,
+}
+
+/// The children that are followed.
+struct Family {
+    runtime: Runtime,
+    parent: (ThreadId, String),
+    below: Arc<BTreeMap<ThreadId, Seq>>,
+    notes: SelectAll<BoxStream<'static, (ThreadId, Note)>>,
+    /// How far each is read.
+    open: BTreeMap<ThreadId, Seq>,
+    /// Those that are or were followed: one that had waited is told of again.
+    seen: BTreeSet<ThreadId>,
+}
+
+impl Family {
+    fn follow(&mut self, child: ThreadId, call: &str, after: Seq) {
+        if !self.seen.insert(child.clone()) {
+            return;
+        }
+        self.open.insert(child.clone(), Seq::ZERO);
+        let place = CallPlace {
+            thread_id: self.parent.0.clone(),
+            key: self.parent.1.clone(),
+            tool_call_id: call.to_owned(),
+        };
+        let below = Arc::clone(&self.below);
+        let notes = inside(self.runtime.clone(), child, place, after, below);
+        self.notes.push(notes);
+    }
+
+    /// Hears a note; gives the record in it.
+    fn heard(&mut self, child: &ThreadId, note: Note) -> Option<Below> {
+        match note {
+            Note::Record(below) => return self.open.contains_key(child).then_some(*below),
+            Note::At(seq) => {
+                if let Some(at) = self.open.get_mut(child) {
+                    *at = seq;
+                }
+            }
+            Note::Over => {
+                self.open.remove(child);
+            }
+        }
+        None
+    }
+
+    fn is_read(&self, (child, seq): &(ThreadId, Seq)) -> bool {
+        self.open.get(child).is_none_or(|at| at >= seq)
+    }
+}
+
+fn tree(
+    runtime: Runtime,
+    live: Arc<Live>,
+    mut own: crate::follow::Follow,
+    roots: Roots,
+    past: Seq,
+) -> Tree {
+    let mut family = Family {
+        runtime,
+        parent: (live.thread.clone(), live.key.clone()),
+        below: roots.below,
+        notes: SelectAll::new(),
+        open: BTreeMap::new(),
+        seen: BTreeSet::new(),
+    };
+    for (child, call, after) in roots.open {
+        family.follow(child, &call, after);
+    }
+    Box::pin(async_stream::try_stream! {
+        loop {
+            let logged = tokio::select! {
+                biased;
+                Some((child, note)) = family.notes.next(), if !family.notes.is_empty() => {
+                    if let Some(below) = family.heard(&child, note) {
+                        yield below;
+                    }
+                    continue;
+                }
+                logged = own.next() => logged,
+            };
+            let Some(logged) = logged else { return };
+            let logged = logged?;
+            let record = &logged.record;
+            let is_past = record.seq <= past;
+            for wanted in before(record) {
+                while !family.is_read(&wanted) {
+                    let Some((child, note)) = family.notes.next().await else { break };
+                    if let Some(below) = family.heard(&child, note) {
+                        yield below;
+                    }
+                }
+                if added(record).is_some() {
+                    family.open.remove(&wanted.0);
+                }
+            }
+            let begins = begun(record).filter(|(spawned, _)| !spawned.is_hidden);
+            let follows = begins.as_ref();
+            yield Below {
+                follows: follows.map(|(it, after)| (it.spawned_thread_id.clone(), *after)),
+                path: Vec::new(),
+                thread_id: live.thread.clone(),
+                key: live.key.clone(),
+                logged: Arc::clone(&logged),
+                is_past,
+                begins: begins.as_ref().map(|(spawned, _)| spawned.clone()),
+            };
+            if let Some((spawned, after)) = begins {
+                let child = spawned.spawned_thread_id;
+                let known = family.below.get(&child).copied();
+                // One that was over when somebody stopped reading here is not shown again.
+                if !is_past || known.is_some() {
+                    let after = known.unwrap_or(Seq::ZERO).max(after);
+                    family.follow(child, &spawned.tool_call_id, after);
+                }
+            }
+        }
+    })
+}
+
+/// What must be read of children before this record of their parent is shown.
+fn before(record: &Record) -> Vec<(ThreadId, Seq)> {
+    if let Some(ended) = added(record).and_then(Ended::read) {
+        let seq = ended.seq.unwrap_or(Seq(u64::MAX));
+        return vec![(ended.thread_id, seq)];
+    }
+    let Event::StepStatusChanged { outcome, .. } = &record.event else {
+        return Vec::new();
+    };
+    let left = left_open(outcome.open_calls.as_ref()).into_iter();
+    let left = left.flat_map(|call| call.children);
+    let left = left.filter(|child| !child.is_over);
+    left.map(|child| (child.thread_id, child.seq)).collect()
+}
+
+/// The child that begins or goes on with a record, and how much of its log was seen by then.
+fn begun(record: &Record) -> Option<(Spawned, Seq)> {
+    if let Event::ItemCreated { item } = &record.event {
+        let woken = Woken::read(item)?;
+        let seq = woken.child.seq;
+        let spawned = Spawned {
+            spawned_thread_id: woken.child.thread_id,
+            tool_call_id: woken.tool_call_id,
+            subagent_id: woken.child.subagent_id,
+            subagent_type: woken.child.subagent_type,
+            is_hidden: woken.child.is_hidden,
+        };
+        return Some((spawned, seq));
+    }
+    Some((added(record).and_then(Spawned::read)?, Seq::ZERO))
+}
+
+/// The part that a record adds.
+fn added(record: &Record) -> Option<&Payload> {
+    if let Event::PartCreated { part, .. } = &record.event {
+        return Some(part);
+    }
+    None
+}
+
+/// The records of one child and of those beneath it, to the end of its run. What can't be read is
+/// not shown.
+fn inside(
+    runtime: Runtime,
+    thread: ThreadId,
+    place: CallPlace,
+    after: Seq,
+    below: Arc<BTreeMap<ThreadId, Seq>>,
+) -> BoxStream<'static, (ThreadId, Note)> {
+    Box::pin(async_stream::stream! {
+        if let Ok(live) = runtime.live_by_id(&thread).await {
+            let own = follow(Arc::clone(&live), Seq::ZERO, Until::Forever);
+            let roots = Roots { open: Vec::new(), below };
+            let mut records = tree(runtime, live, own, roots, after);
+            let mut report = Report::default();
+            while let Some(Ok(mut found)) = records.next().await {
+                let seq = found.path.is_empty().then_some(found.logged.record.seq);
+                if seq.is_some() {
+                    report.push(&found.logged.record);
+                }
+                found.path.insert(0, place.clone());
+                yield (thread.clone(), Note::Record(Box::new(found)));
+                if let Some(seq) = seq {
+                    yield (thread.clone(), Note::At(seq));
+                }
+                if report.is_over() {
+                    break;
+                }
+            }
+        }
+        yield (thread, Note::Over);
+    })
+}

@@ -1,0 +1,160 @@
+//! A parent whose child waits for somebody outside waits, too, and goes on when the child does.
+//!
+//! The parent's execution is over then, and its log says which calls it has left open for which
+//! children. Two rules keep it from sleeping for ever, whatever crashes where. No run of a child is
+//! over before its parent has been woken, in the parent's log. And no parent falls asleep, under its
+//! lock, over a child that goes on; a child has begun to go on before it looks whether its parent
+//! sleeps. Locks are taken upwards only.
+
+use crate::error::RuntimeError;
+use crate::live::Live;
+use crate::react::Runtime;
+use crate::request::{ParentRun, Run};
+use crate::store::StoreError;
+use serde::{Deserialize, Serialize};
+use timeline::{
+    ANSWER, Command, Item, ItemType, NewItem, OpenCall, OpenChild, Payload, State, ThreadId,
+    Trigger,
+};
+
+/// What the item that wakes a parent says of the child in its metadata.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Woken {
+    /// Where it came from: always `subagent`.
+    via: String,
+    /// The child.
+    #[serde(flatten)]
+    pub(super) child: OpenChild,
+    /// The call that started it.
+    pub(super) tool_call_id: String,
+}
+
+impl Woken {
+    /// What an item says of a child that goes on, if it is such an item.
+    pub(super) fn read(item: &Item) -> Option<Self> {
+        let is_answer = item.item_type == ItemType::ActionResult;
+        let metadata = item.metadata.as_ref().filter(|_| is_answer)?;
+        let woken: Self = metadata.read().ok()?;
+        (woken.via == "subagent").then_some(woken)
+    }
+}
+
+/// The calls that a thread has left open.
+pub(super) fn open_calls(state: &State) -> &[OpenCall] {
+    match (state.active(), state.open()) {
+        (Some(active), _) => &active.open_calls,
+        (None, Some(open)) => &open.calls,
+        (None, None) => &[],
+    }
+}
+
+/// The children that a thread waits for, and their calls.
+pub(super) fn waited_for(state: &State) -> impl Iterator<Item = (&OpenCall, &OpenChild)> {
+    open_calls(state).iter().flat_map(|call| {
+        let children = call.children.iter().filter(|child| !child.is_over);
+        children.map(move |child| (call, child))
+    })
+}
+
+/// The calls that the end of a step leaves open.
+pub(super) fn left_open(left: Option<&Payload>) -> Vec<OpenCall> {
+    left.and_then(|left| left.read().ok()).unwrap_or_default()
+}
+
+impl Runtime {
+    /// Whether all children wait that the end of a step is to wait for. The parent's lock is held.
+    pub(crate) async fn still_wait(&self, left: Option<&Payload>) -> Result<bool, RuntimeError> {
+        let left = left_open(left);
+        let children = left.iter().flat_map(|call| &call.children);
+        for child in children.filter(|child| !child.is_over) {
+            let state = match self.inner.store.head(&child.thread_id).await {
+                Ok(head) => head.state,
+                Err(StoreError::NotFound) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            };
+            if state.open().is_none() || state.waiting().len() > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Begins the executions of all that wait for this child, directly or not; durable when this
+    /// returns. Costs nothing where nobody waits but the look at the parent.
+    pub(crate) async fn wake_parents(
+        &self,
+        child: &Live,
+        parent: Option<&ParentRun>,
+    ) -> Result<(), RuntimeError> {
+        let mut child = child.thread.clone();
+        let mut parent = parent.map(|parent| parent.thread_id.clone());
+        while let Some(above) = parent {
+            parent = match self.wake(&above, &child).await {
+                Err(RuntimeError::Store(StoreError::NotFound)) => None,
+                next => next?,
+            };
+            child = above;
+        }
+        Ok(())
+    }
+
+    /// Has a thread go on that waits for this child; gives the thread that may wait for it in turn.
+    async fn wake(
+        &self,
+        parent: &ThreadId,
+        child: &ThreadId,
+    ) -> Result<Option<ThreadId>, RuntimeError> {
+        let live = self.live_by_id(parent).await?;
+        let mut held = live.hold().await?;
+        let state = &held.core()?.state;
+        let found = {
+            let mut waited = waited_for(state);
+            let found = waited.find(|(_, it)| it.thread_id == *child);
+            found.map(|(call, known)| (call.tool_call_id.clone(), known.clone()))
+        };
+        let Some((tool_call_id, known)) = found else {
+            return Ok(None);
+        };
+        let woken = Woken {
+            via: "subagent".to_owned(),
+            child: known,
+            tool_call_id,
+        };
+        let item = self.resumed(&woken)?;
+        let state = &held.core()?.state;
+        if state.check_answers(&item).is_err() {
+            // It goes on already, or something else was said and nobody wants the answer.
+            return Ok(None);
+        }
+        let run = match (state.active(), state.open()) {
+            (Some(active), _) => active.execution.run.clone(),
+            (None, Some(open)) => open.execution.run.clone(),
+            (None, None) => None,
+        };
+        let above = Run::of(run.as_ref()).parent;
+        let command = if state.active().is_some() || state.waiting().len() > 0 {
+            let run = run.unwrap_or_else(|| serde_json::json!({}).into());
+            Command::Enqueue { item, run }
+        } else {
+            self.start(Trigger::New(item), run)
+        };
+        held.commit([(None, command)], None).await?;
+        self.ensure_worker(&live, &mut held)?;
+        Ok(above.map(|above| above.thread_id))
+    }
+
+    fn resumed(&self, woken: &Woken) -> Result<NewItem, RuntimeError> {
+        let answer = serde_json::json!([
+            {"type": ANSWER, "toolCallId": woken.tool_call_id, "resumed": true}
+        ]);
+        Ok(NewItem {
+            id: self.inner.ids.mint().into(),
+            item_type: ItemType::ActionResult,
+            role: None,
+            channel: None,
+            content: Some(answer.into()),
+            metadata: Some(Payload::write(woken)?),
+        })
+    }
+}

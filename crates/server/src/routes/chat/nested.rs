@@ -1,0 +1,174 @@
+//! What sub-agents do, for a client of the AI SDK.
+//!
+//! The call of a sub-agent has a preliminary output while it runs: what the sub-agent has said so
+//! far, as the call's result will be what it says at last. And each chunk that the sub-agent's own
+//! stream would have comes as transient data, with the calls that led there; a client that wants
+//! more than the text builds a message of them.
+
+use interop::ai_sdk::{ChunkJson, StreamView, chunks};
+use interop::parts::ToolPart;
+use runtime::Below;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Event, OpenCall, OpenKind, Record, ThreadId};
+
+/// A text is shown again when so many bytes have come to it…
+const MIN_GROWTH: usize = 64;
+/// …and this part of what was shown, so that all that is sent is linear in the text.
+const GROWTH: usize = 8;
+
+/// What a stream shows of sub-agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Shown {
+    /// Preliminary outputs, and their chunks as data.
+    #[default]
+    All,
+    /// Preliminary outputs.
+    Outputs,
+    /// Nothing.
+    None,
+}
+
+/// The sub-agents that a stream has seen.
+pub(super) struct Nested {
+    major: u8,
+    shown: Shown,
+    children: BTreeMap<ThreadId, Child>,
+    /// The calls of the thread that have a preliminary output.
+    preliminary: BTreeSet<String>,
+}
+
+/// A sub-agent as far as it is read.
+struct Child {
+    view: StreamView,
+    is_done: bool,
+    /// The last text, and how much of it was shown.
+    text: String,
+    n_shown: usize,
+}
+
+impl Child {
+    fn new(major: u8) -> Self {
+        Self {
+            view: StreamView::new(major),
+            is_done: false,
+            text: String::new(),
+            n_shown: 0,
+        }
+    }
+
+    /// The chunks of the sub-agent's own stream.
+    fn chunks(&mut self, record: &Record, major: u8) -> Vec<Value> {
+        // It had waited: the message goes on.
+        if self.is_done && matches!(record.event, Event::ExecutionCreated { .. }) {
+            let message = self.view.message_id().map(str::to_owned);
+            self.view = StreamView::new(major).continuing(message);
+            self.is_done = false;
+        }
+        let mut own = Vec::new();
+        for chunk in chunks(record, &mut self.view) {
+            match chunk {
+                ChunkJson::Chunk(chunk) => own.push(chunk),
+                ChunkJson::Done => self.is_done = true,
+            }
+        }
+        own
+    }
+
+    /// What a chunk does to the text; says whether it is to be shown now.
+    fn hear(&mut self, chunk: &Value) -> bool {
+        match chunk.get("type").and_then(Value::as_str) {
+            Some("text-start") => {
+                self.text.clear();
+                self.n_shown = 0;
+                false
+            }
+            Some("text-delta") => {
+                let delta = chunk.get("delta").and_then(Value::as_str);
+                self.text.push_str(delta.unwrap_or_default());
+                let n_new = self.text.len() - self.n_shown;
+                self.n_shown == 0 || n_new >= MIN_GROWTH.max(self.n_shown / GROWTH)
+            }
+            Some("text-end") => self.text.len() > self.n_shown,
+            _ => false,
+        }
+    }
+}
+
+impl Nested {
+    pub(super) fn new(major: u8, shown: Shown) -> Self {
+        Self {
+            major,
+            shown,
+            children: BTreeMap::new(),
+            preliminary: BTreeSet::new(),
+        }
+    }
+
+    /// Whether anything of sub-agents is shown.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.shown != Shown::None
+    }
+
+    /// The chunks that a record of a sub-agent is.
+    pub(super) fn chunks(&mut self, below: &Below) -> Vec<Value> {
+        let major = self.major;
+        let child = self.children.entry(below.thread_id.clone());
+        let child = child.or_insert_with(|| Child::new(major));
+        let own = child.chunks(&below.logged.record, major);
+        let calls: Vec<&str> = below
+            .path
+            .iter()
+            .map(|it| it.tool_call_id.as_str())
+            .collect();
+        let mut shown = Vec::new();
+        for chunk in own {
+            let tells = child.hear(&chunk);
+            if below.is_past {
+                continue;
+            }
+            if tells && let [call] = calls.as_slice() {
+                child.n_shown = child.text.len();
+                self.preliminary.insert((*call).to_owned());
+                shown.push(preliminary(call, &child.text));
+            }
+            if self.shown == Shown::All {
+                let data = json!({"path": calls, "threadKey": below.key, "chunk": chunk});
+                shown.push(json!({"type": "data-subagent", "data": data, "transient": true}));
+            }
+        }
+        shown
+    }
+
+    /// The chunks before those of a record of the thread itself: a call that is left open has no
+    /// output, so that no client takes what it has for the last word.
+    pub(super) fn taken_back(&mut self, record: &Record) -> Vec<Value> {
+        let Event::StepStatusChanged { outcome, .. } = &record.event else {
+            return Vec::new();
+        };
+        let preliminary = std::mem::take(&mut self.preliminary);
+        let left = outcome.open_calls.as_ref();
+        let left: Vec<OpenCall> = left.and_then(|it| it.read().ok()).unwrap_or_default();
+        let waits = |open: &&OpenCall| {
+            open.kind == OpenKind::Child && preliminary.contains(&open.tool_call_id)
+        };
+        left.iter().filter(waits).filter_map(asked_again).collect()
+    }
+}
+
+fn preliminary(call: &str, text: &str) -> Value {
+    json!({
+        "type": "tool-output-available", "toolCallId": call, "output": text, "preliminary": true,
+    })
+}
+
+fn asked_again(open: &OpenCall) -> Option<Value> {
+    let tool = ToolPart::read(&open.part)?;
+    let input = serde_json::from_str(tool.arguments()).unwrap_or(Value::Object(Map::new()));
+    Some(json!({
+        "type": "tool-input-available", "toolCallId": open.tool_call_id,
+        "toolName": tool.tool_name(), "input": input,
+    }))
+}
