@@ -46,6 +46,7 @@ pub mod telemetry;
 mod tools;
 mod trace;
 mod tree;
+mod writer;
 
 /// The strategies by themselves (`agents/execution`, UAP §3.2).
 pub mod execution {

@@ -3,6 +3,7 @@
 mod decode;
 mod json;
 
+pub(crate) use decode::{Block, Push};
 pub(crate) use json::bytes as bytes_json;
 
 use base64::Engine;

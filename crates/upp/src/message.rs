@@ -2,44 +2,18 @@
 
 mod access;
 mod decode;
+mod id;
+mod instant;
 
 pub use access::MessageRole;
 pub(crate) use decode::or_default;
+pub use id::MessageId;
 
 use crate::content::{AssistantContent, UserContent};
 use crate::tool::{ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-
-/// A message's id: the provider's where it gives one, else a UUID.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MessageId(#[serde(deserialize_with = "crate::shared::text")] pub Arc<str>);
-
-impl MessageId {
-    /// A new random id (`UUIDv4`, as UAP §3.4 asks).
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place of this crate that mints ids"
-    )]
-    pub fn random() -> Self {
-        let mut text = uuid::Uuid::encode_buffer();
-        let text: &str = uuid::Uuid::new_v4().hyphenated().encode_lower(&mut text);
-        Self(text.into())
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for MessageId {
-    fn from(id: &str) -> Self {
-        Self(id.into())
-    }
-}
 
 /// Provider-namespaced extras: `{"openai": {…}}`. Unknown namespaces and fields are kept.
 pub type Metadata = Map<String, Value>;
@@ -72,6 +46,7 @@ macro_rules! message {
             )]
             pub metadata: Metadata,
             /// When it was made.
+            #[serde(serialize_with = "instant::write")]
             pub timestamp: jiff::Timestamp,
         }
     };

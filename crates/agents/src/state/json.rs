@@ -1,16 +1,18 @@
 //! The JSON form of a state (UAP §6.4, §12.1).
 
 use super::{AgentState, Rest, is_same};
-use crate::depth::{self, MAX_DEPTH};
+use crate::depth::MAX_DEPTH;
 use crate::id::Id;
 use crate::plan::PlanStep;
 use crate::trace::SubagentExecutionTrace;
+use crate::writer::{self, Json};
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use upp::{Message, ToolCallId};
+use upp::{Message, Messages, ToolCallId};
 
 /// The version this crate writes and reads (UAP §12.1).
 const VERSION: &str = "1.0.0";
@@ -118,7 +120,8 @@ struct Read<'a> {
     #[serde(borrow)]
     version: Cow<'a, str>,
     id: Arc<str>,
-    messages: Vec<Message>,
+    #[serde(deserialize_with = "messages")]
+    messages: Messages,
     step: u64,
     metadata: Arc<Map<String, Value>>,
     #[serde(default, deserialize_with = "or_default")]
@@ -140,6 +143,29 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Reads the conversation where it will lie.
+fn messages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Messages, D::Error> {
+    deserializer.deserialize_seq(MessagesVisitor)
+}
+
+struct MessagesVisitor;
+
+impl<'de> Visitor<'de> for MessagesVisitor {
+    type Value = Messages;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Messages, A::Error> {
+        let mut messages = Messages::new_sync();
+        while let Some(message) = seq.next_element()? {
+            messages.push_back_mut(message);
+        }
+        Ok(messages)
+    }
 }
 
 #[derive(Deserialize)]
@@ -221,14 +247,20 @@ impl AgentState {
     /// a message that the application gave; what tools take and give is never
     /// ([`MAX_DEPTH`]).
     pub fn to_json(&self) -> Result<String, StateError> {
-        let json = serde_json::to_string(self).map_err(StateError::Malformed)?;
+        let Json { text: json, depth } =
+            writer::write(self, self.likely_length()).map_err(StateError::Malformed)?;
         // Arguments of calls are kept as text, so a deep text may well be readable.
-        if depth::of_text(&json) > MAX_DEPTH
+        if depth > MAX_DEPTH
             && let Err(StateError::Malformed(source)) = Self::read(&json)
         {
             return Err(StateError::TooDeep(source));
         }
         Ok(json)
+    }
+
+    /// About how many bytes its JSON has, so that the text need not grow often.
+    fn likely_length(&self) -> usize {
+        1024 + 256 * self.messages.len()
     }
 
     /// Reads a state within the default [`StateLimits`].
@@ -261,8 +293,9 @@ impl AgentState {
     pub fn to_json_since(&self, earlier: &Self) -> Result<String, StateError> {
         let inherited = Inherited::of(self, earlier);
         let written = written(self, inherited, Some(inherited));
-        let json = serde_json::to_string(&written).map_err(StateError::Malformed)?;
-        if depth::of_text(&json) > MAX_DEPTH
+        let Json { text: json, depth } =
+            writer::write(&written, 0).map_err(StateError::Malformed)?;
+        if depth > MAX_DEPTH
             && let Err(StateError::Malformed(source)) = Self::from_json_since(&json, earlier)
         {
             return Err(StateError::TooDeep(source));
@@ -310,7 +343,7 @@ impl AgentState {
         check(read.version)?;
         Ok(Self {
             id: Id::Given(read.id),
-            messages: read.messages.into_iter().collect(),
+            messages: read.messages,
             step: read.step,
             rest: Arc::new(Rest {
                 metadata: read.metadata,

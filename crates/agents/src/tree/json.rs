@@ -2,8 +2,9 @@
 
 use super::parts::{Link, check};
 use super::{MAX_NODES, ThreadNode, ThreadTree, TreeError, extended, is_extension};
-use crate::depth::{self, MAX_DEPTH};
+use crate::depth::MAX_DEPTH;
 use crate::state::{AgentState, StateLimits, StateTail};
+use crate::writer::{self, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -108,9 +109,9 @@ impl ThreadTree {
             current_id: &self.current,
             nodes: nodes.collect(),
         };
-        let json = serde_json::to_string(&tree).map_err(TreeError::Unwritable)?;
+        let Json { text: json, depth } = writer::write(&tree, 0).map_err(TreeError::Unwritable)?;
         // What could not be read again is not written.
-        if depth::of_text(&json) > MAX_DEPTH {
+        if depth > MAX_DEPTH {
             let limits = TreeLimits {
                 max_nodes: usize::MAX,
                 max_bytes: usize::MAX,

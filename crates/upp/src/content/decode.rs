@@ -9,10 +9,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use std::marker::PhantomData;
 
 /// A block that is known by its tag.
-trait Block<'de>: Sized {
+pub(crate) trait Block<'de>: Sized {
     /// The tag.
     type Kind: serde::de::DeserializeOwned;
 
@@ -33,8 +32,8 @@ struct Reasoning {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum UserKind {
+#[serde(variant_identifier, rename_all = "lowercase")]
+pub(crate) enum UserKind {
     Text,
     Image,
     Document,
@@ -62,8 +61,8 @@ impl<'de> Block<'de> for UserContent {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum AssistantKind {
+#[serde(variant_identifier, rename_all = "lowercase")]
+pub(crate) enum AssistantKind {
     Text,
     Reasoning,
     Image,
@@ -93,35 +92,61 @@ impl<'de> Block<'de> for AssistantContent {
 
 impl<'de> Deserialize<'de> for UserContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields(PhantomData))
+        one(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for AssistantContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields(PhantomData))
+        one(deserializer)
+    }
+}
+
+fn one<'de, T: Block<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let mut blocks = Vec::new();
+    Push(&mut blocks).deserialize(deserializer)?;
+    blocks.pop().ok_or_else(|| D::Error::missing_field(TAG))
+}
+
+/// Reads a block where it will lie: a block is large, and would be moved several times.
+pub(crate) struct Push<'a, T>(pub(crate) &'a mut Vec<T>);
+
+impl<T> Push<'_, T> {
+    fn push(self, block: T) {
+        // Most messages have one block, and a list would make room for four at once.
+        if self.0.is_empty() {
+            self.0.reserve_exact(1);
+        }
+        self.0.push(block);
+    }
+}
+
+impl<'de, T: Block<'de>> DeserializeSeed<'de> for Push<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
     }
 }
 
 /// The name of the tag.
 const TAG: &str = "type";
 
-struct Fields<T>(PhantomData<T>);
-
-impl<'de, T: Block<'de>> Visitor<'de> for Fields<T> {
-    type Value = T;
+impl<'de, T: Block<'de>> Visitor<'de> for Push<'_, T> {
+    type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a content block")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Some(key) = map.next_key_seed(Key)? else {
             return Err(A::Error::missing_field(TAG));
         };
         let Some(key) = key else {
             let kind = map.next_value()?;
-            return T::read(kind, MapAccessDeserializer::new(map));
+            self.push(T::read(kind, MapAccessDeserializer::new(map))?);
+            return Ok(());
         };
         // Fields stand before the tag.
         let mut fields = Map::new();
@@ -134,7 +159,8 @@ impl<'de, T: Block<'de>> Visitor<'de> for Fields<T> {
             .ok_or_else(|| A::Error::missing_field(TAG))?;
         let kind = T::Kind::deserialize(kind).map_err(A::Error::custom)?;
         let fields = Value::Object(fields);
-        T::read(kind, fields).map_err(A::Error::custom)
+        self.push(T::read(kind, fields).map_err(A::Error::custom)?);
+        Ok(())
     }
 }
 

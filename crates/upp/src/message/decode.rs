@@ -4,10 +4,11 @@
 //! the text of tool arguments does not survive that. Here each field is read where it stands; only
 //! content that stands before the type is kept until its kind is known.
 
+use super::instant::Instant;
 use super::{
     AssistantMessage, Message, MessageId, MessageRole, Metadata, ToolResultMessage, UserMessage,
 };
-use crate::content::{AssistantContent, UserContent};
+use crate::content::{AssistantContent, Block, Push, UserContent};
 use crate::tool::{ToolCall, ToolResult};
 use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -28,6 +29,25 @@ enum Field {
     Timestamp,
     #[serde(other)]
     Unknown,
+}
+
+/// A [`MessageRole`], read as the text it is: an enum of serde may have content.
+#[derive(Deserialize)]
+#[serde(variant_identifier, rename_all = "snake_case")]
+enum Kind {
+    User,
+    Assistant,
+    ToolResult,
+}
+
+impl From<Kind> for MessageRole {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::User => Self::User,
+            Kind::Assistant => Self::Assistant,
+            Kind::ToolResult => Self::ToolResult,
+        }
+    }
 }
 
 /// What was read so far.
@@ -99,7 +119,7 @@ impl Content {
 /// The blocks of a message; an error names the block.
 struct Blocks<T>(Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Blocks<T> {
+impl<'de, T: Block<'de>> Deserialize<'de> for Blocks<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(BlocksVisitor(PhantomData))
     }
@@ -107,7 +127,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Blocks<T> {
 
 struct BlocksVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for BlocksVisitor<T> {
+impl<'de, T: Block<'de>> Visitor<'de> for BlocksVisitor<T> {
     type Value = Blocks<T>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -118,10 +138,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for BlocksVisitor<T> {
         let mut blocks = Vec::new();
         loop {
             let at = blocks.len();
-            let block = seq.next_element();
-            match block.map_err(|error| in_block(at, &error))? {
-                Some(block) => blocks.push(block),
-                None => return Ok(Blocks(blocks)),
+            let block = seq.next_element_seed(Push(&mut blocks));
+            if block.map_err(|error| in_block(at, &error))?.is_none() {
+                return Ok(Blocks(blocks));
             }
         }
     }
@@ -177,7 +196,7 @@ impl Read {
         map: &mut A,
     ) -> Result<(), A::Error> {
         match field {
-            Field::Type => once(&mut self.kind, "type", map.next_value()?),
+            Field::Type => once(&mut self.kind, "type", map.next_value::<Kind>()?.into()),
             Field::Id => once(&mut self.id, "id", map.next_value()?),
             Field::Content => match self.content {
                 Content::Absent => {
@@ -247,31 +266,4 @@ where
     D: Deserializer<'de>,
 {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-/// An instant, whose error says what is expected.
-struct Instant(jiff::Timestamp);
-
-impl<'de> Deserialize<'de> for Instant {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(InstantVisitor)
-    }
-}
-
-struct InstantVisitor;
-
-impl Visitor<'_> for InstantVisitor {
-    type Value = Instant;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an ISO 8601 instant")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Instant, E> {
-        text.parse().map(Instant).map_err(|error| {
-            E::custom(format_args!(
-                "timestamp is not an ISO 8601 instant: {error}"
-            ))
-        })
-    }
 }
