@@ -4,9 +4,12 @@ mod answers;
 mod around;
 mod failure;
 mod journal;
+mod options;
 pub(crate) mod record;
 mod replay;
 mod settle;
+
+pub use options::{Models, OptionsRefused};
 
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
@@ -40,9 +43,14 @@ use upp::{Messages, ToolResult};
 /// is kept with the step; the log has the messages as they were. What `after` makes of the turn
 /// changes nothing that was said, for that is in the log. An execution that is stopped or taken
 /// over has no way back.
+///
+/// What the run's parameters say ([`RunOptions`](interop::options::RunOptions)) holds for the run: other
+/// instructions, tools that the client executes, another model, settings. What they are is kept with the
+/// execution, so that it goes on the same after a crash and with answers.
 #[derive(Clone)]
 pub struct AgentReactor {
     agent: Agent,
+    models: Option<Arc<dyn Models>>,
 }
 
 /// What is remembered from step to step.
@@ -63,7 +71,51 @@ struct Cast<'a> {
 impl AgentReactor {
     /// A reactor for this agent.
     pub fn new(agent: Agent) -> Self {
-        Self { agent }
+        Self {
+            agent,
+            models: None,
+        }
+    }
+
+    /// Lets runs ask for one of these models instead of the agent's.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn Models>) -> Self {
+        Self {
+            models: Some(models),
+            ..self
+        }
+    }
+
+    /// Whether the agent can run as these parameters say.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them.
+    pub fn check_params(&self, params: Option<&Value>) -> Result<(), OptionsRefused> {
+        self.configured(params).map(drop)
+    }
+
+    /// The agent as a run wants it; absent where it wants it as it is.
+    fn configured(&self, params: Option<&Value>) -> Result<Option<Self>, OptionsRefused> {
+        let Some(wanted) = options::wanted(params)? else {
+            return Ok(None);
+        };
+        let agent = options::configured(&self.agent, &wanted, self.models.as_deref())?;
+        Ok(Some(Self {
+            agent,
+            models: None,
+        }))
+    }
+
+    async fn react_as_wanted(&self, step: StepRun<'_>) -> Result<Reacted, ReactorError> {
+        match self.configured(step.run.params.as_ref()) {
+            Ok(None) => self.run(step).await,
+            Ok(Some(configured)) => configured.run(step).await,
+            Err(refused) => Err(ReactorError::Failed {
+                reason: "error".into(),
+                detail: refused.to_string(),
+            }),
+        }
     }
 
     async fn run(&self, mut step: StepRun<'_>) -> Result<Reacted, ReactorError> {
@@ -349,7 +401,7 @@ fn outcome(parts: &[Payload]) -> StepOutcome {
 
 impl Reactor for AgentReactor {
     fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
-        Box::pin(self.run(step))
+        Box::pin(self.react_as_wanted(step))
     }
 
     fn check(&self, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {

@@ -30,7 +30,7 @@ mod threads;
 pub mod tree;
 mod writer;
 
-pub use agent::AgentReactor;
+pub use agent::{AgentReactor, Models, OptionsRefused};
 /// What [`Watched`] tells of sub-agents.
 pub use agents::{AgentStreamEvent, SubagentEvent};
 pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree, Watch, Watched};

@@ -4,6 +4,7 @@ mod answers;
 mod crashes;
 mod middleware;
 mod model;
+mod options;
 mod reconcile;
 pub(crate) mod rig;
 mod strategies;

@@ -86,13 +86,18 @@ impl Client {
     }
 
     pub(crate) async fn say(&mut self, text: &str) {
+        self.say_as(text, Run::default()).await;
+    }
+
+    /// Says something that is to be answered as these parameters say.
+    pub(crate) async fn say_as(&mut self, text: &str, run: Run) {
         let content = json!([{"type": "input_text", "text": text}]);
         loop {
             let request = React {
                 tenant: tenant(),
                 key: KEY.into(),
                 item: NewItem::user(format!("item-{text}"), content.clone().into()),
-                run: Run::default(),
+                run: run.clone(),
                 policy: Policy::Queue,
                 token: Some(text.into()),
             };

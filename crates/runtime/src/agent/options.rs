@@ -1,0 +1,156 @@
+//! An agent as one run wants it.
+
+use agents::{Agent, AgentOptions};
+use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use upp::{Model, NativeSettings, Settings, Tool};
+
+/// The models that a run may ask for by name.
+pub trait Models: Send + Sync {
+    /// The model of this name, if there is one.
+    fn find(&self, name: &str) -> Option<Arc<dyn Model>>;
+}
+
+/// Why an agent can't run as it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsRefused {
+    /// There is no such model.
+    #[error("there is no model {0:?}")]
+    UnknownModel(String),
+    /// A tool is not as it must be: its name is another's, or its schema is none.
+    #[error("{0}")]
+    Tool(String),
+    /// A tool that must be called, or alone may be, is not there.
+    #[error("there is no tool {0:?} to choose")]
+    UnknownTool(String),
+    /// What was kept with the execution is no set of options.
+    #[error("the options of the run can't be read: {0}")]
+    Unreadable(String),
+}
+
+/// Reads what a run is asked; absent where it says nothing that an agent must know.
+pub(super) fn wanted(params: Option<&Value>) -> Result<Option<RunOptions>, OptionsRefused> {
+    let Some(params) = params else {
+        return Ok(None);
+    };
+    let options: RunOptions = serde_json::from_value(params.clone())
+        .map_err(|error| OptionsRefused::Unreadable(error.to_string()))?;
+    let asks_nothing = RunOptions {
+        echo: options.echo.clone(),
+        ..RunOptions::default()
+    };
+    Ok((options != asks_nothing).then_some(options))
+}
+
+/// The agent as a run with these options wants it.
+pub(super) fn configured(
+    agent: &Agent,
+    wanted: &RunOptions,
+    models: Option<&dyn Models>,
+) -> Result<Agent, OptionsRefused> {
+    let mut options = agent.options().clone();
+    options.id = Some(agent.id().into());
+    if let Some(name) = &wanted.model {
+        let found = models.and_then(|models| models.find(name));
+        options.model = found.ok_or_else(|| OptionsRefused::UnknownModel(name.clone()))?;
+    }
+    instruct(&mut options, wanted);
+    settle(&mut options, wanted);
+    match &wanted.format {
+        None => {}
+        Some(AnswerFormat::JsonObject) => {
+            options.structure = Some(Arc::new(json!({"type": "object"})));
+        }
+        Some(AnswerFormat::JsonSchema { schema }) => {
+            options.structure = Some(Arc::new(schema.clone()));
+        }
+    }
+    if wanted.only_these_tools {
+        options.tools.clear();
+    }
+    options.tools.extend(wanted.tools.iter().map(external));
+    choose(&mut options, wanted.tool_choice.as_ref())?;
+    Agent::new(options).map_err(|error| OptionsRefused::Tool(error.to_string()))
+}
+
+fn instruct(options: &mut AgentOptions, wanted: &RunOptions) {
+    if let Some(instructions) = &wanted.instructions {
+        options.system = Some(instructions.as_str().into());
+    }
+    if let Some(more) = &wanted.additional_instructions {
+        let before = options
+            .system
+            .as_deref()
+            .map(|system| format!("{system}\n\n"));
+        options.system = Some(format!("{}{more}", before.unwrap_or_default()).into());
+    }
+}
+
+/// Puts the settings into the model's own words, over what the agent has.
+fn settle(options: &mut AgentOptions, wanted: &RunOptions) {
+    let NativeSettings { params, left_out } = options.model.settings(&Settings {
+        temperature: wanted.temperature,
+        top_p: wanted.top_p,
+        presence_penalty: wanted.presence_penalty,
+        frequency_penalty: wanted.frequency_penalty,
+        max_output_tokens: wanted.max_output_tokens,
+        parallel_tool_calls: wanted.parallel_tool_calls,
+        reasoning_effort: wanted.reasoning_effort.clone(),
+        reasoning_summary: wanted.reasoning_summary.clone(),
+    });
+    if !left_out.is_empty() {
+        let provider = options.model.provider();
+        tracing::debug!(
+            provider,
+            ?left_out,
+            "a provider has no word for settings of a run"
+        );
+    }
+    if !params.is_empty() {
+        upp::merge(Arc::make_mut(&mut options.params), &params);
+    }
+}
+
+fn external(tool: &ClientTool) -> Tool {
+    let parameters = tool.parameters.clone();
+    let parameters = parameters.unwrap_or_else(|| json!({"type": "object"}));
+    let description = tool.description.clone().unwrap_or_default();
+    Tool::external(tool.name.as_str(), description, parameters)
+}
+
+/// Which tools are offered, and whether one must be called. One that is not offered can't be called.
+fn choose(options: &mut AgentOptions, choice: Option<&ToolChoice>) -> Result<(), OptionsRefused> {
+    let known: BTreeSet<&str> = options
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let check = |name: &String| {
+        if known.contains(name.as_str()) {
+            return Ok(());
+        }
+        Err(OptionsRefused::UnknownTool(name.clone()))
+    };
+    options.tool_choice = match choice {
+        None => return Ok(()),
+        Some(ToolChoice::Auto) => upp::ToolChoice::Auto,
+        Some(ToolChoice::None) => upp::ToolChoice::None,
+        Some(ToolChoice::Required) => upp::ToolChoice::Required,
+        Some(ToolChoice::Function { name }) => {
+            check(name)?;
+            upp::ToolChoice::Tool(name.clone())
+        }
+        Some(ToolChoice::Allowed { names, required }) => {
+            names.iter().try_for_each(check)?;
+            options.tools.retain(|tool| names.contains(&tool.name));
+            if *required {
+                upp::ToolChoice::Required
+            } else {
+                upp::ToolChoice::Auto
+            }
+        }
+    };
+    Ok(())
+}
