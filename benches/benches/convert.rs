@@ -8,6 +8,7 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use interop::convert::ReadOptions;
 use interop::pydantic_ai::{read, read_owned, write};
+use loomline_benches as _;
 use std::fmt::Write as _;
 use thread::Json;
 

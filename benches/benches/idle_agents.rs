@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
 use agents::{Agent, AgentOptions, AgentState};
+use loomline_benches as _;
 use serde_json::json;
 use std::sync::Arc;
 use upp::{AssistantMessage, Message, Scripted, Tool};

@@ -16,6 +16,10 @@ use stores::{SqliteOptions, SqliteStore};
 use timeline::NewItem;
 use upp::{Effect, Scripted, Tool, ToolContext, ToolFailure};
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A prompt that makes the scripted model run three rounds of tools, then answer.
 pub const THREE_ROUNDS: &str = "lookup a then lookup b then lookup c";
 

@@ -9,6 +9,7 @@ mod setup;
 
 use agents::{Agent, AgentState};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use loomline_benches as _;
 use model::{Deltas, INPUT, Replies};
 use std::hint::black_box;
 use tokio::runtime::{Builder, Runtime};

@@ -121,7 +121,7 @@ impl Agent {
         state: AgentState,
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
-        run::step(self, state, context, &mut Progress::default()).await
+        run::step(self, &state, context, &mut Progress::default()).await
     }
 
     /// The agent's id: the given one, else a random UUID (v4; UAP §3.4).

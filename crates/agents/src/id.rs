@@ -1,15 +1,14 @@
 //! The one place of this crate that mints ids and reads the clock.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
-use uuid::fmt::Hyphenated;
 
-/// An id as text: one that was minted here lies in place, for a state has a new one with each change
-/// and few of them are ever shared.
+/// An id as text: one that was minted here is written down when somebody asks for it, for a state has
+/// a new one with each change and few of them are ever looked at.
 #[derive(Clone)]
 pub(crate) enum Id {
     /// Minted here.
-    Minted([u8; Hyphenated::LENGTH]),
+    Minted(Uuid, OnceLock<Arc<str>>),
     /// Read from elsewhere, whatever it is.
     Given(Arc<str>),
 }
@@ -21,16 +20,22 @@ impl Id {
         reason = "the one place of this crate that mints ids"
     )]
     pub(crate) fn random() -> Self {
-        let mut text = [0; Hyphenated::LENGTH];
-        Uuid::new_v4().hyphenated().encode_lower(&mut text);
-        Self::Minted(text)
+        Self::Minted(Uuid::new_v4(), OnceLock::new())
     }
 
     /// The text.
     pub(crate) fn as_str(&self) -> &str {
+        self.shared()
+    }
+
+    /// The text. Cloning it is cheap.
+    pub(crate) fn shared(&self) -> &Arc<str> {
         match self {
-            // A UUID is ASCII.
-            Self::Minted(text) => std::str::from_utf8(text).unwrap_or_default(),
+            Self::Minted(id, text) => text.get_or_init(|| {
+                let mut buffer = Uuid::encode_buffer();
+                let text: &str = id.hyphenated().encode_lower(&mut buffer);
+                text.into()
+            }),
             Self::Given(text) => text,
         }
     }
@@ -38,7 +43,10 @@ impl Id {
 
 impl PartialEq for Id {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        match (self, other) {
+            (Self::Minted(id, _), Self::Minted(other, _)) => id == other,
+            (Self::Minted(..) | Self::Given(_), _) => self.as_str() == other.as_str(),
+        }
     }
 }
 
@@ -50,7 +58,7 @@ impl std::fmt::Debug for Id {
 
 /// A new random id (UUID v4, UAP §3.4).
 pub(crate) fn random() -> Arc<str> {
-    Id::random().as_str().into()
+    Arc::clone(Id::random().shared())
 }
 
 /// Milliseconds since the epoch.

@@ -61,7 +61,7 @@ impl AgentState {
     pub fn initial() -> Self {
         Self {
             id: Id::random(),
-            messages: Messages::new_sync(),
+            messages: Messages::new(),
             step: 0,
             rest: Arc::default(),
         }
@@ -245,10 +245,7 @@ impl AgentState {
     }
 
     pub(crate) fn shared_id(&self) -> Arc<str> {
-        match &self.id {
-            Id::Given(id) => Arc::clone(id),
-            id @ Id::Minted(_) => id.as_str().into(),
-        }
+        Arc::clone(self.id.shared())
     }
 
     /// The same snapshot, which was written without these messages, with them in front.

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio_util::sync::{CancellationToken, DropGuard};
-use upp::{Response, ToolExecution};
+use tokio_util::sync::CancellationToken;
+use upp::{Response, Signal, ToolExecution};
 
 /// A run of an agent (UAP §11.1): its events as a stream, and its result.
 ///
@@ -29,13 +29,21 @@ pub struct AgentStream {
     events: Arc<Queue>,
     /// Events that were taken and not read yet. While there are any, the run rests.
     taken: VecDeque<AgentStreamEvent>,
-    signal: CancellationToken,
-    guard: DropGuard,
+    guard: Guard,
+}
+
+/// Cancels what nobody polls any more.
+struct Guard(Signal);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl AgentStream {
     pub(crate) fn new(agent: Agent, start: Start, state: AgentState) -> Self {
-        let signal = CancellationToken::new();
+        let signal = Signal::new();
         let events = Arc::new(Queue::default());
         let watched = Watched(Arc::clone(&events));
         let run_signal = signal.clone();
@@ -46,8 +54,7 @@ impl AgentStream {
             outcome: None,
             events,
             taken: VecDeque::new(),
-            guard: signal.clone().drop_guard(),
-            signal,
+            guard: Guard(signal),
         }
     }
 
@@ -74,12 +81,12 @@ impl AgentStream {
     /// Cancels the run (UAP §11.1): the model's connection is closed, running tools are told and
     /// dropped, and the result is [`AgentError::Cancelled`].
     pub fn abort(&self) {
-        self.signal.cancel();
+        self.guard.0.cancel();
     }
 
     /// What cancels the run from elsewhere.
     pub fn signal(&self) -> CancellationToken {
-        self.signal.clone()
+        self.guard.0.token().clone()
     }
 }
 

@@ -11,7 +11,7 @@ mod waits;
 
 pub use event::{SubagentEnd, SubagentEvent, SubagentForwarded, SubagentStart};
 pub use host::run_in_memory;
-pub(crate) use host::{Hosted, InMemoryHost};
+pub(crate) use host::{Host, Hosted, InMemoryHost};
 pub use tool::{Prompt, SubAgent, SubAgentTool, subagent_tool};
 pub use waits::Waits;
 

@@ -68,14 +68,14 @@ impl From<&upp::ToolExecution> for ToolExecutionTrace {
             let given = if is_deep {
                 Value::String(given.to_string())
             } else {
-                given.clone()
+                given.value().clone()
             };
             Map::from_iter([("arguments".to_owned(), given)])
         });
         let text = execution.result.as_str().map(str::to_owned);
         let result = text.unwrap_or_else(|| execution.result.to_string());
         Self {
-            tool_name: execution.tool_name.clone(),
+            tool_name: execution.tool_name.to_string(),
             tool_call_id: Some(execution.tool_call_id.clone()),
             arguments,
             result,

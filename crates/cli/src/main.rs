@@ -29,6 +29,10 @@ use crate::output::Output;
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
+/// Small allocations are most of what a run takes, and this one is quicker with them than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let output = Output::new(arguments.json);

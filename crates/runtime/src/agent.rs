@@ -363,7 +363,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
     let context = StepContext {
         agent: cast.agent,
         journal: &handoffs,
-        signal: step.signal.clone(),
+        signal: step.signal.clone().into(),
         answered: cast.answered,
         scope: &scope,
         answers: cast.answers,

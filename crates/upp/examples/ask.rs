@@ -168,7 +168,7 @@ async fn ask(options: &Options, model: Arc<dyn Model>, tools: Vec<Tool>) -> Resu
         tools,
         ..LlmOptions::new(Arc::clone(&model))
     })?;
-    let mut stream = llm.stream(Messages::new_sync(), [options.prompt.as_str()]);
+    let mut stream = llm.stream(Messages::new(), [options.prompt.as_str()]);
     while let Some(item) = stream.next().await {
         match item? {
             TurnEvent::Event(event) if options.json => {

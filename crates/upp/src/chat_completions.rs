@@ -8,10 +8,12 @@
 //! Where providers differ is a [`Dialect`].
 
 mod calls;
+mod chunk;
 mod decode;
 mod details;
 mod dialect;
 mod encode;
+mod facts;
 mod media;
 
 pub use dialect::{Dialect, ReasoningForm};
@@ -21,17 +23,18 @@ use crate::error::Error;
 use crate::model::{Capabilities, Request};
 use crate::settings::{NativeSettings, SAMPLING, Settings};
 use decode::Decoder;
+use std::sync::Arc;
 
 /// A model behind the Chat Completions format.
 #[derive(Clone, Debug)]
 pub struct ChatCompletions {
-    model_id: String,
+    model_id: Arc<str>,
     dialect: Dialect,
 }
 
 impl ChatCompletions {
     /// A model of a provider that speaks this dialect.
-    pub fn new(dialect: Dialect, model_id: impl Into<String>) -> Self {
+    pub fn new(dialect: Dialect, model_id: impl Into<Arc<str>>) -> Self {
         Self {
             model_id: model_id.into(),
             dialect,
@@ -39,7 +42,7 @@ impl ChatCompletions {
     }
 
     /// A model of `OpenAI`.
-    pub fn openai(model_id: impl Into<String>) -> Self {
+    pub fn openai(model_id: impl Into<Arc<str>>) -> Self {
         Self::new(Dialect::openai(), model_id)
     }
 }
@@ -82,7 +85,7 @@ impl Codec for ChatCompletions {
     fn decoder(&self, request: &Request) -> Box<dyn codec::Decoder> {
         Box::new(Decoder::new(
             &self.dialect,
-            self.model_id.as_str(),
+            Arc::clone(&self.model_id),
             request.structure.is_some(),
         ))
     }

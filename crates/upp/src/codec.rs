@@ -14,8 +14,8 @@ mod body;
 mod call_ids;
 mod document;
 mod end;
+pub(crate) mod fields;
 pub(crate) mod items;
-mod json;
 mod origin;
 
 pub(crate) use answer::{AnswerBuilder, made};
@@ -24,8 +24,7 @@ pub use call_ids::CallIdForm;
 pub(crate) use call_ids::CallIds;
 pub(crate) use document::{document_text, file_name};
 pub(crate) use end::{data, ended_early, invalid, is_cut, structured, text};
-pub(crate) use json::{Document, Json};
-pub(crate) use origin::{is_native, native_metadata};
+pub(crate) use origin::{is_native, native_facts, native_metadata};
 
 use crate::error::Error;
 use crate::event::StreamEvent;

@@ -5,10 +5,11 @@ mod json;
 
 pub use aggregate::Aggregate;
 
+use crate::shared_json::SharedJson;
 use crate::tool::ToolCallId;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use std::sync::Arc;
 
 /// One event of a stream; `index` is the content block or, for tools, the call's position.
 ///
@@ -51,7 +52,7 @@ pub enum StreamEvent {
         /// The call's id; empty where the provider does not repeat it.
         tool_call_id: ToolCallId,
         /// The tool's name; empty where the provider does not repeat it.
-        tool_name: String,
+        tool_name: Arc<str>,
         /// The next piece of the arguments' text; may be empty.
         arguments_json: String,
     },
@@ -89,7 +90,7 @@ pub enum StreamEvent {
         /// The call.
         tool_call_id: ToolCallId,
         /// The tool.
-        tool_name: String,
+        tool_name: Arc<str>,
         /// Milliseconds since the epoch.
         timestamp: i64,
     },
@@ -100,9 +101,9 @@ pub enum StreamEvent {
         /// The call.
         tool_call_id: ToolCallId,
         /// The tool.
-        tool_name: String,
+        tool_name: Arc<str>,
         /// What it gave.
-        result: Value,
+        result: SharedJson,
         /// Whether it failed.
         is_error: bool,
         /// Milliseconds since the epoch.

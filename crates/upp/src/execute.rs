@@ -1,5 +1,6 @@
 //! Runs one tool call with its hooks (UPP §10).
 
+use crate::shared_json::SharedJson;
 use crate::strategy::{BeforeCall, ToolUseStrategy};
 use crate::telemetry;
 use crate::tool::{
@@ -9,6 +10,7 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use tokio::time::Instant;
 
 /// Why the generation must end instead of showing the model a result.
@@ -64,7 +66,8 @@ pub async fn execute(
     context: ToolContext,
 ) -> Result<ToolExecution, ExecuteError> {
     let may_run = arguments.is_ok();
-    let run = run(call, tool, arguments, strategy, context);
+    // Pinned here, for a future that is handed on is copied.
+    let run = pin!(run(call, tool, arguments, strategy, context));
     telemetry::execute_tool(call, tool, may_run, run).await
 }
 
@@ -78,20 +81,20 @@ async fn run(
     let mut execution = ToolExecution {
         tool_name: call.tool_name.clone(),
         tool_call_id: call.tool_call_id.clone(),
-        arguments: Value::Null,
-        result: Value::Null,
+        arguments: SharedJson::default(),
+        result: SharedJson::default(),
         is_error: false,
         duration: 0,
         approved: None,
     };
-    let as_written = || Value::String(call.arguments.text().to_owned());
+    let as_written = || SharedJson::from(call.arguments.text());
     let Some(tool) = tool else {
         let text = format!("Tool '{}' not found", call.tool_name);
-        execution.arguments = arguments.unwrap_or_else(|_| as_written());
+        execution.arguments = arguments.map_or_else(|_| as_written(), SharedJson::from);
         return Ok(failed(execution, text));
     };
     match arguments {
-        Ok(arguments) => execution.arguments = arguments,
+        Ok(arguments) => execution.arguments = arguments.into(),
         Err(failure) => {
             execution.arguments = as_written();
             return Ok(failed(execution, failure.message));
@@ -103,17 +106,16 @@ async fn run(
     }
     let start = Instant::now();
     let outcome = {
-        let run = AssertUnwindSafe(steps(tool, &mut execution, strategy, context)).catch_unwind();
-        let run = std::pin::pin!(run);
+        let steps = pin!(steps(tool, &mut execution, strategy, context));
         signal
-            .run_until_cancelled(run)
+            .run_until_cancelled(AssertUnwindSafe(steps).catch_unwind())
             .await
             .ok_or(ExecuteError::Cancelled)?
     };
     execution.duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let failure = match outcome {
         Ok(Ok(result)) => {
-            execution.result = result;
+            execution.result = result.into();
             return Ok(execution);
         }
         Ok(Err(Stop::Refused(text))) => return Ok(failed(execution, text.to_owned())),
@@ -172,7 +174,7 @@ async fn steps(
         match hook(tool, &execution.arguments).await? {
             BeforeCall::Proceed => {}
             BeforeCall::Skip => return Err(Stop::Refused("Tool execution skipped")),
-            BeforeCall::Transform(arguments) => execution.arguments = arguments,
+            BeforeCall::Transform(arguments) => execution.arguments = arguments.into(),
         }
     }
     if tool.requires_approval {
@@ -190,7 +192,10 @@ async fn steps(
             return Err(Stop::Refused("Tool execution denied by approval handler"));
         }
     }
-    let result = tool.run.run(execution.arguments.clone(), context).await?;
+    let result = tool
+        .run
+        .run(execution.arguments.value().clone(), context)
+        .await?;
     if let Some(hook) = &strategy.on_after_call
         && let Some(other) = hook(tool, &execution.arguments, &result).await?
     {
@@ -200,7 +205,7 @@ async fn steps(
 }
 
 fn failed(mut execution: ToolExecution, text: String) -> ToolExecution {
-    execution.result = Value::String(text);
+    execution.result = text.into();
     execution.is_error = true;
     execution
 }

@@ -13,7 +13,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), loomline_upp::Error> {
 //! let llm = Llm::new(LlmOptions::new(Arc::new(Scripted::new())))?;
-//! let turn = llm.generate(Messages::new_sync(), ["Good morning"]).await?;
+//! let turn = llm.generate(Messages::new(), ["Good morning"]).await?;
 //! assert_eq!(turn.response.joined_text(), "You said: Good morning");
 //! # Ok(())
 //! # }
@@ -42,6 +42,8 @@ mod keys;
 mod llm;
 pub mod media;
 mod message;
+mod messages;
+mod metadata;
 mod model;
 pub mod ollama;
 mod prefix;
@@ -52,6 +54,8 @@ mod retry;
 pub mod scripted;
 mod settings;
 mod shared;
+mod shared_json;
+mod signal;
 mod strategy;
 pub mod telemetry;
 mod thread;
@@ -108,6 +112,8 @@ pub use retry::{
 };
 pub use scripted::{Script, ScriptError, ScriptTurn, Scripted};
 pub use settings::{NativeSettings, Settings, merge};
+pub use shared_json::SharedJson;
+pub use signal::Signal;
 pub use strategy::{
     BeforeCall, OnAfterCall, OnBeforeCall, OnError, OnMaxIterations, OnToolCall, ToolUseStrategy,
 };

@@ -281,7 +281,7 @@ impl Llm {
             params: Arc::clone(&self.params),
             structure: self.structure.clone(),
             previous: progress.sent.clone(),
-            signal: signal.child_token(),
+            signal: signal.child_token().into(),
         }
     }
 
@@ -290,7 +290,7 @@ impl Llm {
         call: &ToolCall,
         signal: &CancellationToken,
     ) -> Result<ToolExecution, Error> {
-        let tool = self.tools.iter().find(|tool| tool.name == call.tool_name);
+        let tool = self.tools.iter().find(|tool| *tool.name == *call.tool_name);
         let context = ToolContext {
             agent_id: "llm".into(),
             parent_model: Some(Arc::clone(&self.options.model)),

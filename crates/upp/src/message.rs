@@ -5,6 +5,8 @@ mod decode;
 mod id;
 mod instant;
 
+pub use crate::messages::Messages;
+pub use crate::metadata::Metadata;
 pub use access::MessageRole;
 pub(crate) use decode::or_default;
 pub use id::MessageId;
@@ -12,11 +14,7 @@ pub use id::MessageId;
 use crate::content::{AssistantContent, UserContent};
 use crate::tool::{ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::sync::Arc;
-
-/// Provider-namespaced extras: `{"openai": {…}}`. Unknown namespaces and fields are kept.
-pub type Metadata = Map<String, Value>;
 
 /// What a message may be given at construction; what is absent is made.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +39,7 @@ macro_rules! message {
             /// Provider-namespaced extras.
             #[serde(
                 default,
-                skip_serializing_if = "Map::is_empty",
+                skip_serializing_if = "Metadata::is_empty",
                 deserialize_with = "or_default"
             )]
             pub metadata: Metadata,
@@ -148,9 +146,6 @@ impl ToolResultMessage {
         }
     }
 }
-
-/// A conversation: appending and cloning share what is there (O(1) clone, O(log n) append).
-pub type Messages = rpds::VectorSync<Message>;
 
 /// One message of a conversation; cloning shares it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

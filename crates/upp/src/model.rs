@@ -5,6 +5,7 @@ use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, Messages};
 use crate::prefix::{Prefix, RequestReport};
 use crate::settings::{NativeSettings, Settings};
+use crate::signal::Signal;
 use crate::tool::Tool;
 use crate::usage::CycleUsage;
 use futures_util::StreamExt;
@@ -13,7 +14,6 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// What a model can do (UPP §12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub struct Request {
     /// The request before this one in the conversation, for the report of what they have in common.
     pub previous: Option<Arc<Prefix>>,
     /// Cancelled when the answer is no longer wanted; it reaches the socket.
-    pub signal: CancellationToken,
+    pub signal: Signal,
 }
 
 /// Why the model stopped (UPP §12).
@@ -105,11 +105,11 @@ pub struct Response {
     /// The parsed answer, when a structure was asked for.
     pub data: Option<Value>,
     /// The model that answered, as the provider names it.
-    pub model_id: String,
+    pub model_id: Arc<str>,
     /// The provider's name.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The provider's id of the response, where it gives one.
-    pub response_id: Option<String>,
+    pub response_id: Option<Arc<str>>,
     /// What was sent, where anything was.
     pub request: Option<Sent>,
 }

@@ -54,7 +54,7 @@ impl Provider {
 
     fn call(self, request: Request) -> impl Stream<Item = Result<ModelEvent, Error>> + Send {
         async_stream::try_stream! {
-            let (signal, endpoint) = (request.signal.clone(), self.endpoint.clone());
+            let (signal, endpoint) = (request.signal.token().clone(), self.endpoint.clone());
             let call = Call::new(self.codec, &self.endpoint, request).await?;
             let retry = endpoint.retry();
             let cancelled = move || endpoint.cancelled();

@@ -222,8 +222,8 @@ impl Scripted {
             usage: plan.usage,
             stop_reason,
             data: plan.data,
-            model_id: self.model_id.to_string(),
-            provider: PROVIDER.to_owned(),
+            model_id: Arc::clone(&self.model_id),
+            provider: PROVIDER.into(),
             response_id: None,
             request: None,
         }

@@ -40,7 +40,7 @@ mod list {
 impl Thread {
     /// An empty thread with a random id.
     pub fn new() -> Self {
-        Self::of(Messages::new_sync())
+        Self::of(Messages::new())
     }
 
     /// A thread of these messages with a random id.
@@ -119,7 +119,7 @@ impl Thread {
 
     /// Removes all messages.
     pub fn clear(&mut self) -> &mut Self {
-        self.messages = Messages::new_sync();
+        self.messages = Messages::new();
         self.touch()
     }
 

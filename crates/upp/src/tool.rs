@@ -8,6 +8,7 @@ pub use arguments::{Arguments, ArgumentsError};
 pub use context::ToolContext;
 pub use reconcile::{Reconcile, Reconciled};
 
+use crate::shared_json::SharedJson;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,7 +45,8 @@ pub struct ToolCall {
     /// The provider's id of the call.
     pub tool_call_id: ToolCallId,
     /// The tool's name.
-    pub tool_name: String,
+    #[serde(deserialize_with = "crate::shared::text")]
+    pub tool_name: Arc<str>,
     /// The arguments as the provider sent them.
     pub arguments: Arguments,
     /// Calls of the same response that must end first (UAP §8.6).
@@ -59,7 +61,7 @@ pub struct ToolResult {
     /// The call this answers.
     pub tool_call_id: ToolCallId,
     /// The value; a string is shown to the model as it is, anything else as JSON.
-    pub result: Value,
+    pub result: SharedJson,
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
@@ -70,13 +72,14 @@ pub struct ToolResult {
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
     /// The tool's name.
-    pub tool_name: String,
+    #[serde(deserialize_with = "crate::shared::text")]
+    pub tool_name: Arc<str>,
     /// The call.
     pub tool_call_id: ToolCallId,
     /// The arguments the tool got.
-    pub arguments: Value,
+    pub arguments: SharedJson,
     /// What it gave; the error's text when `is_error`.
-    pub result: Value,
+    pub result: SharedJson,
     /// Whether it failed.
     pub is_error: bool,
     /// How long it ran, in milliseconds.

@@ -1,5 +1,6 @@
 //! Token counts (UPP §7).
 
+use crate::shared_json::SharedJson;
 use serde::{Deserialize, Serialize};
 
 /// What one model call used, in tokens.
@@ -20,7 +21,7 @@ pub struct CycleUsage {
     pub reasoning_tokens: u64,
     /// The provider's own usage object, untouched.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub raw: Option<serde_json::Value>,
+    pub raw: Option<SharedJson>,
 }
 
 #[expect(

@@ -128,7 +128,7 @@ fn call() -> impl Strategy<Value = ToolCall> {
     )
         .prop_map(|(id, tool_name, arguments, after)| ToolCall {
             tool_call_id: id.as_str().into(),
-            tool_name,
+            tool_name: tool_name.into(),
             arguments,
             after: after.iter().map(|id| id.as_str().into()).collect(),
         })
@@ -136,7 +136,7 @@ fn call() -> impl Strategy<Value = ToolCall> {
 
 fn options() -> impl Strategy<Value = MessageOptions> {
     prop::option::of(("[a-z]{1,8}", value())).prop_map(|extra| MessageOptions {
-        metadata: extra.map(|(key, value)| Map::from_iter([(key, value)])),
+        metadata: extra.map(|(key, value)| Map::from_iter([(key, value)]).into()),
         ..MessageOptions::default()
     })
 }
@@ -144,7 +144,7 @@ fn options() -> impl Strategy<Value = MessageOptions> {
 fn message() -> impl Strategy<Value = Message> {
     let result = (".{1,8}", value(), any::<bool>()).prop_map(|(id, result, is_error)| ToolResult {
         tool_call_id: id.as_str().into(),
-        result,
+        result: result.into(),
         is_error,
     });
     prop_oneof![
@@ -179,7 +179,7 @@ fn event() -> impl Strategy<Value = StreamEvent> {
             StreamEvent::ToolCallDelta {
                 index,
                 tool_call_id: id.as_str().into(),
-                tool_name,
+                tool_name: tool_name.into(),
                 arguments_json,
             }
         }),
@@ -208,7 +208,7 @@ fn event() -> impl Strategy<Value = StreamEvent> {
             StreamEvent::ToolExecutionStart {
                 index,
                 tool_call_id: id.as_str().into(),
-                tool_name,
+                tool_name: tool_name.into(),
                 timestamp,
             }
         }),
@@ -217,8 +217,8 @@ fn event() -> impl Strategy<Value = StreamEvent> {
                 StreamEvent::ToolExecutionEnd {
                     index,
                     tool_call_id: id.as_str().into(),
-                    tool_name,
-                    result,
+                    tool_name: tool_name.into(),
+                    result: result.into(),
                     is_error,
                     timestamp,
                 }
@@ -238,10 +238,10 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
     )
         .prop_map(
             |(tool_name, id, (arguments, result), is_error, duration, approved)| ToolExecution {
-                tool_name,
+                tool_name: tool_name.into(),
                 tool_call_id: id.as_str().into(),
-                arguments,
-                result,
+                arguments: arguments.into(),
+                result: result.into(),
                 is_error,
                 duration,
                 approved,

@@ -41,9 +41,7 @@ fn options() -> LlmOptions {
 }
 
 async fn generate(options: LlmOptions, text: &str) -> Result<Turn, loomline_upp::Error> {
-    Llm::new(options)?
-        .generate(Messages::new_sync(), [text])
-        .await
+    Llm::new(options)?.generate(Messages::new(), [text]).await
 }
 
 fn kinds(turn: &Turn) -> Vec<&'static str> {
@@ -76,7 +74,7 @@ async fn a_turn_holds_everything_after_the_history() {
 #[tokio::test(start_paused = true)]
 async fn tools_run_at_once_and_their_events_come_live() {
     let llm = Llm::new(options()).unwrap();
-    let mut stream = llm.stream(Messages::new_sync(), ["echo a and fast b"]);
+    let mut stream = llm.stream(Messages::new(), ["echo a and fast b"]);
     let start = tokio::time::Instant::now();
     let mut seen = Vec::new();
     while let Some(item) = stream.next().await {
@@ -94,7 +92,7 @@ async fn tools_run_at_once_and_their_events_come_live() {
                 };
                 // Results keep the order of the calls, executions that of their ends.
                 assert_eq!(results.results[0].result, json!("a"));
-                assert_eq!(turn.tool_executions[0].tool_name, "fast");
+                assert_eq!(&*turn.tool_executions[0].tool_name, "fast");
             }
         }
     }
@@ -200,7 +198,7 @@ async fn cancelling_ends_the_turn_while_a_tool_runs() {
     let mut stream =
         Llm::new(options)
             .unwrap()
-            .stream_until(Messages::new_sync(), ["echo a"], signal.clone());
+            .stream_until(Messages::new(), ["echo a"], signal.clone());
     let last = loop {
         match stream.next().await.unwrap() {
             Ok(TurnEvent::Event(StreamEvent::ToolExecutionStart { .. })) => signal.cancel(),

@@ -37,7 +37,7 @@ fn scripted(turns: Vec<ScriptTurn>) -> LlmOptions {
 
 async fn generate(options: LlmOptions) -> Result<Turn, loomline_upp::Error> {
     let llm = Llm::new(options)?;
-    llm.generate(Messages::new_sync(), ["go"]).await
+    llm.generate(Messages::new(), ["go"]).await
 }
 
 #[tokio::test]
@@ -80,8 +80,8 @@ impl Model for Careless {
             usage: loomline_upp::CycleUsage::default(),
             stop_reason: loomline_upp::StopReason::EndTurn,
             data: Some(json!({"n": "one"})),
-            model_id: "careless".to_owned(),
-            provider: "test".to_owned(),
+            model_id: "careless".into(),
+            provider: "test".into(),
             response_id: None,
             request: None,
         }));
@@ -113,7 +113,7 @@ async fn a_stream_ends_with_the_turn_that_generate_gives() {
     };
     let generated = generate(options()).await.unwrap();
     let llm = Llm::new(options()).unwrap();
-    let mut stream = llm.stream(Messages::new_sync(), ["go"]);
+    let mut stream = llm.stream(Messages::new(), ["go"]);
     let mut streamed = None;
     while let Some(item) = stream.next().await {
         if let TurnEvent::Done(turn) = item.unwrap() {
@@ -175,7 +175,7 @@ async fn a_model_that_ends_without_an_answer_is_an_error_of_the_turn() {
     let error = generate(options.clone()).await.unwrap_err();
     assert_eq!(error.code, Code::InvalidResponse);
     let llm = Llm::new(options).unwrap();
-    let items: Vec<_> = llm.stream(Messages::new_sync(), ["go"]).collect().await;
+    let items: Vec<_> = llm.stream(Messages::new(), ["go"]).collect().await;
     let last = items.last().unwrap().as_ref().unwrap_err();
     assert_eq!(last.code, Code::InvalidResponse);
 }

@@ -29,6 +29,10 @@ pub(crate) struct Record {
 impl Record {
     /// Adds what came later.
     fn append(&mut self, later: Self) {
+        if self.is_empty() {
+            *self = later;
+            return;
+        }
         for cycle in later.usage.cycles {
             self.usage.push(cycle);
         }
@@ -39,6 +43,11 @@ impl Record {
             self.data = later.data;
             self.stop_reason = later.stop_reason;
         }
+    }
+
+    /// Whether no model was asked and no tool was run.
+    fn is_empty(&self) -> bool {
+        self.n_cycles == 0 && self.executions.is_empty()
     }
 
     /// The turn of what was recorded, with these messages.
@@ -99,13 +108,14 @@ impl Progress {
     /// The step is over: shows what all of it did, up to `state`. Where the run goes on, no model need
     /// have spoken yet; the response is empty then.
     ///
-    /// What a step did is kept once. It is lent for a look as a result, and taken back for the run.
+    /// What a step did is kept once, and its state too. They are lent for a look as a result, and taken
+    /// back for the run.
     pub(crate) fn end_step(
         &mut self,
-        state: &AgentState,
+        state: AgentState,
         next: Next,
         look: impl FnOnce(&GenerateResult),
-    ) -> Result<(), AgentError> {
+    ) -> Result<AgentState, AgentError> {
         let response = match (state.last_response(), next) {
             (Some(response), _) => Arc::clone(response),
             (None, Next::Continue) => Arc::new(AssistantMessage::new(
@@ -122,12 +132,12 @@ impl Progress {
         let step = std::mem::take(&mut self.step);
         let was_asked = step.stop_reason.is_some();
         let result = GenerateResult {
-            turn: step.into_turn(added, response, state),
-            state: state.clone(),
+            turn: step.into_turn(added, response, &state),
+            state,
             pending: Vec::new(),
         };
         look(&result);
-        let turn = result.turn;
+        let GenerateResult { turn, state, .. } = result;
         self.done.append(Record {
             usage: turn.usage,
             executions: turn.tool_executions,
@@ -136,7 +146,7 @@ impl Progress {
             stop_reason: was_asked.then_some(turn.stop_reason),
             requests: turn.requests,
         });
-        Ok(())
+        Ok(state)
     }
 
     /// What the whole run did, the open step included.

@@ -12,8 +12,8 @@ use crate::state::AgentState;
 use crate::strategy::{Next, StepContext, StepOutcome};
 use crate::telemetry;
 use serde_json::Map;
-use tokio_util::sync::CancellationToken;
-use upp::{Message, ToolCall};
+use std::pin::pin;
+use upp::{Message, Signal, ToolCall};
 
 /// What a run begins with.
 pub(crate) enum Start {
@@ -29,10 +29,11 @@ pub(crate) async fn request(
     start: Start,
     state: AgentState,
     journal: &dyn Journal,
-    signal: CancellationToken,
+    signal: Signal,
 ) -> Result<GenerateResult, AgentError> {
     let operation = telemetry::invoke_agent(&agent, in_effect(&agent, &state));
-    let run = in_middleware(agent, start, state, journal, signal);
+    // Pinned here, for a future that is handed on is copied.
+    let run = pin!(in_middleware(agent, start, state, journal, signal));
     telemetry::observe(operation, run, |result| Some(&result.turn.usage)).await
 }
 
@@ -42,7 +43,7 @@ async fn in_middleware(
     start: Start,
     state: AgentState,
     journal: &dyn Journal,
-    signal: CancellationToken,
+    signal: Signal,
 ) -> Result<GenerateResult, AgentError> {
     let (input, answers) = match start {
         Start::Input(input) => (input, None),
@@ -54,6 +55,22 @@ async fn in_middleware(
     {
         return failed(&agent, error.into(), &state);
     }
+    if agent.options().middleware.is_empty() {
+        return execute(&agent, &input, state, answers.as_ref(), journal, &signal).await;
+    }
+    // In a box, so that a run without layers has no room for them.
+    Box::pin(in_layers(agent, input, answers, state, journal, signal)).await
+}
+
+/// Runs one request through the layers that there are.
+async fn in_layers(
+    agent: Agent,
+    input: Message,
+    answers: Option<Answers>,
+    state: AgentState,
+    journal: &dyn Journal,
+    signal: Signal,
+) -> Result<GenerateResult, AgentError> {
     let layers = agent.options().middleware.clone();
     let mut context = MiddlewareContext {
         agent: agent.clone(),
@@ -63,7 +80,10 @@ async fn in_middleware(
     };
     let (n_entered, entered) = enter(&layers, &mut context, &signal).await;
     let outcome = match entered {
-        Ok(()) => execute(&agent, &context, answers.as_ref(), journal, &signal).await,
+        Ok(()) => {
+            let (input, state) = (&context.input, context.state.clone());
+            execute(&agent, input, state, answers.as_ref(), journal, &signal).await
+        }
         Err(error) => Err(error),
     };
     let entered = layers.get(..n_entered).unwrap_or_default();
@@ -73,14 +93,14 @@ async fn in_middleware(
 /// Takes cycles until one is the last.
 async fn execute(
     agent: &Agent,
-    context: &MiddlewareContext,
+    input: &Message,
+    mut state: AgentState,
     answers: Option<&Answers>,
     journal: &dyn Journal,
-    signal: &CancellationToken,
+    signal: &Signal,
 ) -> Result<GenerateResult, AgentError> {
     let hooks = &agent.options().strategy;
-    let mut state = context.state.clone();
-    let outcome = steps(agent, &context.input, answers, &mut state, journal, signal).await;
+    let outcome = steps(agent, input, answers, &mut state, journal, signal).await;
     match outcome {
         Ok(result) => {
             // A run that waits is not complete.
@@ -112,7 +132,7 @@ async fn steps(
     answers: Option<&Answers>,
     state: &mut AgentState,
     journal: &dyn Journal,
-    signal: &CancellationToken,
+    signal: &Signal,
 ) -> Result<GenerateResult, AgentError> {
     let n_before = state.messages().len();
     let before = state.messages().last().map(|message| message.id().clone());
@@ -142,7 +162,7 @@ async fn steps(
     };
     let mut progress = Progress::default();
     let pending = loop {
-        let outcome = step(agent, state.clone(), &context, &mut progress).await?;
+        let outcome = step(agent, state, &context, &mut progress).await?;
         *state = outcome.state;
         match outcome.next {
             // Ids of calls may repeat in another response, so answers are for one step alone.
@@ -179,21 +199,21 @@ fn n_unanswered(state: &AgentState, input: &Message) -> usize {
 /// cycles did, as far as the caller knows.
 pub(crate) async fn step(
     agent: &Agent,
-    state: AgentState,
+    state: &AgentState,
     context: &StepContext<'_>,
     progress: &mut Progress,
 ) -> Result<StepOutcome, AgentError> {
     if context.signal.is_cancelled() {
         return Err(AgentError::Cancelled);
     }
-    let run = observed_cycle(agent, state, context, progress);
+    let run = pin!(observed_cycle(agent, state, context, progress));
     let outcome = context.signal.run_until_cancelled(run).await;
     outcome.unwrap_or(Err(AgentError::Cancelled))
 }
 
 async fn observed_cycle(
     agent: &Agent,
-    state: AgentState,
+    state: &AgentState,
     context: &StepContext<'_>,
     progress: &mut Progress,
 ) -> Result<StepOutcome, AgentError> {
@@ -207,10 +227,10 @@ async fn observed_cycle(
         }
         // A step that waited within its cycles begins again, under its number.
         (Some(_), Some(_)) => {
-            begin_step(&state, context, progress).await?;
-            state
+            begin_step(state, context, progress).await?;
+            state.clone()
         }
-        (Some(_), None) => state,
+        (Some(_), None) => state.clone(),
     };
     progress.begin_cycle(state.messages().len());
     let recorder = Recorder::new(context.journal);
@@ -224,7 +244,6 @@ async fn observed_cycle(
         host: context.host.clone(),
     };
     let mut outcome = execution.step(state.clone(), &inner).await?;
-    drop(inner);
     progress.end_cycle(recorder.into_record());
     if resume::waits(agent, &outcome) {
         // The step is not complete: it goes on, under its number, when the answers come.
@@ -247,7 +266,7 @@ async fn observed_cycle(
         Next::Wait => false,
     };
     if is_over {
-        end_step(&state, &mut outcome, context, progress).await?;
+        return end_step(&state, outcome, context, progress).await;
     }
     Ok(outcome)
 }
@@ -268,24 +287,28 @@ async fn begin_step(
 /// `before` is the state before the step's last cycle.
 async fn end_step(
     before: &AgentState,
-    outcome: &mut StepOutcome,
+    outcome: StepOutcome,
     context: &StepContext<'_>,
     progress: &mut Progress,
-) -> Result<(), AgentError> {
+) -> Result<StepOutcome, AgentError> {
     let options = context.agent.options();
     let number = before.step();
-    if outcome.state.phase().is_some() {
-        outcome.state = outcome.state.with_phase(None);
+    let StepOutcome {
+        mut state,
+        mut next,
+    } = outcome;
+    if state.phase().is_some() {
+        state = state.with_phase(None);
     }
-    let data = options.execution.end_step(before, &outcome.state);
+    let data = options.execution.end_step(before, &state);
     context.emit(UapEventType::StepEnd, number, data).await?;
     let hooks = &options.strategy;
-    progress.end_step(&outcome.state, outcome.next, |result| {
+    let mut state = progress.end_step(state, next, |result| {
         hooks.on_step_end(number, result);
     })?;
-    checkpoint(context.agent, &mut outcome.state);
-    if hooks.stop_condition(&outcome.state).await {
-        outcome.next = Next::Done;
+    checkpoint(context.agent, &mut state);
+    if hooks.stop_condition(&state).await {
+        next = Next::Done;
     }
-    Ok(())
+    Ok(StepOutcome { state, next })
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use upp::{AssistantMessage, ToolResultMessage};
 
 /// The fields of an event (UAP §11.2); reads as a map. Cloning shares those of a message.
@@ -15,16 +15,16 @@ pub struct EventData(Kept);
 
 #[derive(Clone)]
 enum Kept {
-    Fields(Map<String, Value>),
-    Told(Arc<Told>),
+    Nothing,
+    Fields(Arc<Map<String, Value>>),
+    Told(Source, OnceLock<Arc<Map<String, Value>>>),
 }
 
-struct Told {
-    source: Source,
-    fields: OnceLock<Map<String, Value>>,
-}
+/// The fields of an event that tells nothing more.
+static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 /// What a round of tools is told from.
+#[derive(Clone)]
 enum Source {
     /// `{toolCalls}`: those of this response.
     Action(Arc<AssistantMessage>),
@@ -33,11 +33,11 @@ enum Source {
 }
 
 impl Source {
-    fn fields(&self) -> Map<String, Value> {
-        match self {
+    fn fields(&self) -> Arc<Map<String, Value>> {
+        Arc::new(match self {
             Self::Action(response) => one("toolCalls", &response.tool_calls),
             Self::Observation(message) => one("observations", &message.results),
-        }
+        })
     }
 }
 
@@ -58,10 +58,7 @@ impl EventData {
     }
 
     fn told(source: Source) -> Self {
-        Self(Kept::Told(Arc::new(Told {
-            source,
-            fields: OnceLock::new(),
-        })))
+        Self(Kept::Told(source, OnceLock::new()))
     }
 }
 
@@ -70,30 +67,34 @@ impl Deref for EventData {
 
     fn deref(&self) -> &Self::Target {
         match &self.0 {
+            Kept::Nothing => &EMPTY,
             Kept::Fields(fields) => fields,
-            Kept::Told(told) => told.fields.get_or_init(|| told.source.fields()),
+            Kept::Told(source, fields) => fields.get_or_init(|| source.fields()),
         }
     }
 }
 
 impl From<Map<String, Value>> for EventData {
     fn from(fields: Map<String, Value>) -> Self {
-        Self(Kept::Fields(fields))
+        if fields.is_empty() {
+            return Self::default();
+        }
+        Self(Kept::Fields(Arc::new(fields)))
     }
 }
 
 impl From<EventData> for Map<String, Value> {
     fn from(data: EventData) -> Self {
         match data.0 {
-            Kept::Fields(fields) => fields,
-            Kept::Told(_) => data.deref().clone(),
+            Kept::Fields(fields) => Arc::unwrap_or_clone(fields),
+            Kept::Nothing | Kept::Told(..) => data.deref().clone(),
         }
     }
 }
 
 impl Default for EventData {
     fn default() -> Self {
-        Map::new().into()
+        Self(Kept::Nothing)
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
     fn what_a_message_tells_reads_as_a_map_of_its_own() {
         let call = ToolCall {
             tool_call_id: "c".into(),
-            tool_name: "add".to_owned(),
+            tool_name: "add".into(),
             arguments: Arguments::from_text(r#"{ "a": 1 }"#),
             after: Vec::new(),
         };
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(action.get("toolCalls"), Some(&calls));
         let result = ToolResult {
             tool_call_id: "c".into(),
-            result: json!({"sum": 1}),
+            result: json!({"sum": 1}).into(),
             is_error: true,
         };
         let results = ToolResultMessage::new(vec![result], MessageOptions::default());

@@ -76,7 +76,7 @@ impl PruneToolOutputs {
         let mut cleared = ToolResultMessage::clone(message);
         for result in &mut cleared.results {
             if is_long(&result.result) {
-                result.result = placeholder.clone();
+                result.result = placeholder.clone().into();
             }
         }
         Some(cleared)

@@ -42,12 +42,15 @@ impl AgentState {
     /// The results of the last response's calls, in call order: as the message that has them, or,
     /// where they came otherwise, as one that is put together for whoever looks at them.
     pub(crate) fn observed(&self) -> Arc<ToolResultMessage> {
-        let (calls, results) = self.last_round();
-        if let Some(Message::ToolResult(message)) = self.messages.last()
-            && is_in_order(calls, &message.results)
+        let n = self.messages.len();
+        let at = |back: usize| n.checked_sub(back).and_then(|at| self.messages.get(at));
+        if let (Some(Message::Assistant(asked)), Some(Message::ToolResult(message))) =
+            (at(2), at(1))
+            && is_in_order(&asked.tool_calls, &message.results)
         {
             return Arc::clone(message);
         }
+        let (calls, results) = self.last_round();
         let results = matched(calls, results).into_values().cloned().collect();
         Arc::new(ToolResultMessage::new(results, MessageOptions::default()))
     }

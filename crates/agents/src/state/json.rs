@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for MessagesVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Messages, A::Error> {
-        let mut messages = Messages::new_sync();
+        let mut messages = Messages::new();
         while let Some(message) = seq.next_element()? {
             messages.push_back_mut(message);
         }

@@ -16,7 +16,8 @@ fn full() -> AgentState {
         timestamp: Some("2026-01-02T03:04:05.123456789Z".parse().unwrap()),
         metadata: json!({"openai": {"unknown": [1, null], "n": 1.5}})
             .as_object()
-            .cloned(),
+            .cloned()
+            .map(Into::into),
     };
     let source = MediaSource::Base64 {
         data: "AP8=".to_owned(),
@@ -24,7 +25,7 @@ fn full() -> AgentState {
     let image = Media::new(source, "image/png");
     let call = ToolCall {
         tool_call_id: "call_1".into(),
-        tool_name: "add".to_owned(),
+        tool_name: "add".into(),
         arguments: Arguments::from_text(r#"{"b": 1e2,  "a":12345678901234567890123}"#),
         after: vec!["call_0".into()],
     };
@@ -34,7 +35,7 @@ fn full() -> AgentState {
     };
     let result = ToolResult {
         tool_call_id: "call_1".into(),
-        result: json!({"sum": [1, 2.5]}),
+        result: json!({"sum": [1, 2.5]}).into(),
         is_error: true,
     };
     AgentState::initial()

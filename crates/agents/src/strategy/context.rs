@@ -12,11 +12,11 @@ use crate::tools::{self, Round};
 use futures_util::StreamExt;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 use upp::{
-    Code, Message, MessageOptions, ModelEvent, ModelStream, Request, Response, ToolCall,
-    ToolCallId, ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
+    Code, Message, MessageOptions, ModelEvent, ModelStream, Request, Response, SharedJson, Signal,
+    ToolCall, ToolCallId, ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
 };
 
 /// What a step has at hand (UAP §5.1, `ExecutionContext`).
@@ -26,7 +26,7 @@ pub struct StepContext<'a> {
     /// Who is told what happens.
     pub journal: &'a dyn Journal,
     /// Cancelled when the run is no longer wanted.
-    pub signal: CancellationToken,
+    pub signal: Signal,
     /// Results already recorded for the open calls at the end of the state, after a crash; these
     /// calls are not run again. What their sub-agents did is not in here: a keeper that kept it
     /// ([`Journal::traced`]) adds it to the state it rebuilds
@@ -72,14 +72,15 @@ impl StepContext<'_> {
             structure: options.structure.clone(),
             previous: state.last_request().cloned(),
             // A model that cancels its own call does not cancel the run.
-            signal: self.signal.child_token(),
+            signal: self.signal.child(),
         }
     }
 
     /// Asks the model: shows its events as they come, and has its answer recorded.
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
         let model = self.agent.model();
-        let answered = self.heard(upp::telemetry::call(&**model, request));
+        // Pinned here, for a future that is handed on is copied.
+        let answered = pin!(self.heard(upp::telemetry::call(&**model, request)));
         let answer = self.signal.run_until_cancelled(answered).await;
         answer.unwrap_or(Err(AgentError::Cancelled))
     }
@@ -192,8 +193,13 @@ impl StepContext<'_> {
     /// shown again. A step that is repeated after a crash shows it again. What
     /// sub-agents did is added to the state's traces, in call order (UAP §8.8).
     pub async fn act(&self, state: &AgentState) -> Result<AgentState, AgentError> {
-        let Some(round) = Round::open(self.agent, state) else {
-            return Ok(state.clone());
+        self.acted(state.clone()).await
+    }
+
+    /// [`act`](Self::act) on a state that is not needed any more.
+    pub(super) async fn acted(&self, state: AgentState) -> Result<AgentState, AgentError> {
+        let Some(round) = Round::open(self.agent, &state) else {
+            return Ok(state);
         };
         let hooks = &self.agent.options().strategy;
         if self.answers.is_none() && round.recorded.is_empty() {
@@ -204,7 +210,8 @@ impl StepContext<'_> {
             }
         }
         let outcome = tools::answer(self, &round, state.shared_id(), state.step()).await?;
-        let mut after = state.clone();
+        drop(round);
+        let mut after = state;
         for trace in outcome.traces {
             after = after.with_subagent_trace(trace);
         }
@@ -215,9 +222,9 @@ impl StepContext<'_> {
         after = after.with_suspended(outcome.suspended);
         if !after.has_open_calls() {
             let results = after.observed();
-            hooks.on_observe(state.step(), &results.results);
+            hooks.on_observe(after.step(), &results.results);
             let data = EventData::observation(results);
-            self.tell(UapEventType::Observation, state.step(), data)
+            self.tell(UapEventType::Observation, after.step(), data)
                 .await?;
         }
         Ok(after)
@@ -261,8 +268,8 @@ fn refused(call: &ToolCall, why: &str) -> ToolExecution {
         tool_name: call.tool_name.clone(),
         tool_call_id: call.tool_call_id.clone(),
         arguments: upp::arguments_of(call)
-            .unwrap_or_else(|_| Value::String(call.arguments.text().to_owned())),
-        result: Value::String(format!("Tool '{}' was not run: {why}", call.tool_name)),
+            .map_or_else(|_| call.arguments.text().into(), SharedJson::from),
+        result: format!("Tool '{}' was not run: {why}", call.tool_name).into(),
         is_error: true,
         duration: 0,
         approved: None,

@@ -63,7 +63,7 @@ impl Loop {
             context.agent.on_max_iterations(limit);
             return Err(AgentError::MaxIterations { limit });
         }
-        let state = context.act(&state).await?;
+        let state = context.acted(state).await?;
         let next = if rounds::only_ghosts(rounds::since_prompt(&state), context.agent) {
             Next::Done
         } else {

@@ -194,7 +194,7 @@ async fn interrupted(
         let next = Next::Done;
         return Ok(StepOutcome { state, next });
     }
-    let state = context.act(&state).await?;
+    let state = context.acted(state).await?;
     let next = Next::Continue;
     Ok(StepOutcome { state, next })
 }

@@ -120,7 +120,7 @@ impl React {
             let next = Next::Done;
             return Ok(StepOutcome { state, next });
         }
-        let state = context.act(&state).await?;
+        let state = context.acted(state).await?;
         let is_last =
             self.is_last(&state) || rounds::only_ghosts(rounds::since_input(&state), context.agent);
         let next = if is_last { Next::Done } else { Next::Continue };

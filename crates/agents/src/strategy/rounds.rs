@@ -98,7 +98,8 @@ pub(crate) fn noted<'a>(
             Message::ToolResult(message) => {
                 let good = message.results.iter().filter(|result| !result.is_error);
                 let good = good.filter_map(|result| names.get(&result.tool_call_id));
-                past.succeeded.extend(good.map(|name| (*name).clone()));
+                past.succeeded
+                    .extend(good.map(|name| String::from(&***name)));
             }
             Message::User(_) => {}
         }

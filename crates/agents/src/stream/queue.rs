@@ -39,6 +39,10 @@ impl Queue {
         if inner.events.len() >= N_WAITING {
             return Some(event);
         }
+        // A list that grows is copied each time, and most runs have some dozens of events.
+        if inner.events.capacity() == 0 {
+            inner.events.reserve_exact(N_WAITING);
+        }
         inner.events.push_back(event);
         None
     }

@@ -16,6 +16,7 @@ use crate::trace::{SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
@@ -32,15 +33,26 @@ pub(crate) struct Told {
 
 /// What a tool's context has as its host: it keeps the traces for the call that they belong to.
 pub(crate) struct Hosted {
-    host: Arc<dyn SubAgentHost>,
+    host: Host,
+    /// Whether there are or were any traces; hardly any tool has a sub-agent.
+    has_traces: AtomicBool,
     traces: Mutex<BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>>,
     board: Arc<Board>,
 }
 
+/// What runs sub-agents.
+pub(crate) enum Host {
+    /// The phase itself.
+    Memory(InMemoryHost),
+    /// Somebody else.
+    Other(Arc<dyn SubAgentHost>),
+}
+
 impl Hosted {
-    pub(crate) fn new(host: Arc<dyn SubAgentHost>) -> Self {
+    pub(crate) fn new(host: Host) -> Self {
         Self {
             host,
+            has_traces: AtomicBool::new(false),
             traces: Mutex::default(),
             board: Arc::default(),
         }
@@ -60,8 +72,13 @@ impl Hosted {
         let call = spawn.tool_call_id.clone();
         let (waits, begun) = self.board.begin(&call);
         spawn.waits = waits;
-        let run = self.host.run(spawn).await;
+        let run = match &self.host {
+            Host::Memory(host) => host.run(spawn),
+            Host::Other(host) => host.run(spawn),
+        };
+        let run = run.await;
         drop(begun);
+        self.has_traces.store(true, Ordering::SeqCst);
         self.traces()
             .entry(call)
             .or_default()
@@ -69,9 +86,20 @@ impl Hosted {
         run
     }
 
+    /// The host, where the phase itself runs sub-agents.
+    pub(crate) fn in_memory(&self) -> Option<&InMemoryHost> {
+        match &self.host {
+            Host::Memory(host) => Some(host),
+            Host::Other(_) => None,
+        }
+    }
+
     /// The traces of the sub-agents that this call has spawned; it has ended.
     pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
         self.board.forget(call);
+        if !self.has_traces.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
         self.traces().remove(call).unwrap_or_default()
     }
 
@@ -200,7 +228,7 @@ impl Child {
         let signal = self.spawn.signal.clone();
         // It begins from nothing, so a checkpoint would take the place of the session's.
         let agent = agent.without_checkpoints();
-        let result = request(agent, start, AgentState::initial(), self, signal).await?;
+        let result = request(agent, start, AgentState::initial(), self, signal.into()).await?;
         match result.state.open_calls().len() {
             n_calls if !result.pending.is_empty() => Err(AgentError::Waiting { n_calls }),
             _ => Ok(result.turn),

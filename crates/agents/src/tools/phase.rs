@@ -8,7 +8,7 @@ use crate::error::AgentError;
 use crate::id;
 use crate::journal::show;
 use crate::strategy::StepContext;
-use crate::subagent::{Hosted, InMemoryHost, SubAgentHost};
+use crate::subagent::{Host, Hosted, InMemoryHost};
 use crate::trace::SubagentExecutionTrace;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
@@ -17,8 +17,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio_util::sync::DropGuard;
-use upp::{StreamEvent, ToolCall, ToolCallId, ToolContext, ToolExecution, ToolFailure, ToolResult};
+use upp::{
+    SharedJson, Signal, StreamEvent, ToolCall, ToolCallId, ToolContext, ToolExecution, ToolFailure,
+    ToolResult,
+};
 
 /// What the model reads of a denied call, unless it is told more.
 const DENIED: &str = "The tool call was denied.";
@@ -45,19 +47,23 @@ pub(crate) async fn answer(
     state_id: Arc<str>,
     step: u64,
 ) -> Result<Outcome, AgentError> {
-    let phase = |host: Arc<dyn SubAgentHost>| Phase {
+    let host = match &context.host {
+        Some(host) => Host::Other(Arc::clone(host)),
+        None => Host::Memory(InMemoryHost::new(context.agent.shared_id(), step)),
+    };
+    let phase = Phase {
         context,
         round,
         state_id,
         hosted: Arc::new(Hosted::new(host)),
         signals: Mutex::default(),
     };
-    if let Some(host) = &context.host {
-        return phase(Arc::clone(host)).run().await;
+    // Pinned here, for a future that is handed on is copied.
+    let run = pin!(phase.run());
+    match phase.hosted.in_memory() {
+        Some(host) => host.relayed(run, context.journal).await,
+        None => run.await,
     }
-    let host = Arc::new(InMemoryHost::new(context.agent.shared_id(), step));
-    let phase = phase(Arc::clone(&host) as _);
-    host.relayed(phase.run(), context.journal).await
 }
 
 /// What is done about an open call.
@@ -80,11 +86,17 @@ struct Phase<'a> {
     hosted: Arc<Hosted>,
     /// The signals of the tools that have started. Dropped before its end, the phase tells the tools
     /// that nobody wants their results.
-    signals: Mutex<Vec<DropGuard>>,
+    signals: Mutex<Vec<Signal>>,
+}
+
+impl Drop for Phase<'_> {
+    fn drop(&mut self) {
+        self.signals().iter().for_each(Signal::cancel);
+    }
 }
 
 impl Phase<'_> {
-    fn signals(&self) -> MutexGuard<'_, Vec<DropGuard>> {
+    fn signals(&self) -> MutexGuard<'_, Vec<Signal>> {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,11 +106,10 @@ impl Phase<'_> {
             [call] if self.context.answered.is_empty() && self.round.recorded.is_empty() => {
                 self.alone(call).await
             }
-            calls => self.scheduled(calls).await,
+            // In a box, so that the usual response has no room for it.
+            calls => Box::pin(self.scheduled(calls)).await,
         }?;
-        self.signals().drain(..).for_each(|guard| {
-            guard.disarm();
-        });
+        self.signals().clear();
         Ok(outcome)
     }
 
@@ -279,11 +290,11 @@ impl Phase<'_> {
         let options = self.context.agent.options();
         let tool = self.context.agent.tool(&call.tool_name);
         // A tool that cancels its own signal stops neither the run nor the other tools.
-        let signal = self.context.signal.child_token();
-        self.signals().push(signal.clone().drop_guard());
+        let signal = self.context.signal.child();
+        self.signals().push(signal.clone());
         let context = ToolContext {
             tool_call_id: call.tool_call_id.clone(),
-            idempotency_key: format!("{}:{}", self.scope(), call.tool_call_id).into(),
+            idempotency_key: [self.scope(), call.tool_call_id.as_str()].join(":").into(),
             agent_id: self.context.agent.shared_id(),
             state_id: Arc::clone(&self.state_id),
             parent_model: Some(Arc::clone(&options.model)),
@@ -292,8 +303,9 @@ impl Phase<'_> {
             signal,
             host: Some(Arc::clone(&self.hosted) as _),
         };
-        let execution = upp::execute(call, tool, arguments, &options.tool_strategy, context);
-        self.settle(at, execution.await?).await
+        let execution =
+            upp::execute(call, tool, arguments, &options.tool_strategy, context).await?;
+        self.settle(at, execution).await
     }
 
     /// Has the end of a call kept, then shown.
@@ -357,8 +369,8 @@ fn brought(call: &ToolCall, result: &ExternalResult) -> ToolExecution {
     ToolExecution {
         tool_name: call.tool_name.clone(),
         tool_call_id: call.tool_call_id.clone(),
-        arguments: arguments.unwrap_or_else(|_| call.arguments.text().into()),
-        result: result.result.clone(),
+        arguments: arguments.map_or_else(|_| call.arguments.text().into(), SharedJson::from),
+        result: result.result.clone().into(),
         is_error: result.is_error,
         duration: 0,
         approved: None,

@@ -95,7 +95,7 @@ impl Toolbox {
                 call.tool_name
             )));
         }
-        match self.by_name.get(&call.tool_name) {
+        match self.by_name.get(&*call.tool_name) {
             Some((_, validator)) if !validator.is_valid(&value) => {
                 let breaches = breaches(validator, &value);
                 Err(ToolFailure::new(format!(

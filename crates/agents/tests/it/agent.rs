@@ -17,7 +17,7 @@ async fn a_run_goes_on_until_the_model_calls_no_tool() {
     assert_eq!(result.turn.response.joined_text(), "done");
     let values: Vec<Value> = results(&result.state)
         .into_iter()
-        .map(|it| it.result)
+        .map(|it| it.result.into())
         .collect();
     assert_eq!(values, [json!(2.0), json!(3.0), json!(4.0)]);
     assert_eq!(result.state.messages().len(), 8);

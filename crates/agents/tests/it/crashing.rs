@@ -9,7 +9,6 @@ use loomline_agents::{
 };
 use std::future::ready;
 use std::sync::{Arc, Mutex};
-use tokio_util::sync::CancellationToken;
 use upp::{Message, Response, ToolExecution, ToolResult, UserMessage};
 
 /// A keeper that holds what it was told since the last commit, and refuses the n-th entry.
@@ -97,7 +96,7 @@ pub(crate) async fn cycle_by_cycle(
         let context = StepContext {
             agent,
             journal: &keeper,
-            signal: CancellationToken::new(),
+            signal: upp::Signal::new(),
             answered: &answered,
             answers: None,
             host: None,

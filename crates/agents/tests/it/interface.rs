@@ -75,7 +75,10 @@ async fn an_input_is_a_text_or_a_message_which_is_taken_as_it_is() {
         MessageOptions {
             id: Some("mine".into()),
             timestamp: Some("2026-01-02T03:04:05Z".parse().unwrap()),
-            metadata: json!({"app": {"x": 1}}).as_object().cloned(),
+            metadata: json!({"app": {"x": 1}})
+                .as_object()
+                .cloned()
+                .map(Into::into),
         },
     );
     let given = Message::from(given);

@@ -169,9 +169,7 @@ async fn the_turn_of_a_model_with_tools_has_a_span_for_each_call() {
     ))));
     options.tools = vec![quick("look", |_| Ok(json!("seen")))];
     let llm = upp::Llm::new(options).unwrap();
-    llm.generate(upp::Messages::new_sync(), ["go"])
-        .await
-        .unwrap();
+    llm.generate(upp::Messages::new(), ["go"]).await.unwrap();
     let tree = ["chat scripted-1", "execute_tool look", "chat scripted-1"];
     assert_eq!(recorder.tree(), tree);
 }

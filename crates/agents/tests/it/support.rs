@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
-use tokio_util::sync::CancellationToken;
 use upp::{
     Arguments, AssistantContent, AssistantMessage, Capabilities, CycleUsage, Message,
     MessageOptions, Model, ModelEvent, ModelStream, Request, Response, Script, ScriptTurn,
@@ -94,8 +93,8 @@ impl Model for Canned {
             },
             stop_reason: StopReason::EndTurn,
             data: None,
-            model_id: "canned".to_owned(),
-            provider: "canned".to_owned(),
+            model_id: "canned".into(),
+            provider: "canned".into(),
             response_id: None,
             request: None,
         }));
@@ -117,7 +116,7 @@ pub(crate) fn asked(calls: Vec<ToolCall>) -> AssistantMessage {
 pub(crate) fn call(id: &str, name: &str, after: &[&str]) -> ToolCall {
     ToolCall {
         tool_call_id: id.into(),
-        tool_name: name.to_owned(),
+        tool_name: name.into(),
         arguments: Arguments::from_text("{}"),
         after: after.iter().map(|id| (*id).into()).collect(),
     }
@@ -126,7 +125,7 @@ pub(crate) fn call(id: &str, name: &str, after: &[&str]) -> ToolCall {
 pub(crate) fn result(id: &str, value: impl Into<Value>) -> ToolResult {
     ToolResult {
         tool_call_id: id.into(),
-        result: value.into(),
+        result: value.into().into(),
         is_error: false,
     }
 }
@@ -268,7 +267,7 @@ impl Keeper {
         StepContext {
             agent,
             journal: self,
-            signal: CancellationToken::new(),
+            signal: upp::Signal::new(),
             answered,
             scope: "thread",
             answers: None,

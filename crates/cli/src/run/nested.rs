@@ -45,7 +45,7 @@ fn tool(event: &StreamEvent) -> Option<String> {
             is_error,
             ..
         } => {
-            let shown = match result {
+            let shown = match result.value() {
                 Value::String(text) => shortened(text),
                 other @ (Value::Null
                 | Value::Bool(_)

@@ -36,9 +36,9 @@ pub fn answer(response: &Response) -> Result<(Vec<Payload>, Payload), serde_json
         }
     };
     let said = StepResponse {
-        provider: Some(response.provider.clone()),
-        model: Some(response.model_id.clone()),
-        response_id: response.response_id.clone(),
+        provider: Some(response.provider.to_string()),
+        model: Some(response.model_id.to_string()),
+        response_id: response.response_id.as_deref().map(str::to_owned),
         message_id: Some(message.id.as_str().to_owned()),
         stop_reason,
         usage: Some(Payload::write(&response.usage)?),
@@ -133,7 +133,7 @@ pub fn assistant_message(parts: &[Payload], response: &Payload, at: Timestamp) -
         if let Some(tool) = ToolPart::read(part) {
             calls.push(ToolCall {
                 tool_call_id: tool.tool_call_id.as_str().into(),
-                tool_name: tool.tool_name().to_owned(),
+                tool_name: tool.tool_name().into(),
                 arguments: Arguments::from_text(tool.arguments()),
                 after: tool.after.iter().map(|id| id.as_str().into()).collect(),
             });
@@ -190,9 +190,9 @@ pub fn recorded(parts: &[Payload], response: &Payload, at: Timestamp) -> Respons
         stop_reason: stop_reason.unwrap_or(StopReason::EndTurn),
         usage: usage.unwrap_or_default(),
         data: None,
-        model_id: said.model.unwrap_or_default(),
-        provider: said.provider.unwrap_or_default(),
-        response_id: said.response_id,
+        model_id: said.model.unwrap_or_default().into(),
+        provider: said.provider.unwrap_or_default().into(),
+        response_id: said.response_id.map(Into::into),
         request: None,
         message,
     }

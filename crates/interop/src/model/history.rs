@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use timeline::{
     Entry, Item, ItemType, Payload, Reaction, Role, StepId, StepRecord, StepStatus, Transcript,
 };
-use upp::{Message, MessageOptions, ToolCall, ToolResult, ToolResultMessage};
+use upp::{Message, MessageOptions, Metadata, ToolCall, ToolResult, ToolResultMessage};
 
 /// The text a model is given for a call that waited when the user said something else.
 const SUPERSEDED: &str = "The user went on without answering.";
@@ -65,7 +65,7 @@ pub fn superseded<'a>(
     let options = MessageOptions {
         id: Some(format!("{}:superseded", item.id).as_str().into()),
         timestamp: Some(item.created_at),
-        metadata: Some(Map::new()),
+        metadata: Some(Metadata::new()),
     };
     Some(ToolResultMessage::new(results, options))
 }
@@ -185,7 +185,7 @@ fn results_message(step: &StepRecord, results: Vec<ToolResult>) -> Option<ToolRe
     let options = MessageOptions {
         id: Some(id.as_str().into()),
         timestamp: step.parts.iter().map(|part| part.updated_at).max(),
-        metadata: Some(Map::new()),
+        metadata: Some(Metadata::new()),
     };
     Some(ToolResultMessage::new(results, options))
 }

@@ -4,7 +4,7 @@ use crate::parts::PROMPT;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use timeline::Payload;
-use upp::{MessageOptions, UserContent, UserMessage};
+use upp::{MessageOptions, Metadata, UserContent, UserMessage};
 
 /// The namespace in which a message says that it is a prompt.
 const NAMESPACE: &str = "uap";
@@ -64,7 +64,7 @@ pub fn prompt_message(part: &Payload) -> Option<UserMessage> {
     let options = MessageOptions {
         id: Some(part.id.as_str().into()),
         timestamp: Some(part.timestamp),
-        metadata: Some(Map::from_iter([(NAMESPACE.to_owned(), json!(mark))])),
+        metadata: Some(Metadata::from_iter([(NAMESPACE.to_owned(), json!(mark))])),
     };
     let text = UserContent::Text { text: part.text };
     Some(UserMessage::new(vec![text], options))
@@ -78,7 +78,7 @@ mod tests {
     fn a_prompt_comes_back_from_its_part_with_its_mark() {
         let mark = json!({"prompt": "act", "step": 3, "firstStep": 2});
         let options = MessageOptions {
-            metadata: Some(Map::from_iter([(NAMESPACE.to_owned(), mark)])),
+            metadata: Some(Metadata::from_iter([(NAMESPACE.to_owned(), mark)])),
             ..MessageOptions::default()
         };
         let text = UserContent::Text { text: "Go.".into() };

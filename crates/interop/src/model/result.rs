@@ -73,7 +73,7 @@ pub fn result_of(tool: &ToolPart) -> Option<ToolResult> {
     };
     Some(ToolResult {
         tool_call_id: tool.tool_call_id.as_str().into(),
-        result,
+        result: result.into(),
         is_error,
     })
 }

@@ -1,8 +1,8 @@
 //! What users say, as messages.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use timeline::{Item, PartKind, Payload, part_kind};
-use upp::{Media, MediaSource, MessageOptions, UserContent, UserMessage};
+use upp::{Media, MediaSource, MessageOptions, Metadata, UserContent, UserMessage};
 
 /// The message that a user's item is to a model. Extension parts are not shown to models.
 pub fn user_message(item: &Item) -> UserMessage {
@@ -17,7 +17,7 @@ pub fn user_message(item: &Item) -> UserMessage {
     let options = MessageOptions {
         id: Some(item.id.as_str().into()),
         timestamp: Some(item.created_at),
-        metadata: Some(Map::new()),
+        metadata: Some(Metadata::new()),
     };
     UserMessage::new(blocks, options)
 }

@@ -230,7 +230,7 @@ pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Res
         let tool = ToolPart::read(&open.part)?;
         Some(ToolCall {
             tool_call_id: tool.tool_call_id.as_str().into(),
-            tool_name: tool.tool_name().to_owned(),
+            tool_name: tool.tool_name().into(),
             arguments: Arguments::from_text(tool.arguments()),
             after: tool
                 .after

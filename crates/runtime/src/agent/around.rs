@@ -12,7 +12,7 @@ use interop::parts::{StepResponse, ToolPart, is_prompt};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use timeline::{ItemType, Payload};
-use upp::{Message, Response, StopReason, ToolExecution, Turn, UserMessage};
+use upp::{Message, Response, SharedJson, StopReason, ToolExecution, Turn, UserMessage};
 
 /// What an execution has around its steps, from its first one to its end.
 pub(super) struct Around {
@@ -204,11 +204,11 @@ impl Around {
 /// The run of a call, as its part tells it; none where it has no result.
 fn execution(tool: &ToolPart) -> Option<ToolExecution> {
     let result = model::result_of(tool)?;
-    let arguments = serde_json::from_str(tool.arguments());
+    let arguments = serde_json::from_str::<Value>(tool.arguments());
     Some(ToolExecution {
-        tool_name: tool.tool_name().to_owned(),
+        tool_name: tool.tool_name().into(),
         tool_call_id: result.tool_call_id,
-        arguments: arguments.unwrap_or_else(|_| Value::String(tool.arguments().to_owned())),
+        arguments: arguments.map_or_else(|_| tool.arguments().into(), SharedJson::from),
         result: result.result,
         is_error: result.is_error,
         duration: tool.duration_ms.unwrap_or_default(),
@@ -242,8 +242,8 @@ impl AgentReactor {
             usage: upp::CycleUsage::default(),
             stop_reason: result.turn.stop_reason,
             data: None,
-            model_id: model.model_id().to_owned(),
-            provider: model.provider().to_owned(),
+            model_id: model.model_id().into(),
+            provider: model.provider().into(),
             response_id: None,
             request: None,
         };

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use timeline::Payload;
-use upp::{Arguments, Reconciled, Tool, ToolContext, ToolExecution, ToolResult};
+use upp::{Arguments, Reconciled, SharedJson, Tool, ToolContext, ToolExecution, ToolResult};
 
 impl AgentReactor {
     /// Settles the calls a crash left open, and gives the results there are.
@@ -66,10 +66,10 @@ impl AgentReactor {
             Reconciled::Unknown => model::with_unknown_outcome(part),
             Reconciled::Happened(result) => {
                 let execution = ToolExecution {
-                    tool_name: tool.tool_name().to_owned(),
+                    tool_name: tool.tool_name().into(),
                     tool_call_id: tool.tool_call_id.as_str().into(),
-                    arguments: serde_json::Value::Null,
-                    result,
+                    arguments: SharedJson::default(),
+                    result: result.into(),
                     is_error: false,
                     duration: 0,
                     approved: None,

@@ -269,7 +269,7 @@ impl Report {
                 let tool = ToolPart::read(&part.part)?;
                 let result = model::result_of(&tool)?;
                 Some(ToolExecution {
-                    tool_name: tool.tool_name().to_owned(),
+                    tool_name: tool.tool_name().into(),
                     tool_call_id: result.tool_call_id,
                     arguments: serde_json::from_str(tool.arguments())
                         .unwrap_or_else(|_| tool.arguments().into()),

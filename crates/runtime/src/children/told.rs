@@ -93,7 +93,7 @@ impl Told {
         let end = StreamEvent::ToolExecutionEnd {
             index,
             tool_call_id: result.tool_call_id,
-            tool_name: tool.tool_name().to_owned(),
+            tool_name: tool.tool_name().into(),
             result: result.result,
             is_error: result.is_error,
             timestamp,
@@ -137,7 +137,7 @@ impl Told {
             "tool-input-delta" => StreamEvent::ToolCallDelta {
                 index: 0,
                 tool_call_id: id.into(),
-                tool_name: self.names.get(id).cloned().unwrap_or_default(),
+                tool_name: self.names.get(id).cloned().unwrap_or_default().into(),
                 arguments_json: text("inputTextDelta").to_owned(),
             },
             _ => return Vec::new(),

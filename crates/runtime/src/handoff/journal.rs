@@ -59,8 +59,8 @@ impl<'a> HandoffJournal<'a> {
     }
 }
 
-fn first(agent: &Agent, mut names: impl Iterator<Item = String>) -> Option<usize> {
-    names.position(|name| agent.tool(&name).and_then(target_of).is_some())
+fn first(agent: &Agent, mut names: impl Iterator<Item = impl AsRef<str>>) -> Option<usize> {
+    names.position(|name| agent.tool(name.as_ref()).and_then(target_of).is_some())
 }
 
 /// What the calls of a step came to: who goes on, if one of them has handed over or was refused for
@@ -93,7 +93,7 @@ impl Journal for HandoffJournal<'_> {
 
     fn responded<'a>(&'a self, response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {
         let calls = response.message.tool_calls.iter();
-        let first = first(self.agent, calls.map(|call| call.tool_name.clone()));
+        let first = first(self.agent, calls.map(|call| Arc::clone(&call.tool_name)));
         *self.first.lock().unwrap_or_else(PoisonError::into_inner) = first;
         self.inner.responded(response)
     }

@@ -35,7 +35,7 @@ fn turn(n: usize) -> Vec<Message> {
     let asks = AssistantMessage::new(Vec::new(), vec![call], MessageOptions::default());
     let result = ToolResult {
         tool_call_id: id.as_str().into(),
-        result: serde_json::json!({"sum": n}),
+        result: serde_json::json!({"sum": n}).into(),
         is_error: false,
     };
     vec![

@@ -24,7 +24,7 @@ impl Standing {
     /// Before anything was said.
     pub(super) fn initial() -> Self {
         Self {
-            conversation: Messages::new_sync(),
+            conversation: Messages::new(),
             state: AgentState::initial(),
         }
     }

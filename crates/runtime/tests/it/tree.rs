@@ -51,7 +51,7 @@ fn asks(id: &str, calls: &[&str]) -> Message {
 fn gives(id: &str, calls: &[&str]) -> Message {
     let results = calls.iter().map(|call| ToolResult {
         tool_call_id: (*call).into(),
-        result: serde_json::json!({"of": call}),
+        result: serde_json::json!({"of": call}).into(),
         is_error: false,
     });
     ToolResultMessage::new(results.collect(), options(id)).into()

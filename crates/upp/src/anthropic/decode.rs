@@ -185,9 +185,9 @@ impl Decoder {
             usage: usage(self.usage),
             stop_reason,
             data,
-            model_id,
-            provider: self.provider,
-            response_id: self.response_id,
+            model_id: model_id.into(),
+            provider: self.provider.into(),
+            response_id: self.response_id.map(Into::into),
             request: None,
         };
         Ok((whole.events, response))
@@ -288,6 +288,6 @@ fn usage(raw: Map<String, Value>) -> CycleUsage {
         cache_read_tokens: read,
         cache_write_tokens: written,
         reasoning_tokens: thought.unwrap_or(0),
-        raw: (!raw.is_empty()).then_some(Value::Object(raw)),
+        raw: (!raw.is_empty()).then(|| Value::Object(raw).into()),
     }
 }

@@ -1,50 +1,34 @@
 //! Puts the tool calls of a stream together, however the provider cuts them.
 
-use crate::codec::Json;
+use super::chunk::CallDelta;
+use crate::codec::fields::Field;
 use crate::event::StreamEvent;
 use crate::message::MessageId;
-use crate::tool::{Arguments, ToolCallId};
+use crate::tool::{Arguments, ToolCall, ToolCallId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Debug, Default)]
 struct Call {
+    /// The index under which it began.
+    index: Option<u64>,
     /// The provider's id.
-    id: Option<String>,
+    id: Option<ToolCallId>,
     /// Whether another call had this id before.
     again: bool,
     /// The id that was told; fixed with the first event.
     told: Option<ToolCallId>,
-    name: String,
-    /// Arguments that came before the name.
+    name: Arc<str>,
+    /// Arguments that were not told yet.
     waiting: String,
-    written: Written,
+    /// Arguments that were told.
+    arguments: String,
 }
 
-/// How much of a call's arguments came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Written {
-    /// Nothing, or an object without fields.
-    #[default]
-    Empty,
-    /// An object that is not closed.
-    Open,
-    /// Something.
-    Some,
-}
-
-impl Written {
-    fn and(self, more: &str) -> Self {
-        if self == Self::Some {
-            return self;
-        }
-        more.bytes()
-            .fold(self, |written, byte| match (written, byte) {
-                (Self::Some, _) => Self::Some,
-                (_, b'{') => Self::Open,
-                (_, b'}') => Self::Empty,
-                (written, b' ' | b'\t' | b'\r' | b'\n') => written,
-                (Self::Empty | Self::Open, _) => Self::Some,
-            })
+impl Call {
+    /// Whether it has this id.
+    fn is(&self, id: Option<&str>) -> bool {
+        self.id.as_ref().map(ToolCallId::as_str) == id
     }
 }
 
@@ -55,38 +39,60 @@ impl Written {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     all: Vec<Call>,
-    by_index: BTreeMap<u64, usize>,
-    by_id: BTreeMap<String, usize>,
+    /// Where calls are found, once there are many; until then they are looked through.
+    found: Option<Found>,
 }
 
+/// The positions of calls.
+#[derive(Debug, Default)]
+struct Found {
+    /// The latest call of each index.
+    by_index: BTreeMap<u64, usize>,
+    /// The first call of each id.
+    by_id: BTreeMap<Arc<str>, usize>,
+}
+
+impl Found {
+    fn put_index(&mut self, index: Option<u64>, at: usize) {
+        self.by_index.extend(index.map(|index| (index, at)));
+    }
+
+    fn put_id(&mut self, id: &ToolCallId, at: usize) {
+        self.by_id.entry(Arc::clone(&id.0)).or_insert(at);
+    }
+}
+
+/// As many calls are quicker looked through than kept in order.
+const FEW: usize = 8;
+
 impl Calls {
-    pub(super) fn push(&mut self, delta: Json<'_>, events: &mut Vec<StreamEvent>) {
-        let id = delta.text_at("id");
-        let function = delta.get("function");
-        let name = function.and_then(|function| function.text_at("name"));
-        let position = self.position(delta.get("index").and_then(Json::as_u64), id, name);
+    pub(super) fn push(&mut self, delta: &CallDelta<'_>, events: &mut Vec<StreamEvent>) {
+        let id = delta.id.text();
+        let function = delta.function.0.as_ref();
+        let name = function.and_then(|function| function.name.text());
+        let position = self.position(delta.index.0, id, name);
+        let first = id.and_then(|id| self.with_id(id));
         let Some(call) = self.all.get_mut(position) else {
             return;
         };
         if let Some(id) = id.filter(|_| call.id.is_none()) {
-            call.id = Some(id.to_owned());
-            call.again = *self.by_id.entry(id.to_owned()).or_insert(position) != position;
+            let id = ToolCallId::from(id);
+            call.again = first.is_some_and(|first| first != position);
+            if let Some(found) = &mut self.found {
+                found.put_id(&id, position);
+            }
+            call.id = Some(id);
         }
         // Some providers repeat the name in each delta.
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
-            name.clone_into(&mut call.name);
+            call.name = name.into();
         }
-        if let Some(arguments) = function.and_then(|function| function.get("arguments")) {
-            let told = call.waiting.len();
-            match arguments.as_str() {
-                Some(text) => call.waiting.push_str(text),
-                None if arguments.is_object() => {
-                    call.waiting.push_str(&arguments.to_value().to_string());
-                }
-                None => {}
+        match function.map(|function| &function.arguments) {
+            Some(Field::Text(text)) => call.waiting.push_str(text),
+            Some(Field::Other(arguments)) if arguments.is_object() => {
+                call.waiting.push_str(&arguments.to_string());
             }
-            let more = call.waiting.get(told..).unwrap_or_default();
-            call.written = call.written.and(more);
+            Some(Field::Nothing | Field::Other(_)) | None => {}
         }
         if !call.name.is_empty() && (call.told.is_none() || !call.waiting.is_empty()) {
             events.push(tell(position, call));
@@ -103,26 +109,36 @@ impl Calls {
     }
 
     /// Something else than the model ended the answer at its last call: if no arguments of it came,
-    /// it must not read as one without any.
+    /// it must not read as one without any. All were told.
     pub(super) fn cut(&mut self, events: &mut Vec<StreamEvent>) {
         let last = self.all.len().saturating_sub(1);
         if let Some(call) = self.all.last_mut()
-            && call.written == Written::Empty
+            && Arguments::from_text(&call.arguments).is_empty()
         {
             call.waiting.push_str(Arguments::CUT);
             events.push(tell(last, call));
         }
     }
 
+    /// The calls, in order, once all were told.
+    pub(super) fn finish(self) -> Vec<ToolCall> {
+        let calls = self.all.into_iter();
+        let calls = calls.map(|call| ToolCall {
+            tool_call_id: call.told.unwrap_or_else(|| ToolCallId::from("")),
+            tool_name: call.name,
+            arguments: Arguments::from_text(&call.arguments),
+            after: Vec::new(),
+        });
+        calls.collect()
+    }
+
     fn position(&mut self, index: Option<u64>, id: Option<&str>, name: Option<&str>) -> usize {
-        let at_index = index.and_then(|index| self.by_index.get(&index).copied());
+        let at_index = index.and_then(|index| self.at_index(index));
         let is_here = |at: &usize| {
             let call = self.all.get(*at);
-            id.is_some() && call.is_some_and(|call| call.id.as_deref() == id)
+            id.is_some() && call.is_some_and(|call| call.is(id))
         };
-        let same = at_index
-            .filter(is_here)
-            .or_else(|| self.by_id.get(id?).copied());
+        let same = at_index.filter(is_here).or_else(|| self.with_id(id?));
         let begins = index.is_some() && at_index.is_none() && name.is_some();
         if let Some(position) = same.filter(|_| !begins) {
             return position;
@@ -134,25 +150,59 @@ impl Calls {
             None => last,
         };
         let foreign = found.and_then(|at| self.all.get(at)).is_some_and(|call| {
-            id.is_some() && name.is_some() && call.id.is_some() && call.id.as_deref() != id
+            id.is_some() && name.is_some() && call.id.is_some() && !call.is(id)
         });
         if let Some(position) = found.filter(|_| !foreign) {
             return position;
         }
         let position = self.all.len();
-        self.all.push(Call::default());
-        self.by_index.extend(index.map(|index| (index, position)));
+        // Most answers have one call, and a list makes room for four at once.
+        if self.all.is_empty() {
+            self.all.reserve_exact(1);
+        }
+        self.all.push(Call {
+            index,
+            ..Call::default()
+        });
+        match &mut self.found {
+            Some(found) => found.put_index(index, position),
+            None if position >= FEW => {
+                let found = self.found.insert(Found::default());
+                for (at, call) in self.all.iter().enumerate() {
+                    found.put_index(call.index, at);
+                    call.id.iter().for_each(|id| found.put_id(id, at));
+                }
+            }
+            None => {}
+        }
         position
+    }
+
+    /// The latest call that began under this index.
+    fn at_index(&self, index: u64) -> Option<usize> {
+        match &self.found {
+            Some(found) => found.by_index.get(&index).copied(),
+            None => self.all.iter().rposition(|call| call.index == Some(index)),
+        }
+    }
+
+    /// The first call with this id.
+    fn with_id(&self, id: &str) -> Option<usize> {
+        match &self.found {
+            Some(found) => found.by_id.get(id).copied(),
+            None => self.all.iter().position(|call| call.is(Some(id))),
+        }
     }
 }
 
 fn tell(position: usize, call: &mut Call) -> StreamEvent {
     let tool_call_id = call.told.get_or_insert_with(|| match &call.id {
-        Some(id) if !call.again => ToolCallId::from(id.as_str()),
+        Some(id) if !call.again => id.clone(),
         Some(_) | None => {
             ToolCallId::from(format!("call_{}", MessageId::random().as_str()).as_str())
         }
     });
+    call.arguments.push_str(&call.waiting);
     StreamEvent::ToolCallDelta {
         index: u32::try_from(position).unwrap_or(u32::MAX),
         tool_call_id: tool_call_id.clone(),

@@ -1,17 +1,23 @@
 //! Answers in the Chat Completions format: chunks in, events and a response out.
 
 use super::calls::Calls;
+use super::chunk::{self, Choice, Chunk, Delta};
 use super::details::Details;
+use super::facts::Facts;
 use super::{Dialect, ReasoningForm};
-use crate::codec::{self, Document, Json, Progress, made};
+use crate::codec::fields::{self, Object};
+use crate::codec::{self, Progress, made};
 use crate::content::{AssistantContent, Media, MediaSource};
 use crate::error::Error;
-use crate::event::{Aggregate, StreamEvent};
+use crate::event::StreamEvent;
 use crate::failure;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
+use crate::metadata::Fact;
 use crate::model::{Response, StopReason};
 use crate::usage::CycleUsage;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// Providers whose ids are shorter than this repeat them; such a message gets an id of ours.
 const UNIQUE_ID: usize = 16;
@@ -22,26 +28,38 @@ const UNIQUE_ID: usize = 16;
 /// stream. The result does not depend on how the bytes were cut.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    provider: String,
+    provider: Arc<str>,
     /// The model that was asked for.
-    requested: String,
-    /// The model that answers.
-    model_id: String,
+    requested: Arc<str>,
+    /// The model that answers, as far as it says so.
+    model_id: Option<Arc<str>>,
     structured: bool,
     /// Where reasoning comes in details.
     details: Option<Details>,
     images: Vec<Media>,
-    aggregate: Aggregate,
+    /// The blocks so far, at their index; images come at the end.
+    blocks: Vec<AssistantContent>,
     calls: Calls,
     stage: Stage,
-    open: Option<(u32, Kind)>,
-    blocks: u32,
+    /// Whether the last block is not whole.
+    is_open: bool,
     refused: bool,
-    finish_reason: Option<String>,
-    response_id: Option<String>,
-    metadata: Map<String, Value>,
+    finish_reason: Option<Fact>,
+    response_id: Option<Arc<str>>,
+    /// What else the provider says.
+    facts: Facts,
     usage: CycleUsage,
 }
+
+/// The usual words for why an answer ended.
+const WORDS: [&str; 6] = [
+    "stop",
+    "length",
+    "tool_calls",
+    "function_call",
+    "content_filter",
+    "error",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -57,56 +75,59 @@ enum Kind {
     Reasoning,
 }
 
+impl Kind {
+    /// A block of this kind.
+    fn block(self, text: String) -> AssistantContent {
+        match self {
+            Self::Text => AssistantContent::Text { text },
+            Self::Reasoning => AssistantContent::Reasoning {
+                text,
+                signature: None,
+            },
+        }
+    }
+}
+
 impl Decoder {
     /// A decoder for an answer of this provider and model; `structured` when a structure was asked
     /// for, so that the text is parsed into data.
-    pub(super) fn new(dialect: &Dialect, model_id: impl Into<String>, structured: bool) -> Self {
-        let model_id = model_id.into();
+    pub(super) fn new(dialect: &Dialect, model_id: Arc<str>, structured: bool) -> Self {
         Self {
-            provider: dialect.provider.clone(),
+            provider: Arc::clone(&dialect.provider),
             details: (dialect.reasoning == ReasoningForm::Details).then(Details::default),
             images: Vec::new(),
-            requested: model_id.clone(),
-            model_id,
+            requested: model_id,
+            model_id: None,
             structured,
-            aggregate: Aggregate::default(),
+            blocks: Vec::new(),
             calls: Calls::default(),
             stage: Stage::Nothing,
-            open: None,
-            blocks: 0,
+            is_open: false,
             refused: false,
             finish_reason: None,
             response_id: None,
-            metadata: Map::new(),
+            facts: Facts::default(),
             usage: CycleUsage::default(),
         }
     }
 
     fn chunk(&mut self, data: &str) -> Result<Vec<StreamEvent>, Error> {
-        let chunk = Document::parse(data)
-            .map_err(|cause| self.invalid("a chunk is not JSON").caused_by(cause))?;
-        let chunk = chunk.root();
-        if let Some(error) = chunk.known("error") {
-            return Err(failure::in_stream(&self.provider, &error.to_value()));
-        }
-        if !chunk.is_object() {
+        let chunk: Option<Chunk<'_>> = fields::read(data).map_err(|cause| self.no_json(cause))?;
+        let Some(chunk) = chunk else {
             return Err(self.invalid("a chunk is not a JSON object"));
+        };
+        if let Some(error) = chunk.error.to_value() {
+            return Err(failure::in_stream(&self.provider, &error));
         }
-        self.describe(chunk);
-        // As many as an answer with one text and one call has.
-        let mut events = Vec::with_capacity(6);
+        self.describe(&chunk)?;
+        // As many as an answer with one text and one call has, those of its end included.
+        let mut events = Vec::with_capacity(8);
         if self.stage == Stage::Nothing {
             self.stage = Stage::Started;
             events.push(StreamEvent::MessageStart);
         }
-        let first = chunk
-            .elements("choices")
-            .find(|choice| choice.get("index").and_then(Json::as_u64).unwrap_or(0) == 0);
-        if let Some(choice) = first {
+        if let Some(choice) = &chunk.choices.0.0 {
             self.choice(choice, &mut events)?;
-        }
-        for event in &events {
-            self.aggregate.push(event);
         }
         Ok(events)
     }
@@ -119,39 +140,34 @@ impl Decoder {
                 Stage::Done => self.invalid("the answer ended without a finish reason"),
             });
         };
-        let mut events = Vec::new();
-        let ends_with_call = self.open.is_none();
+        let mut events = Vec::with_capacity(2);
+        let ends_with_call = !self.is_open;
         self.close(&mut events);
         self.calls.flush(&mut events);
-        if ends_with_call && codec::is_cut(&stop_reason(&finish_reason)) {
+        let word = finish_reason.as_str().unwrap_or_default();
+        if ends_with_call && codec::is_cut(&stop_reason(word)) {
             self.calls.cut(&mut events);
         }
-        for event in &events {
-            self.aggregate.push(event);
-        }
         events.push(StreamEvent::MessageStop);
-        let (mut content, calls) = std::mem::take(&mut self.aggregate).finish();
+        let calls = std::mem::take(&mut self.calls).finish();
+        let mut content = std::mem::take(&mut self.blocks);
         content.extend(self.images.drain(..).map(AssistantContent::Image));
         if let Some(details) = self.details.take().and_then(Details::finish) {
-            self.metadata.insert("reasoning_details".into(), details);
+            self.facts
+                .set("reasoning_details", Fact::Value(Box::new(details)));
         }
-        let stop_reason = match finish_reason.as_str() {
+        let stop_reason = match finish_reason.as_str().unwrap_or_default() {
             _ if self.refused => StopReason::ContentFilter,
-            _ if !calls.is_empty() && matches!(&*finish_reason, "stop" | "function_call") => {
-                StopReason::ToolUse
-            }
+            "stop" | "function_call" if !calls.is_empty() => StopReason::ToolUse,
             other => stop_reason(other),
         };
-        let id = self
-            .response_id
-            .as_deref()
-            .filter(|id| id.len() >= UNIQUE_ID);
-        self.metadata
-            .insert("finish_reason".into(), Value::String(finish_reason));
-        let fields = std::mem::take(&mut self.metadata);
-        let metadata = codec::native_metadata(&self.provider, &self.requested, fields);
+        let id = self.response_id.clone();
+        let id = id.filter(|id| id.len() >= UNIQUE_ID);
+        self.facts.set("finish_reason", finish_reason);
+        let Facts(fields) = std::mem::take(&mut self.facts);
+        let metadata = codec::native_facts(&self.provider, &self.requested, fields);
         let options = MessageOptions {
-            id: id.map(MessageId::from),
+            id: id.as_deref().map(MessageId::from),
             timestamp: None,
             metadata: Some(metadata),
         };
@@ -162,7 +178,7 @@ impl Decoder {
             usage: self.usage,
             stop_reason,
             data,
-            model_id: self.model_id,
+            model_id: self.model_id.unwrap_or(self.requested),
             provider: self.provider,
             response_id: self.response_id,
             request: None,
@@ -174,98 +190,103 @@ impl Decoder {
         codec::invalid(&self.provider, message)
     }
 
-    fn describe(&mut self, chunk: Json<'_>) {
-        if let Some(id) = chunk.text_at("id") {
-            self.response_id.get_or_insert_with(|| id.to_owned());
-        }
-        if let Some(model) = chunk.text_at("model") {
-            model.clone_into(&mut self.model_id);
-        }
-        for key in ["model", "system_fingerprint", "service_tier", "citations"] {
-            if let Some(value) = chunk.known(key) {
-                self.metadata.insert(key.to_owned(), value.to_value());
-            }
-        }
-        let groq = chunk.get("x_groq").and_then(|groq| groq.get("usage"));
-        let usage = chunk.get("usage").filter(|usage| usage.is_object());
-        if let Some(usage) = usage.or(groq).filter(|usage| usage.is_object()) {
-            self.usage = read_usage(usage);
-        }
+    fn no_json(&self, cause: serde_json::Error) -> Error {
+        self.invalid("a chunk is not JSON").caused_by(cause)
     }
 
-    fn choice(&mut self, choice: Json<'_>, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        // Moonshot counts here.
-        if let Some(usage) = choice.get("usage").filter(|usage| usage.is_object())
-            && self.usage.raw.is_none()
-        {
-            self.usage = read_usage(usage);
-        }
-        if let Some(error) = choice.known("error") {
-            return Err(failure::in_stream(&self.provider, &error.to_value()));
-        }
-        // A provider that does not stream sends the whole message.
-        let delta = choice.get("delta").filter(|delta| delta.is_object());
-        if let Some(delta) = delta.or_else(|| choice.get("message")) {
-            self.delta(delta, events);
-        }
-        if let Some(reason) = choice.text_at("finish_reason") {
-            self.finish_reason = Some(reason.to_owned());
+    /// Reads the first of these that is a usage object.
+    fn count<'a>(
+        &mut self,
+        raw: impl IntoIterator<Item = Option<&'a RawValue>>,
+    ) -> Result<(), Error> {
+        for raw in raw.into_iter().flatten() {
+            if let Some(usage) = chunk::usage(raw).map_err(|cause| self.no_json(cause))? {
+                self.usage = usage;
+                break;
+            }
         }
         Ok(())
     }
 
-    fn delta(&mut self, delta: Json<'_>, events: &mut Vec<StreamEvent>) {
-        let mut reasoning = delta
-            .text_at("reasoning_content")
-            .or_else(|| delta.text_at("reasoning"))
-            .map(str::to_owned);
-        if let Some(details) = &mut self.details {
-            let fragments = delta.elements("reasoning_details");
-            let fragments: Vec<Value> = fragments.map(Json::to_value).collect();
-            let shown: String = fragments.iter().filter_map(|it| details.push(it)).collect();
-            reasoning = reasoning.or(Some(shown).filter(|text| !text.is_empty()));
+    fn describe(&mut self, chunk: &Chunk<'_>) -> Result<(), Error> {
+        if let Some(id) = chunk.id.text() {
+            self.response_id.get_or_insert_with(|| id.into());
         }
-        if let Some(text) = reasoning {
-            self.text(Kind::Reasoning, &text, events);
+        let asked = &self.requested;
+        self.facts.told("model", &chunk.model, asked);
+        if chunk.model.text().is_some()
+            && let Some(Fact::Text(model)) = self.facts.get("model")
+        {
+            self.model_id = Some(Arc::clone(model));
+        }
+        let fingerprint = &chunk.system_fingerprint;
+        self.facts.told("system_fingerprint", fingerprint, asked);
+        self.facts.told("service_tier", &chunk.service_tier, asked);
+        self.facts.told("citations", &chunk.citations, asked);
+        let groq = chunk.x_groq.0.as_ref().and_then(|groq| groq.usage);
+        self.count([chunk.usage, groq])
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        // Moonshot counts here.
+        if self.usage.raw.is_none() {
+            self.count([choice.usage])?;
+        }
+        if let Some(error) = choice.error.to_value() {
+            return Err(failure::in_stream(&self.provider, &error));
+        }
+        // A provider that does not stream sends the whole message.
+        let Object(delta) = &choice.delta;
+        if let Some(delta) = delta.as_ref().or(choice.message.0.as_ref()) {
+            self.delta(delta, events);
+        }
+        if let Some(reason) = choice.finish_reason.text() {
+            let word = WORDS.iter().find(|word| **word == reason);
+            let fact = word.map_or_else(|| Fact::Text(reason.into()), |word| Fact::Word(word));
+            self.finish_reason = Some(fact);
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<StreamEvent>) {
+        let reasoning = delta.reasoning_content.text();
+        let reasoning = reasoning.or_else(|| delta.reasoning.text());
+        let mut shown = String::new();
+        if let Some(details) = &mut self.details {
+            let fragments = delta.reasoning_details.elements();
+            shown.extend(fragments.iter().filter_map(|it| details.push(it)));
+        }
+        if let Some(text) = reasoning.or(Some(&*shown).filter(|text| !text.is_empty())) {
+            self.text(Kind::Reasoning, text, events);
         }
         self.images
-            .extend(delta.elements("images").filter_map(image));
-        if delta.get("annotations").is_some_and(Json::is_array) {
-            self.collect("annotations", delta.elements("annotations"));
+            .extend(delta.images.elements().iter().filter_map(image));
+        if let Some(annotations) = delta.annotations.array() {
+            self.facts.append("annotations", annotations);
         }
-        if let Some(text) = delta.text_at("content") {
+        if let Some(text) = delta.content.text() {
             self.text(Kind::Text, text, events);
         }
-        self.parts(delta.elements("content"), events);
-        if let Some(text) = delta.text_at("refusal") {
+        self.parts(delta.content.elements(), events);
+        if let Some(text) = delta.refusal.text() {
             self.refused = true;
             self.text(Kind::Text, text, events);
         }
-        for call in delta.elements("tool_calls") {
+        for call in &delta.tool_calls.0 {
             self.close(events);
             self.calls.push(call, events);
         }
     }
 
-    /// Appends to a list of the metadata.
-    fn collect<'a>(&mut self, key: &str, more: impl Iterator<Item = Json<'a>>) {
-        let list = self
-            .metadata
-            .entry(key)
-            .or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(list) = list {
-            list.extend(more.map(Json::to_value));
-        }
-    }
-
     /// Content as a list of parts, as Mistral sends it.
-    fn parts<'a>(&mut self, parts: impl Iterator<Item = Json<'a>>, events: &mut Vec<StreamEvent>) {
+    fn parts(&mut self, parts: &[Value], events: &mut Vec<StreamEvent>) {
         for part in parts {
-            if let Some(text) = part.text_at("text") {
+            if let Some(text) = text_at(part, "text") {
                 self.text(Kind::Text, text, events);
             }
-            for thought in part.elements("thinking") {
-                if let Some(text) = thought.text_at("text") {
+            let thoughts = part.get("thinking").and_then(Value::as_array);
+            for thought in thoughts.into_iter().flatten() {
+                if let Some(text) = text_at(thought, "text") {
                     self.text(Kind::Reasoning, text, events);
                 }
             }
@@ -273,18 +294,26 @@ impl Decoder {
     }
 
     fn text(&mut self, kind: Kind, text: &str, events: &mut Vec<StreamEvent>) {
-        let index = match self.open {
-            Some((index, open)) if open == kind => index,
-            Some(_) | None => {
-                self.close(events);
-                let index = self.blocks;
-                self.blocks += 1;
-                self.open = Some((index, kind));
-                events.push(StreamEvent::ContentBlockStart { index });
-                index
-            }
-        };
         let text = text.to_owned();
+        let open = self.blocks.last_mut().filter(|_| self.is_open);
+        match (kind, open) {
+            (Kind::Text, Some(AssistantContent::Text { text: whole }))
+            | (Kind::Reasoning, Some(AssistantContent::Reasoning { text: whole, .. })) => {
+                whole.push_str(&text);
+            }
+            (_, Some(_) | None) => {
+                self.close(events);
+                let index = index(self.blocks.len());
+                events.push(StreamEvent::ContentBlockStart { index });
+                // Most answers have one block, and a list makes room for four at once.
+                if self.blocks.is_empty() {
+                    self.blocks.reserve_exact(1);
+                }
+                self.blocks.push(kind.block(text.clone()));
+                self.is_open = true;
+            }
+        }
+        let index = index(self.blocks.len().saturating_sub(1));
         events.push(match kind {
             Kind::Text => StreamEvent::TextDelta { index, text },
             Kind::Reasoning => StreamEvent::ReasoningDelta { index, text },
@@ -292,7 +321,8 @@ impl Decoder {
     }
 
     fn close(&mut self, events: &mut Vec<StreamEvent>) {
-        if let Some((index, _)) = self.open.take() {
+        if std::mem::take(&mut self.is_open) {
+            let index = index(self.blocks.len().saturating_sub(1));
             events.push(StreamEvent::ContentBlockStop { index });
         }
     }
@@ -325,8 +355,8 @@ impl codec::Decoder for Decoder {
 }
 
 /// A picture the model made, which comes as a `data:` URL.
-fn image(part: Json<'_>) -> Option<Media> {
-    let url = part.get("image_url")?.text_at("url")?;
+fn image(part: &Value) -> Option<Media> {
+    let url = text_at(part.get("image_url")?, "url")?;
     let data = url
         .strip_prefix("data:")
         .and_then(|rest| rest.split_once(";base64,"));
@@ -355,24 +385,6 @@ fn stop_reason(finish_reason: &str) -> StopReason {
     }
 }
 
-fn read_usage(usage: Json<'_>) -> CycleUsage {
-    let count = |key: &str| usage.get(key).and_then(Json::as_u64);
-    let detail = |of: &str, key: &str| usage.get(of)?.get(key)?.as_u64();
-    let input = count("prompt_tokens").unwrap_or(0);
-    let output = count("completion_tokens").unwrap_or(0);
-    let reasoning = detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0);
-    // xAI counts reasoning apart from the rest of the output; the total tells.
-    let whole = output.saturating_add(reasoning);
-    let is_apart = count("total_tokens") == Some(input.saturating_add(whole));
-    CycleUsage {
-        input_tokens: input,
-        output_tokens: if is_apart { whole } else { output },
-        cache_read_tokens: detail("prompt_tokens_details", "cached_tokens")
-            .or_else(|| count("prompt_cache_hit_tokens"))
-            .or_else(|| count("cached_tokens"))
-            .unwrap_or(0),
-        cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens").unwrap_or(0),
-        reasoning_tokens: reasoning,
-        raw: Some(usage.to_value()),
-    }
+fn index(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }

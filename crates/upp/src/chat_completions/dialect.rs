@@ -2,6 +2,7 @@
 
 use crate::codec::CallIdForm;
 use crate::model::Capabilities;
+use std::sync::Arc;
 
 /// How a provider shows reasoning, and takes it back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum ReasoningForm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// The provider's name: the namespace of its metadata, and the provider of errors.
-    pub provider: String,
+    pub provider: Arc<str>,
     /// The usual prefix of the endpoint's address.
     pub base_url: String,
     /// What its models usually can do.
@@ -58,7 +59,7 @@ const USUAL: Capabilities = Capabilities {
 
 impl Dialect {
     /// A compatible provider of this name, at this address.
-    pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
+    pub fn compatible(provider: impl Into<Arc<str>>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
             base_url: base_url.into(),

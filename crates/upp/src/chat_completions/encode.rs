@@ -19,7 +19,7 @@ pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encod
     let mut tail = Map::new();
     let tool_choice = head.remove("tool_choice");
     let native_tools = head.remove("tools");
-    head.insert("model".into(), Value::from(codec.model_id.as_str()));
+    head.insert("model".into(), Value::from(&*codec.model_id));
     head.insert("stream".into(), Value::Bool(true));
     let native = native_tools
         .as_ref()
@@ -97,7 +97,7 @@ impl ChatCompletions {
     }
 
     fn user(&self, user: &UserMessage) -> Result<Value, Error> {
-        let provider = self.dialect.provider.as_str();
+        let provider = &*self.dialect.provider;
         let marked = user
             .metadata
             .get(provider)
@@ -121,7 +121,7 @@ impl ChatCompletions {
         ids: &mut CallIds,
         conversation: &mut Conversation,
     ) -> Option<Value> {
-        let provider = self.dialect.provider.as_str();
+        let provider = &*self.dialect.provider;
         // A provider's other formats keep theirs in the same place.
         let native = is_native(assistant, provider, &self.model_id)
             && assistant
@@ -184,7 +184,7 @@ impl ChatCompletions {
         message: &mut Map<String, Value>,
         conversation: &mut Conversation,
     ) {
-        let provider = self.dialect.provider.as_str();
+        let provider = &*self.dialect.provider;
         let fields = assistant.metadata.get(provider);
         let details = fields.and_then(|fields| fields.get("reasoning_details"));
         let thought = thoughts(assistant).concat();
@@ -215,7 +215,7 @@ impl ChatCompletions {
         function.insert("name".into(), Value::from(tool.name.as_str()));
         function.insert("description".into(), Value::from(tool.description.as_str()));
         function.insert("parameters".into(), (*tool.parameters).clone());
-        let strict = [self.dialect.provider.as_str(), "openai"]
+        let strict = [&*self.dialect.provider, "openai"]
             .iter()
             .find_map(|namespace| tool.metadata.get(*namespace)?.get("strict"));
         if let Some(strict) = strict {

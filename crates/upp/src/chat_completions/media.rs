@@ -51,7 +51,7 @@ impl ChatCompletions {
     fn unsupported(&self, what: &str) -> Error {
         Error::new(
             Code::InvalidRequest,
-            self.dialect.provider.as_str(),
+            &*self.dialect.provider,
             format!("Chat Completions can't take {what}"),
         )
     }

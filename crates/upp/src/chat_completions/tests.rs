@@ -19,7 +19,7 @@ fn decode_as(
     chunks: &[Value],
     structured: bool,
 ) -> Result<(Vec<StreamEvent>, Response), Error> {
-    let mut decoder = Box::new(Decoder::new(dialect, "m", structured));
+    let mut decoder = Box::new(Decoder::new(dialect, "m".into(), structured));
     let mut events = Vec::new();
     for chunk in chunks {
         events.extend(decoder.push(&chunk.to_string())?);
@@ -45,7 +45,7 @@ fn calls(response: &Response) -> Vec<(&str, &str, &str)> {
         .map(|call| {
             (
                 call.tool_call_id.as_str(),
-                call.tool_name.as_str(),
+                &*call.tool_name,
                 call.arguments.text(),
             )
         })
@@ -138,6 +138,66 @@ fn calls_without_index_or_with_one_index_for_all_are_told_apart_by_id() {
 }
 
 #[test]
+fn many_calls_are_told_apart_like_few() {
+    let piece = |at: usize, by_index: bool, text: &str| {
+        let mut call = json!({"function": {"arguments": text}});
+        if by_index {
+            call["index"] = json!(at);
+        } else {
+            call["id"] = json!(format!("call_{at}"));
+        }
+        tool_delta(&call)
+    };
+    for n in [2, 8, 9, 30] {
+        let begin = |at: usize| {
+            tool_delta(&json!({
+                "index": at, "id": format!("call_{at}"), "function": {"name": format!("f{at}")}
+            }))
+        };
+        let mut chunks: Vec<_> = (0..n).map(begin).collect();
+        chunks.extend(
+            (0..n)
+                .rev()
+                .map(|at| piece(at, true, &format!("{{\"at\":{at}"))),
+        );
+        chunks.extend((0..n).map(|at| piece(at, false, "}")));
+        // Another call under the first one's id gets an id of ours.
+        chunks.push(tool_delta(&json!({
+            "index": n, "id": "call_0", "function": {"name": "again", "arguments": "{}"}
+        })));
+        chunks.push(end("tool_calls"));
+        let (_, response) = decode(&chunks, false).unwrap();
+        let (last, first) = response.message.tool_calls.split_last().unwrap();
+        assert_eq!(first.len(), n);
+        for (at, call) in first.iter().enumerate() {
+            assert_eq!(call.tool_call_id.as_str(), format!("call_{at}"));
+            assert_eq!(*call.tool_name, *format!("f{at}"));
+            assert_eq!(call.arguments.text(), format!("{{\"at\":{at}}}"));
+        }
+        assert_ne!(last.tool_call_id.as_str(), "call_0");
+        assert_eq!(last.arguments.text(), "{}");
+    }
+}
+
+#[test]
+fn of_many_choices_the_first_of_index_0_counts() {
+    let choice = |index: u32, text: &str| json!({"index": index, "delta": {"content": text}});
+    let chunk = |choices: Vec<Value>| json!({"id": "x", "choices": choices});
+    let all = [
+        chunk(vec![
+            choice(1, "no"),
+            choice(0, "yes"),
+            choice(0, "nor this"),
+        ]),
+        chunk(vec![choice(1, "no")]),
+        chunk(Vec::new()),
+        end("stop"),
+    ];
+    let (_, response) = decode(&all, false).unwrap();
+    assert_eq!(response.message.joined_text(), "yes");
+}
+
+#[test]
 fn repeated_ids_and_names_change_nothing() {
     let piece =
         |text: &str| tool_delta(&json!({"id": "a", "function": {"name": "f", "arguments": text}}));
@@ -214,7 +274,7 @@ fn broken_streams_are_errors() {
         Code::RateLimited
     );
     assert_eq!(code(&[json!([1])]), Code::InvalidResponse);
-    let mut decoder = Box::new(Decoder::new(&Dialect::openai(), "m", false));
+    let mut decoder = Box::new(Decoder::new(&Dialect::openai(), "m".into(), false));
     assert_eq!(
         decoder.push("{oops").unwrap_err().code,
         Code::InvalidResponse
@@ -239,7 +299,7 @@ fn request() -> Request {
     };
     let result = |id: &str, result: Value| ToolResult {
         tool_call_id: id.into(),
-        result,
+        result: result.into(),
         is_error: false,
     };
     let user = UserMessage::new(

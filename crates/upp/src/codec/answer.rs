@@ -4,6 +4,7 @@ use crate::content::{AssistantContent, Media, MediaSource};
 use crate::event::StreamEvent;
 use crate::tool::{Arguments, ToolCall, ToolCallId};
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// The answer so far. The index of each event is the index of its block in the message's content,
 /// or of its call among the message's calls.
@@ -18,7 +19,7 @@ pub(crate) struct AnswerBuilder {
 #[derive(Debug)]
 struct Call {
     id: ToolCallId,
-    name: String,
+    name: Arc<str>,
     arguments: String,
 }
 
@@ -128,7 +129,7 @@ impl AnswerBuilder {
         let index = position(self.calls.len());
         let call = Call {
             id: id.into(),
-            name: name.to_owned(),
+            name: name.into(),
             arguments: String::new(),
         };
         self.events.push(StreamEvent::ToolCallDelta {

@@ -85,14 +85,7 @@ impl Conversation {
 
 /// What a model sees of a result: a string as it is, anything else as JSON.
 pub(crate) fn tool_result_text(result: &ToolResult) -> String {
-    match &result.result {
-        Value::String(text) => text.clone(),
-        other @ (Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::Array(_)
-        | Value::Object(_)) => other.to_string(),
-    }
+    result.text().into_owned()
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Which provider and model a message is from.
 
-use crate::message::{AssistantMessage, Metadata};
+use crate::message::AssistantMessage;
+use crate::metadata::{Fact, Metadata};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The key under which a provider's metadata names the model that was asked for, where the model
 /// that answered goes by another name.
@@ -10,7 +12,7 @@ const REQUESTED: &str = "requested_model";
 /// Whether the message is this model's own, so that it goes back with signatures, encrypted
 /// reasoning and ids. Anything else would be refused by the provider, or worse, believed.
 pub(crate) fn is_native(message: &AssistantMessage, provider: &str, model_id: &str) -> bool {
-    let named = |key: &str| message.metadata.get(provider)?.get(key)?.as_str();
+    let named = |key: &str| message.metadata.text(provider, key);
     named(REQUESTED).or_else(|| named("model")) == Some(model_id)
 }
 
@@ -30,6 +32,20 @@ pub(crate) fn native_metadata(
         fields.insert(key.to_owned(), Value::from(model_id));
     }
     Metadata::from_iter([(provider.to_owned(), Value::Object(fields))])
+}
+
+/// The same, where the fields are facts.
+pub(crate) fn native_facts(
+    provider: &Arc<str>,
+    model_id: &Arc<str>,
+    mut fields: Vec<(&'static str, Fact)>,
+) -> Metadata {
+    let model = fields.iter().find(|(key, _)| *key == "model");
+    if model.and_then(|(_, fact)| fact.as_str()) != Some(model_id) {
+        let key = model.map_or("model", |_| REQUESTED);
+        fields.push((key, Fact::Text(Arc::clone(model_id))));
+    }
+    Metadata::native(Arc::clone(provider), fields)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl EmbeddingModel for Lengths {
                 usage: EmbeddingUsage {
                     total_tokens: texts.len() as u64,
                 },
-                metadata: Map::from_iter([("test".to_owned(), json!({}))]),
+                metadata: Metadata::from_iter([("test".to_owned(), json!({}))]),
             })
         })
     }

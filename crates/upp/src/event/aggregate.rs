@@ -5,6 +5,7 @@ use crate::content::{AssistantContent, BASE64, Media, MediaSource};
 use crate::tool::{Arguments, ToolCall, ToolCallId};
 use base64::Engine;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The MIME type of media nobody has named.
 const UNKNOWN: &str = "application/octet-stream";
@@ -30,7 +31,7 @@ struct Block {
 #[derive(Clone, Debug, Default)]
 struct Call {
     id: Option<ToolCallId>,
-    name: String,
+    name: Arc<str>,
     arguments: String,
 }
 

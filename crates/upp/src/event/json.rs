@@ -1,12 +1,13 @@
 //! The JSON of stream events: `{type, index, delta}` (UPP §9, §14).
 
 use super::{StreamEvent, StreamEventType};
+use crate::shared_json::SharedJson;
 use crate::tool::ToolCallId;
 use bytes::Bytes;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
 struct Event<'a> {
@@ -35,7 +36,7 @@ struct Delta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments_json: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Cow<'a, Value>>,
+    result: Option<SharedJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +92,7 @@ impl<'a> From<&'a StreamEvent> for Delta<'a> {
                 ..
             } => {
                 delta.tool_call_id = Some(tool_call_id.as_str().into());
-                delta.tool_name = Some(tool_name.into());
+                delta.tool_name = Some(Cow::Borrowed(tool_name));
                 delta.timestamp = Some(*timestamp);
             }
             StreamEvent::ToolExecutionEnd {
@@ -103,8 +104,8 @@ impl<'a> From<&'a StreamEvent> for Delta<'a> {
                 ..
             } => {
                 delta.tool_call_id = Some(tool_call_id.as_str().into());
-                delta.tool_name = Some(tool_name.into());
-                delta.result = Some(Cow::Borrowed(result));
+                delta.tool_name = Some(Cow::Borrowed(tool_name));
+                delta.result = Some(result.clone());
                 delta.is_error = Some(*is_error);
                 delta.timestamp = Some(*timestamp);
             }
@@ -138,11 +139,11 @@ impl Delta<'_> {
         Ok((data.0, self.mime_type.take().map(Cow::into_owned)))
     }
 
-    fn call<E: Error>(&mut self) -> Result<(ToolCallId, String, i64), E> {
+    fn call<E: Error>(&mut self) -> Result<(ToolCallId, Arc<str>, i64), E> {
         let id = needed(self.tool_call_id.take(), "delta.toolCallId")?;
         let name = needed(self.tool_name.take(), "delta.toolName")?;
         let timestamp = needed(self.timestamp, "delta.timestamp")?;
-        Ok((ToolCallId::from(&*id), name.into_owned(), timestamp))
+        Ok((ToolCallId::from(&*id), (&*name).into(), timestamp))
     }
 }
 
@@ -167,7 +168,7 @@ impl<'de> Deserialize<'de> for StreamEvent {
             StreamEventType::ToolCallDelta => Self::ToolCallDelta {
                 index,
                 tool_call_id: ToolCallId::from(&*delta.tool_call_id.unwrap_or_default()),
-                tool_name: delta.tool_name.unwrap_or_default().into_owned(),
+                tool_name: (&*delta.tool_name.unwrap_or_default()).into(),
                 arguments_json: needed(delta.arguments_json, "delta.argumentsJson")?.into_owned(),
             },
             StreamEventType::ImageDelta => {
@@ -209,7 +210,7 @@ impl<'de> Deserialize<'de> for StreamEvent {
                     index,
                     tool_call_id,
                     tool_name,
-                    result: delta.result.map(Cow::into_owned).unwrap_or_default(),
+                    result: delta.result.unwrap_or_default(),
                     is_error: delta.is_error.unwrap_or_default(),
                     timestamp,
                 }

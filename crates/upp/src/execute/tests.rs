@@ -74,7 +74,7 @@ async fn what_goes_wrong_is_told_to_the_model() {
     let unknown = run("{}", None, &strategy).await;
     assert_eq!(
         (unknown.result, unknown.is_error),
-        (json!("Tool 't' not found"), true)
+        ("Tool 't' not found".into(), true)
     );
     let fine = tool(|_| Ok(json!(1)));
     let malformed = run("{oops", Some(&fine), &strategy).await;
@@ -180,7 +180,7 @@ async fn a_tool_that_requires_approval_runs_only_when_it_was_given() {
     };
     let ran = execute(&call, Some(&fine), arguments_of(&call), &strategy, approved).await;
     let ran = ran.unwrap();
-    assert_eq!((ran.result, ran.approved), (json!(1), Some(true)));
+    assert_eq!((ran.result, ran.approved), (json!(1).into(), Some(true)));
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ impl Decoder {
             output_tokens: of("candidatesTokenCount").saturating_add(of("thoughtsTokenCount")),
             cache_read_tokens: of("cachedContentTokenCount"),
             reasoning_tokens: of("thoughtsTokenCount"),
-            raw: (!self.usage.is_empty()).then(|| Value::Object(self.usage.clone())),
+            raw: (!self.usage.is_empty()).then(|| Value::Object(self.usage.clone()).into()),
             ..CycleUsage::default()
         }
     }
@@ -184,9 +184,9 @@ impl codec::Decoder for Decoder {
             usage,
             stop_reason,
             data,
-            model_id: self.model_id,
-            provider: PROVIDER.to_owned(),
-            response_id: self.response_id,
+            model_id: self.model_id.into(),
+            provider: PROVIDER.into(),
+            response_id: self.response_id.map(Into::into),
             request: None,
         };
         Ok((events, response))

@@ -117,7 +117,7 @@ fn conversation(codec: &Gemini, request: &Request) -> Result<Conversation, Error
                 let ours: BTreeSet<usize> = items.iter().filter_map(without_id).collect();
                 for (at, call) in message.tool_calls.iter().enumerate() {
                     let has_id = native && !ours.contains(&at);
-                    let name = call.tool_name.as_str();
+                    let name = &*call.tool_name;
                     called.insert(&call.tool_call_id, Called { name, has_id });
                 }
                 let mut parts = parts(message, &items, native, &mut conversation);
@@ -219,7 +219,7 @@ fn parts(
                 if native && !with.contains_key(NO_ID) {
                     function.insert("id".to_owned(), Value::from(call.tool_call_id.as_str()));
                 }
-                function.insert("name".to_owned(), Value::from(call.tool_name.as_str()));
+                function.insert("name".to_owned(), Value::from(&*call.tool_name));
                 // What is no object was answered with an error; the model still sees its call.
                 let arguments = call.arguments.parse().unwrap_or_else(|_| json!({}));
                 function.insert("args".to_owned(), arguments);
@@ -285,7 +285,7 @@ fn response(result: &ToolResult, called: Option<&Called<'_>>) -> Value {
     let response = if result.is_error {
         json!({ "error": result.result })
     } else if result.result.is_object() {
-        result.result.clone()
+        result.result.value().clone()
     } else {
         json!({ "result": result.result })
     };

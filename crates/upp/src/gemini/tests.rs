@@ -99,7 +99,7 @@ fn a_result_has_the_functions_name_and_googles_id_if_there_was_one() {
     let response = decode(&[said(&everything()), end()]);
     let result = |call: &ToolCall, result: Value, is_error| ToolResult {
         tool_call_id: call.tool_call_id.clone(),
-        result,
+        result: result.into(),
         is_error,
     };
     let [f, g] = response.message.tool_calls.as_slice() else {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::content::{Media, MediaSource};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const AT: &str = "2026-01-02T03:04:05.678Z";
 
@@ -90,7 +90,7 @@ fn a_message_that_lacks_something_is_refused_with_its_place() {
 #[test]
 fn options_set_what_would_be_made_otherwise() {
     let at: jiff::Timestamp = AT.parse().unwrap();
-    let metadata = Map::from_iter([("p".to_owned(), json!({"k": 1}))]);
+    let metadata = Metadata::from_iter([("p".to_owned(), json!({"k": 1}))]);
     let options = MessageOptions {
         id: Some("mine".into()),
         timestamp: Some(at),
@@ -122,7 +122,7 @@ fn texts_are_joined_by_a_blank_line() {
     assert_eq!(Message::from(assistant).joined_text(), "c\n\nd");
     let result = |result: Value| ToolResult {
         tool_call_id: "c".into(),
-        result,
+        result: result.into(),
         is_error: false,
     };
     let results = vec![result(json!("as it is")), result(json!({"n": [1]}))];

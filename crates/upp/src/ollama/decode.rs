@@ -154,7 +154,7 @@ impl Decoder {
         self.usage = CycleUsage {
             input_tokens: count("prompt_eval_count"),
             output_tokens: count("eval_count"),
-            raw: Some(Value::Object(raw)),
+            raw: Some(Value::Object(raw).into()),
             ..CycleUsage::default()
         };
         for key in KEPT {
@@ -211,8 +211,8 @@ impl codec::Decoder for Decoder {
             usage: self.usage,
             stop_reason,
             data,
-            model_id: self.model_id,
-            provider: PROVIDER.to_owned(),
+            model_id: self.model_id.into(),
+            provider: PROVIDER.into(),
             response_id: None,
             request: None,
         };

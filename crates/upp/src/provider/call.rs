@@ -83,7 +83,7 @@ impl Call {
                 yield ModelEvent::Done(Box::new(response));
                 return;
             }
-            let bytes = session.endpoint.streamed(response, signal.clone());
+            let bytes = session.endpoint.streamed(response, signal.token().clone());
             let most = session.endpoint.config.max_event_bytes;
             let mut items = std::pin::pin!(answer(codec, decoder, bytes, most));
             while let Some(item) = items.next().await {

@@ -250,7 +250,7 @@ impl Sending<'_> {
             item.insert("id".into(), Value::from(format!("fc_{id}")));
         }
         item.insert("call_id".into(), Value::from(id));
-        item.insert("name".into(), Value::from(call.tool_name.as_str()));
+        item.insert("name".into(), Value::from(&*call.tool_name));
         let arguments = call.arguments.sent();
         let arguments = if arguments.is_empty() {
             "{}"

@@ -285,9 +285,9 @@ impl Decoder {
             usage: self.usage.map(usage::counts).unwrap_or_default(),
             stop_reason,
             data,
-            model_id,
-            provider: self.provider,
-            response_id,
+            model_id: model_id.into(),
+            provider: self.provider.into(),
+            response_id: response_id.map(Into::into),
             request: None,
         };
         Ok((events, response))

@@ -160,7 +160,7 @@ pub(super) fn with_call(
         Some(_) | None => text.into_owned(),
     };
     item.insert("call_id".into(), Value::from(id));
-    item.insert("name".into(), Value::from(call.tool_name.as_str()));
+    item.insert("name".into(), Value::from(&*call.tool_name));
     item.insert(key.into(), Value::from(arguments));
     item
 }

@@ -17,6 +17,6 @@ pub(super) fn counts(raw: Value) -> CycleUsage {
         cache_read_tokens: count("/input_tokens_details/cached_tokens"),
         cache_write_tokens: count("/input_tokens_details/cache_write_tokens"),
         reasoning_tokens: reasoning,
-        raw: Some(raw),
+        raw: Some(raw.into()),
     }
 }

@@ -129,7 +129,7 @@ fn scripted_calls(request: &Request, text: &str, turn: &ScriptTurn) -> Vec<ToolC
             let id = call.id.as_deref().map(ToolCallId::from);
             ToolCall {
                 tool_call_id: id.unwrap_or_else(|| call_id(request, text, index)),
-                tool_name: call.name.clone(),
+                tool_name: call.name.as_str().into(),
                 arguments,
                 after: Vec::new(),
             }
@@ -229,7 +229,7 @@ fn next(request: &Request, situation: &Situation, text: &str) -> Result<Next, Er
 fn call(request: &Request, text: &str, index: usize, tool: &Tool, rest: &str) -> ToolCall {
     ToolCall {
         tool_call_id: call_id(request, text, index),
-        tool_name: tool.name.clone(),
+        tool_name: tool.name.as_str().into(),
         arguments: Arguments::from_value(&from_text(&tool.parameters, rest)),
         after: Vec::new(),
     }

@@ -48,7 +48,7 @@ impl Situation {
                         let name = calls
                             .iter()
                             .find(|call| call.tool_call_id == result.tool_call_id)
-                            .map_or("the tool", |call| call.tool_name.as_str());
+                            .map_or("the tool", |call| &*call.tool_name);
                         situation.results.push((name.to_owned(), result.clone()));
                     }
                 }

@@ -37,7 +37,7 @@ fn answer(request: &Request, response: &Response, result: &Value) -> Messages {
         .iter()
         .map(|call| ToolResult {
             tool_call_id: call.tool_call_id.clone(),
-            result: result.clone(),
+            result: result.clone().into(),
             is_error: false,
         })
         .collect();
@@ -52,7 +52,7 @@ fn calls(response: &Response) -> Vec<(&str, &str)> {
         .message
         .tool_calls
         .iter()
-        .map(|call| (call.tool_name.as_str(), call.arguments.text()))
+        .map(|call| (&*call.tool_name, call.arguments.text()))
         .collect()
 }
 

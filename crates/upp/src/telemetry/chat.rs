@@ -150,9 +150,9 @@ impl Call {
 
     fn answered(self, response: &Response) {
         let span = self.operation.span();
-        span.record(names::RESPONSE_MODEL, response.model_id.as_str());
+        span.record(names::RESPONSE_MODEL, &*response.model_id);
         if let Some(id) = &response.response_id {
-            span.record(names::RESPONSE_ID, id.as_str());
+            span.record(names::RESPONSE_ID, &**id);
         }
         let reason = finish_reason(&response.stop_reason);
         span.record(names::RESPONSE_FINISH_REASONS, reason);

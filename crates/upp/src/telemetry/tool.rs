@@ -25,7 +25,7 @@ pub(crate) async fn execute_tool(
         { names::OTEL_STATUS_CODE } = Empty,
         { names::ERROR_TYPE } = Empty,
         { names::OPERATION_NAME } = "execute_tool",
-        { names::TOOL_NAME } = call.tool_name.as_str(),
+        { names::TOOL_NAME } = &*call.tool_name,
         { names::TOOL_CALL_ID } = call.tool_call_id.as_str(),
         { names::TOOL_TYPE } = "function",
         { names::TOOL_DESCRIPTION } = tool.map(|tool| tool.description.as_str()),

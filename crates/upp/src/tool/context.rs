@@ -2,10 +2,10 @@
 
 use super::ToolCallId;
 use crate::model::Model;
+use crate::signal::Signal;
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// What a running tool knows of its call (UAP §8.4). Cloning shares.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct ToolContext {
     /// `requires_approval`).
     pub approved: bool,
     /// Cancelled when the result is no longer wanted.
-    pub signal: CancellationToken,
+    pub signal: Signal,
     /// What the caller offers its tools, of a type they both know; `agents` puts here what runs
     /// sub-agents.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
@@ -34,7 +34,7 @@ pub struct ToolContext {
 
 impl ToolContext {
     /// A context without a caller: the key is the call's id, and there is nothing to inherit.
-    pub fn new(tool_call_id: ToolCallId, signal: CancellationToken) -> Self {
+    pub fn new(tool_call_id: ToolCallId, signal: impl Into<Signal>) -> Self {
         Self {
             idempotency_key: Arc::clone(&tool_call_id.0),
             tool_call_id,
@@ -43,7 +43,7 @@ impl ToolContext {
             parent_model: None,
             parent_params: Arc::default(),
             approved: false,
-            signal,
+            signal: signal.into(),
             host: None,
         }
     }

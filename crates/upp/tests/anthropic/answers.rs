@@ -76,7 +76,7 @@ fn all_prompt_tokens_are_counted_and_later_counts_win() {
 #[test]
 fn the_answer_names_its_model_and_has_the_vendors_id() {
     let response = read(stream_of(&[hello()]).into_iter().chain(end("end_turn"))).unwrap();
-    assert_eq!(response.model_id, "claude-opus-4-5-20251101");
+    assert_eq!(&*response.model_id, "claude-opus-4-5-20251101");
     assert_eq!(response.message.id.as_str(), "msg_01XFDUDYJgAACzvnptvVoYEL");
     let mut events = stream_of(&[hello()]);
     events[0]["message"]["id"] = json!("msg_1");

@@ -19,7 +19,7 @@ fn call(id: &str) -> ToolCall {
 fn result(id: &str, result: Value) -> ToolResult {
     ToolResult {
         tool_call_id: id.into(),
-        result,
+        result: result.into(),
         is_error: false,
     }
 }

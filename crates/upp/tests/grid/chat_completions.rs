@@ -11,7 +11,7 @@ struct Chat(Dialect);
 
 /// The field in which the provider shows its reasoning, and takes it back.
 fn reasoning_field(dialect: &Dialect) -> Option<&'static str> {
-    match dialect.provider.as_str() {
+    match &*dialect.provider {
         "openrouter" => Some("reasoning_details"),
         "groq" | "cerebras" => Some("reasoning"),
         "moonshot" => Some("reasoning_content"),

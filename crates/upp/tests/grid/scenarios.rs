@@ -165,7 +165,7 @@ impl Play {
                     assert!(namespaces.all(|name| name == self.model.provider()));
                     in_order(&events);
                     same(&events, &response);
-                    assert_eq!(response.provider, self.model.provider());
+                    assert_eq!(*response.provider, *self.model.provider());
                     assert!(response.request.is_some());
                     self.note(Ok(&response));
                     // What goes to the store and comes back is the same.

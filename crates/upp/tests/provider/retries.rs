@@ -12,13 +12,12 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use loomline_upp::{
     Anthropic, ChatCompletions, Code, DynamicKey, Error, Gemini, KeyStrategy, LinearBackoff, Model,
-    Provider, ProviderConfig, RetryAfter, RetryStrategy, RoundRobinKeys,
+    Provider, ProviderConfig, RetryAfter, RetryStrategy, RoundRobinKeys, Signal,
 };
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 fn refusal(status: u16, retry_after: Option<&str>, text: &str) -> Response<Body> {
     let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
@@ -143,7 +142,7 @@ async fn nothing_is_sent_again_once_something_was_shown() {
 
 #[tokio::test]
 async fn cancelling_ends_the_wait_for_the_next_attempt() {
-    struct Cancels(CancellationToken);
+    struct Cancels(Signal);
     impl RetryStrategy for Cancels {
         fn on_retry(&self, _: &Error, _: u32) -> Option<Duration> {
             self.0.cancel();

@@ -2,6 +2,7 @@
 
 use crate::support::{ALL, Listed, answer, none, options, tool};
 use futures_util::{FutureExt, StreamExt};
+use loomline_upp::Signal;
 use loomline_upp::{Code, Llm, StreamEvent, TurnEvent};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 #[tokio::test(start_paused = true)]
 async fn cancelling_reaches_running_tools_and_starts_no_other() {
     let model = Listed::new(ALL, [answer("", &[("a", "waits"), ("b", "asks")])]);
-    let heard: Arc<Mutex<Option<CancellationToken>>> = Arc::default();
+    let heard: Arc<Mutex<Option<Signal>>> = Arc::default();
     let keeps = Arc::clone(&heard);
     let mut options = options(&model);
     let asks = tool("asks", async |_| {
@@ -86,7 +87,7 @@ async fn dropping_a_stream_cancels_the_model_call_and_the_tools() {
     drop(stream);
     assert!(signal.is_cancelled());
 
-    let heard: Arc<Mutex<Option<CancellationToken>>> = Arc::default();
+    let heard: Arc<Mutex<Option<Signal>>> = Arc::default();
     let keeps = Arc::clone(&heard);
     let model = Listed::new(ALL, [answer("", &[("a", "t")])]);
     let mut options = options(&model);

@@ -72,7 +72,7 @@ impl Model for Listed {
 pub(crate) fn answer(text: &str, calls: &[(&str, &str)]) -> Response {
     let calls = calls.iter().map(|(id, name)| ToolCall {
         tool_call_id: (*id).into(),
-        tool_name: (*name).to_owned(),
+        tool_name: (*name).into(),
         arguments: Arguments::from_text("{}"),
         after: Vec::new(),
     });
@@ -116,5 +116,5 @@ where
 }
 
 pub(crate) fn none() -> Messages {
-    Messages::new_sync()
+    Messages::new()
 }

@@ -97,7 +97,13 @@ fn a_cache_mark_stands_on_the_last_text_even_where_it_is_alone() {
     let metadata = json!({"openrouter": {"cache_control": {"type": "ephemeral"}}});
     let marked = |content: Vec<UserContent>| {
         let options = MessageOptions {
-            metadata: Some(metadata.as_object().expect("as the test has it").clone()),
+            metadata: Some(
+                metadata
+                    .as_object()
+                    .expect("as the test has it")
+                    .clone()
+                    .into(),
+            ),
             ..MessageOptions::default()
         };
         let asked = request([UserMessage::new(content, options).into()]);

@@ -72,7 +72,7 @@ pub(crate) fn said(content: Vec<AssistantContent>) -> Message {
 pub(crate) fn answered(id: &str, result: Value, is_error: bool) -> Message {
     let result = ToolResult {
         tool_call_id: id.into(),
-        result,
+        result: result.into(),
         is_error,
     };
     ToolResultMessage::new(vec![result], MessageOptions::default()).into()

@@ -61,7 +61,7 @@ pub(super) async fn out(
         context.agent.on_max_iterations(limit);
         return Err(AgentError::MaxIterations { limit });
     }
-    let state = context.act(&state).await?;
+    let state = context.acted(state).await?;
     if rounds::only_ghosts(rounds::since_prompt(&state), context.agent) {
         return Ok(ended(&state, step));
     }
@@ -124,7 +124,7 @@ fn has_failed(state: &AgentState, step: &PlanStep) -> bool {
                 };
                 last_failed.get_or_insert(succeeded.is_empty());
                 needs_tool &= !message.tool_calls.iter().any(|call| {
-                    Some(&call.tool_name) == step.tool.as_ref()
+                    Some(&*call.tool_name) == step.tool.as_deref()
                         && succeeded.contains(&call.tool_call_id)
                 });
             }

@@ -116,10 +116,12 @@ impl InMemoryHost {
             }
         });
         match first.await {
+            // In a box, so that tools without sub-agents have no room for it.
             First::Told(told) => {
                 let ended = CancellationToken::new();
                 let tools = tools.inspect(|_| ended.cancel());
-                let (outcome, ()) = try_join(tools, relay(told, journal, &ended)).await?;
+                let both = try_join(tools, relay(told, journal, &ended));
+                let (outcome, ()) = Box::pin(both).await?;
                 Ok(outcome)
             }
             First::Ended(outcome) => {
@@ -127,7 +129,7 @@ impl InMemoryHost {
                 if let Some(told) = self.hear() {
                     let ended = CancellationToken::new();
                     ended.cancel();
-                    relay(told, journal, &ended).await?;
+                    Box::pin(relay(told, journal, &ended)).await?;
                 }
                 Ok(outcome)
             }

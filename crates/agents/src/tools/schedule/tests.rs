@@ -32,7 +32,7 @@ fn calls(text: &str) -> Vec<ToolCall> {
         let mut parts = rest.split('>');
         ToolCall {
             tool_call_id: id.into(),
-            tool_name: parts.next().unwrap().to_owned(),
+            tool_name: parts.next().unwrap().into(),
             arguments: Arguments::from_text("{}"),
             after: parts.map(ToolCallId::from).collect(),
         }

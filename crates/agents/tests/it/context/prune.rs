@@ -20,7 +20,7 @@ fn pruning_clears_old_outputs_and_keeps_the_id_of_every_result() {
     assert_eq!(ids(&pruned), ids(&state));
     let values: Vec<Value> = results(&pruned)
         .into_iter()
-        .map(|result| result.result)
+        .map(|result| result.result.into())
         .collect();
     assert_eq!(values[..2], [json!("[gone]"), json!("[gone]")]);
     assert!(

@@ -82,7 +82,7 @@ async fn without_an_agent_around_it_a_sub_agent_runs_all_the_same() {
         let mut options = LlmOptions::new(Arc::new(Scripted::new()));
         options.tools = vec![subagent_tool(definition("explore", sub_agent))];
         let llm = Llm::new(options).unwrap();
-        let turn = llm.generate(Messages::new_sync(), ["explore rest"]);
+        let turn = llm.generate(Messages::new(), ["explore rest"]);
         assert_eq!(turn.await.unwrap().tool_executions[0].result, says);
     }
 }

@@ -162,7 +162,7 @@ async fn the_agent_that_goes_on_sees_the_whole_conversation() {
         panic!("{asked:?}")
     };
     assert_eq!(said.joined_text(), "pay the bill");
-    assert_eq!(called.tool_calls[0].tool_name, "transfer_to_billing");
+    assert_eq!(&*called.tool_calls[0].tool_name, "transfer_to_billing");
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ fn pool() -> Vec<Message> {
     let mark = |text: &str| {
         let mark = serde_json::json!({"uap": {"prompt": "reason", "step": 1, "firstStep": 0}});
         let options = MessageOptions {
-            metadata: mark.as_object().cloned(),
+            metadata: mark.as_object().cloned().map(Into::into),
             ..MessageOptions::default()
         };
         let text = upp::UserContent::Text { text: text.into() };
@@ -44,7 +44,10 @@ fn pool() -> Vec<Message> {
         let options = MessageOptions {
             id: Some(format!("dated {n}").as_str().into()),
             timestamp: jiff::Timestamp::from_second(n * 1_000_000_000).ok(),
-            metadata: serde_json::json!({"openai": {"n": n}}).as_object().cloned(),
+            metadata: serde_json::json!({"openai": {"n": n}})
+                .as_object()
+                .cloned()
+                .map(Into::into),
         };
         let content = upp::AssistantContent::Reasoning {
             text: "so".into(),
@@ -55,7 +58,7 @@ fn pool() -> Vec<Message> {
     let failed = |result: serde_json::Value| {
         let result = ToolResult {
             tool_call_id: "c1".into(),
-            result,
+            result: result.into(),
             is_error: true,
         };
         Message::from(ToolResultMessage::new(

@@ -33,7 +33,7 @@ fn read(chunks: &[Value]) -> Result<Response, crate::error::Error> {
 fn calls(response: &Response) -> Vec<(&str, Value)> {
     let calls = response.message.tool_calls.iter();
     calls
-        .map(|call| (call.tool_name.as_str(), call.arguments.parse().unwrap()))
+        .map(|call| (&*call.tool_name, call.arguments.parse().unwrap()))
         .collect()
 }
 

@@ -89,7 +89,7 @@ async fn media_that_are_declared_are_sent_and_others_are_refused_before_anything
         let model = Arc::new((entry.provider)(config(&url)));
         let llm = Llm::new(LlmOptions::new(model)).unwrap();
         for (kind, takes) in takes.into_iter().enumerate() {
-            let answer = llm.generate(Messages::new_sync(), [shown(kind)]).await;
+            let answer = llm.generate(Messages::new(), [shown(kind)]).await;
             let arrived = server.take();
             let what = format!("{}, {:?}", entry.name, shown(kind));
             let code = answer.unwrap_err().code;

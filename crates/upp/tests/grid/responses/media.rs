@@ -27,7 +27,7 @@ fn url() -> MediaSource {
 fn parts(host: Host, content: Vec<UserContent>) -> Result<Value, Error> {
     let metadata = json!({"openai": {"detail": "high"}});
     let options = MessageOptions {
-        metadata: metadata.as_object().cloned(),
+        metadata: metadata.as_object().cloned().map(Into::into),
         ..MessageOptions::default()
     };
     let message = UserMessage::new(content, options);

@@ -200,7 +200,7 @@ fn the_system_prompt_is_not_part_of_the_conversation_but_at_xai() {
 fn results(ids: &[&str]) -> Message {
     let results = ids.iter().map(|id| ToolResult {
         tool_call_id: (*id).into(),
-        result: json!({"ok": 1}),
+        result: json!({"ok": 1}).into(),
         is_error: false,
     });
     ToolResultMessage::new(results.collect(), MessageOptions::default()).into()

@@ -332,7 +332,7 @@ fn a_message_of_another_format_of_the_provider_is_not_taken_for_ours() {
     let metadata = json!({"openai": {"model": "gpt-5.1", "finish_reason": "stop",
         "items": [{"content": 0, "with": {"x": 1}}, {"native": {"type": "x"}}]}});
     let options = loomline_upp::MessageOptions {
-        metadata: metadata.as_object().cloned(),
+        metadata: metadata.as_object().cloned().map(Into::into),
         ..Default::default()
     };
     let said = vec![AssistantContent::Text { text: "hi".into() }];

@@ -54,7 +54,7 @@ impl Play {
         let [add] = response.message.tool_calls.as_slice() else {
             panic!("one call: {:?}", response.message.tool_calls)
         };
-        assert_eq!(add.tool_name, "add");
+        assert_eq!(&*add.tool_name, "add");
         let read = add.arguments.parse();
         assert!(matches!(read, Err(ArgumentsError::CutOff(_))), "{read:?}");
         // The conversation goes on with what the model is told of it.
@@ -136,7 +136,7 @@ impl Play {
 fn result(id: &ToolCallId, result: Value, is_error: bool) -> ToolResult {
     ToolResult {
         tool_call_id: id.clone(),
-        result,
+        result: result.into(),
         is_error,
     }
 }
