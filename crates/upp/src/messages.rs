@@ -24,8 +24,9 @@ type Chunk = Arc<[OnceLock<Message>]>;
 /// How many messages a full chunk has.
 const FULL: usize = 32;
 
-/// How many the first chunk has room for: most conversations are short.
-const FIRST: usize = 8;
+/// How many the last chunk has room for as it grows: most conversations are short, and what many
+/// lists add to one that they share is.
+const ROOMS: [usize; 3] = [8, 16, FULL];
 
 /// A chunk with room for so many messages, that begins with these.
 fn chunk(room: usize, mut messages: impl Iterator<Item = Message>) -> Chunk {
@@ -104,24 +105,17 @@ impl Messages {
             None => message,
         };
         let tail = self.tail.take();
-        let room = tail.as_ref().map_or(0, |tail| tail.len());
         let next = match tail {
             Some(tail) if self.n_in_tail >= FULL => {
                 self.full.get_or_insert_default().push_back_mut(tail);
                 self.n_in_tail = 0;
-                chunk(FULL, std::iter::once(message))
+                chunk(ROOMS[0], std::iter::once(message))
             }
             tail => {
-                let room = if self.n_in_tail < room {
-                    room
-                } else if room == 0 {
-                    FIRST
-                } else {
-                    FULL
-                };
+                let room = ROOMS.iter().find(|room| **room > self.n_in_tail);
                 let kept = tail.iter().flat_map(|tail| tail.iter());
                 let kept = kept.map_while(OnceLock::get).take(self.n_in_tail);
-                chunk(room, kept.cloned().chain([message]))
+                chunk(*room.unwrap_or(&FULL), kept.cloned().chain([message]))
             }
         };
         self.n_in_tail += 1;
@@ -293,7 +287,7 @@ mod tests {
     #[test]
     fn a_message_in_place_of_another_is_in_one_list_alone() {
         let numbers = |n: usize| (0..n).map(|at| Message::from(at.to_string()));
-        for n in [1, FIRST, FULL, FULL + 3, 3 * FULL] {
+        for n in [1, ROOMS[0], ROOMS[1], FULL, FULL + 3, 3 * FULL] {
             for at in [0, n / 2, n - 1] {
                 let messages: Messages = numbers(n).collect();
                 let mut changed = messages.clone();
