@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod ag_ui;
+#[cfg(test)]
 mod ai_sdk;
 #[cfg(test)]
 mod ai_sdk_archive;

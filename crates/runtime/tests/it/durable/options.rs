@@ -186,7 +186,7 @@ async fn a_tool_that_is_not_allowed_is_not_offered_and_not_run() {
     client.rest().await;
     assert_eq!(model.nth(0).1, ["weather"]);
     let requests = model.requests.lock().unwrap().clone();
-    let last = serde_json::to_value(requests[1].messages.iter().last().unwrap()).unwrap();
+    let last = serde_json::to_value(requests[1].messages.iter().next_back().unwrap()).unwrap();
     assert_eq!(last["results"][0]["isError"], true);
 }
 
