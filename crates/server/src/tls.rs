@@ -24,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 /// How long a client may take for its part of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How many handshakes may go on at once; others wait in the system's queue.
-const MAX_HANDSHAKES: usize = 512;
+const MAX_HANDSHAKES: usize = 4_096;
 /// How long to wait after the system could give no socket: too many are open.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How often the files are looked at.

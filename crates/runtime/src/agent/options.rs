@@ -2,6 +2,7 @@
 
 use agents::{Agent, AgentOptions};
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,13 +36,11 @@ pub(super) fn wanted(params: Option<&Value>) -> Result<Option<RunOptions>, Optio
     let Some(params) = params else {
         return Ok(None);
     };
-    let options: RunOptions = serde_json::from_value(params.clone())
+    let mut options = RunOptions::deserialize(params)
         .map_err(|error| OptionsRefused::Unreadable(error.to_string()))?;
-    let asks_nothing = RunOptions {
-        echo: options.echo.clone(),
-        ..RunOptions::default()
-    };
-    Ok((options != asks_nothing).then_some(options))
+    // The view's own.
+    options.echo.clear();
+    Ok((options != RunOptions::default()).then_some(options))
 }
 
 /// The agent as a run with these options wants it.

@@ -1,6 +1,6 @@
 //! Calls that wait for somebody, and the answers.
 
-use super::messages::{AcceptedView, accepted_view, streamed, token};
+use super::messages::{AcceptedView, accepted_view, replayed, streamed, token};
 use super::tree::TreeQuery;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -11,7 +11,7 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use interop::parts::ToolPart;
 use runtime::{Addressed, AnswerRequest, Pending, TenantId};
 use serde::{Deserialize, Serialize};
@@ -172,7 +172,7 @@ pub(crate) async fn post(
     };
     let accepted = api.runtime().answer(request).await?;
     let repeated = accepted.repeated;
-    let mut response = match open {
+    let response = match open {
         Some(open) if target == key => {
             let run = RunEvents::of(accepted.item_id);
             streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
@@ -186,12 +186,7 @@ pub(crate) async fn post(
         }
         None => (StatusCode::ACCEPTED, Json(accepted_view(target, accepted))).into_response(),
     };
-    if repeated {
-        response
-            .headers_mut()
-            .insert("idempotent-replayed", HeaderValue::from_static("true"));
-    }
-    Ok(response)
+    Ok(replayed(response, repeated))
 }
 
 /// Takes from each answer the key of the thread that has its call.

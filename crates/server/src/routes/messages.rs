@@ -167,19 +167,23 @@ pub(crate) async fn post(
     };
     let accepted = api.runtime().react(request).await?;
     let repeated = accepted.repeated;
-    let mut response = match open {
+    let response = match open {
         Some(open) => {
             let run = RunEvents::of(accepted.item_id);
             streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
         }
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
     };
+    Ok(replayed(response, repeated))
+}
+
+/// Says in the response whether it repeats an earlier one.
+pub(super) fn replayed(mut response: Response, repeated: bool) -> Response {
     if repeated {
-        response
-            .headers_mut()
-            .insert("idempotent-replayed", HeaderValue::from_static("true"));
+        let headers = response.headers_mut();
+        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
     }
-    Ok(response)
+    response
 }
 
 /// Streams the events of what was begun.
