@@ -25,6 +25,7 @@ pub(crate) async fn run(
     let key = options.thread.unwrap_or_else(|| runtime.mint());
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
     let request = React {
+        before: Vec::new(),
         tenant,
         key: key.clone(),
         item: NewItem::user(runtime.mint(), content),

@@ -191,7 +191,11 @@ impl AgentReactor {
         journal: &AgentJournal<'_>,
     ) -> Result<Cycle, Fault> {
         let (mut cycle, has_traces) = match (Given::of(step, state)?, resumed) {
-            (Some(given), resumed) => self.answered(step, state, given, resumed, journal).await?,
+            (Some(given), resumed) => {
+                let answered = self.answered(step, state, given, resumed, journal);
+                let (cycle, has_traces) = answered.await?;
+                (heard(step.trigger, cycle), has_traces)
+            }
             (None, Some(resumed)) => self.resumed(step, state, &resumed, journal).await?,
             (None, None) => {
                 let cast = Cast {
@@ -351,6 +355,18 @@ fn without_trigger(state: AgentState, trigger: &Item) -> AgentState {
         Some(before) if is_last => state.with_context(before.iter().cloned()),
         Some(_) | None => state,
     }
+}
+
+/// A conversation that goes on with what was said beside the answers, after their results.
+fn heard(trigger: &Item, mut cycle: Cycle) -> Cycle {
+    for said in timeline::said_beside(trigger) {
+        if let Some(left) = model::superseded(cycle.state.open_calls(), &said) {
+            cycle.state = cycle.state.with_message(left);
+        }
+        cycle.state = cycle.state.with_message(model::item_message(&said));
+        cycle.next = Next::Continue;
+    }
+    cycle
 }
 
 /// Runs one cycle of the agent's strategy.

@@ -71,8 +71,21 @@ impl Runtime {
             let transcript = live.transcript(Filter::Facts).await?;
             return Err(became_of(call, &transcript).into());
         }
-        let (run, _) = standing(&core.state);
-        let parent = Run::of(run.as_ref()).parent;
+        let (begun_with, _) = standing(&core.state);
+        let parent = Run::of(begun_with.as_ref()).parent;
+        let run = match request.run {
+            // Whoever waits for the run does so however it goes on, and it stays its agent's.
+            Some(run) => {
+                let begun_with = Run::of(begun_with.as_ref());
+                Some(Payload::write(&Run {
+                    agent: begun_with.agent,
+                    handoffs: begun_with.handoffs,
+                    parent: begun_with.parent,
+                    ..run
+                })?)
+            }
+            None => begun_with,
+        };
         let waits = core.state.active().is_some() || core.state.waiting().len() > 0;
         let limit = self.inner.options.queue_limit;
         if waits && core.state.waiting().len() >= limit {

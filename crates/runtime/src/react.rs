@@ -222,7 +222,16 @@ impl Runtime {
         let after = core.tail;
         let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
-        let dealt = self.dealt(&core.state, request.item, run, request.policy)?;
+        let mut dealt = self.dealt(&core.state, request.item, run, request.policy)?;
+        if !request.before.is_empty() {
+            // What is remembered between steps has not heard them.
+            core.generation += 1;
+        }
+        let before = request.before.into_iter();
+        let before = before.map(|item| Command::Record { item });
+        // What is stopped ends first: it has not seen them.
+        let place = usize::from(dealt.stops.is_some());
+        dealt.commands.splice(place..place, before);
         let mut children = None;
         if dealt.begins.is_some() {
             children = StoppedChildren::of(&core.state, "user_cancelled");

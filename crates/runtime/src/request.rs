@@ -90,6 +90,8 @@ pub struct React {
     pub tenant: TenantId,
     /// Its key; the thread is made if there is none.
     pub key: String,
+    /// What was said before it and is answered with it: kept in order, in the same transaction.
+    pub before: Vec<NewItem>,
     /// What is said.
     pub item: NewItem,
     /// How it is answered.
@@ -110,6 +112,8 @@ pub struct AnswerRequest {
     /// An item of type `action_result` whose content is a list of [`timeline::Answer`]s. Its
     /// metadata says who answers.
     pub item: NewItem,
+    /// How the run goes on; as it began when absent.
+    pub run: Option<Run>,
     /// The client's token: repeating it gives the first answer again.
     pub token: Option<String>,
 }

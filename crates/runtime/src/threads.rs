@@ -71,6 +71,20 @@ impl Runtime {
         Ok(self.inner.store.find(tenant, key).await?)
     }
 
+    /// Finds a thread by its id.
+    pub async fn find_by_id(
+        &self,
+        tenant: &TenantId,
+        id: &ThreadId,
+    ) -> Result<ThreadRow, RuntimeError> {
+        let row = self.inner.store.row(id).await?;
+        if row.tenant == *tenant {
+            Ok(row)
+        } else {
+            Err(StoreError::NotFound.into())
+        }
+    }
+
     /// Lists the tenant's threads, the last changed first.
     pub async fn list(
         &self,

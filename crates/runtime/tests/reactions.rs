@@ -48,6 +48,7 @@ fn over(store: &Arc<MemoryStore>, reactor: Arc<impl Reactor + 'static>) -> Runti
 fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
+        before: Vec::new(),
         tenant: tenant(),
         key: "k".into(),
         item: NewItem::user(runtime.mint(), content),

@@ -1,6 +1,8 @@
 //! What clients are told when something is refused or fails. HTTP statuses and stable codes are
 //! decided here and nowhere else.
 
+pub(crate) mod openai;
+
 use crate::app::ExchangeError;
 use crate::auth::Scope;
 use axum::response::{IntoResponse, Response};
@@ -79,6 +81,8 @@ pub(crate) enum ApiError {
     },
     #[error("{limit} streams are open, which is the limit; close some or try again later")]
     TooManyStreams { limit: usize },
+    #[error(transparent)]
+    Worded(Box<openai::Worded>),
     #[error("the server has not finished starting")]
     NotReady,
     #[error("the server failed")]
@@ -120,6 +124,9 @@ pub(crate) struct Failure {
     /// The request's id, also in the server's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
+    /// What another protocol's clients are told.
+    #[serde(skip)]
+    pub(crate) worded: Option<Box<openai::Worded>>,
 }
 
 /// A status, a code, and what goes with them.
@@ -194,6 +201,10 @@ impl ApiError {
             pointer: verdict.pointer,
             details: verdict.details,
             request_id: None,
+            worded: match self {
+                Self::Worded(worded) => Some(worded.clone()),
+                _ => None,
+            },
         }
     }
 
@@ -251,6 +262,7 @@ impl ApiError {
                 Verdict::new(S::TOO_MANY_REQUESTS, "too_many_streams")
                     .with(json!({ "limit": limit }))
             }
+            Self::Worded(worded) => Verdict::new(worded.status, worded.code.unwrap_or(worded.kind)),
             Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),
@@ -310,6 +322,9 @@ fn of_rejected(error: &Rejected) -> Verdict {
             .with(json!({ "toolCallId": call, "expected": kind })),
         Rejected::AnsweredAlready(call) => {
             Verdict::new(S::CONFLICT, "answered_already").with(json!({ "toolCallId": call }))
+        }
+        Rejected::Unanswered(call) => {
+            Verdict::new(S::CONFLICT, "unanswered").with(json!({ "toolCallId": call }))
         }
         Rejected::Superseded(call) => {
             Verdict::new(S::CONFLICT, "superseded").with(json!({ "toolCallId": call }))

@@ -34,6 +34,7 @@ mod state;
 
 mod body;
 mod metrics;
+mod protocol;
 mod routes;
 mod run_events;
 mod serve;

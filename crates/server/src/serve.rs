@@ -3,8 +3,9 @@
 use crate::app::{App, DEV_TENANT};
 use crate::auth::{Caller, Scope};
 use crate::config::ServerConfig;
-use crate::error::{ApiError, ErrorBody, Failure};
+use crate::error::{ApiError, ErrorBody, Failure, openai};
 use crate::guard;
+use crate::protocol::Dialect;
 use crate::routes;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
@@ -274,13 +275,16 @@ async fn answer(State(api): State<Api>, request: Request, next: Next) -> Respons
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
         return response;
     };
-    let body = Json(ErrorBody {
-        error: Failure {
-            request_id,
-            ..failure
-        },
-    })
-    .into_response();
+    let body = match Dialect::of(&path) {
+        Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
+        Dialect::Own => Json(ErrorBody {
+            error: Failure {
+                request_id,
+                ..failure
+            },
+        })
+        .into_response(),
+    };
     let (parts, body) = body.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE).cloned();
     response

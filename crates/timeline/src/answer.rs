@@ -1,12 +1,18 @@
 //! Answers to calls that wait: what an item of type `action_result` says.
 
-use crate::content::ContentError;
-use crate::entity::OpenKind;
+use crate::command::NewItem;
+use crate::content::{ContentError, check_content};
+use crate::entity::{Item, ItemType, OpenKind, Role};
 use crate::payload::Payload;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The type of an answer's part.
 pub const ANSWER: &str = "loomline-answer";
+/// The type of a part that says something beside the answers:
+/// `{"type": "loomline-said", "role": …, "content": […], "metadata"?: {…}}`. It is a message that
+/// stands after the answered calls' results.
+pub const SAID: &str = "loomline-said";
 
 /// An answer to one call that waits:
 /// `{"type": "loomline-answer", "toolCallId": …, "approved": true, "arguments"?: {…}}`, or with
@@ -42,24 +48,30 @@ pub enum Says {
 }
 
 impl Answer {
-    /// Reads the content of an answer's item: a list of parts, each for another call.
+    /// Reads the content of an answer's item: a list of parts, each for another call, and among
+    /// them what is [said beside](said_beside).
     pub fn read(content: Option<&Payload>) -> Result<Vec<Self>, ContentError> {
         let parts: Vec<Payload> = content
             .and_then(|content| content.read().ok())
             .ok_or(ContentError::NotAList)?;
-        if parts.is_empty() {
-            return Err(wrong("", "content", "at least one answer"));
-        }
         let mut known = BTreeSet::new();
-        let answers = (0..).zip(&parts).map(|(index, part): (usize, _)| {
-            let answer = read(part, &format!("/{index}"))?;
+        let mut answers = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            let pointer = format!("/{index}");
+            if is_said(part) {
+                said_of(part, &pointer)?;
+                continue;
+            }
+            let answer = read(part, &pointer)?;
             if !known.insert(answer.tool_call_id.clone()) {
-                let pointer = format!("/{index}");
                 return Err(wrong(&pointer, "toolCallId", "one answer a call"));
             }
-            Ok(answer)
-        });
-        answers.collect()
+            answers.push(answer);
+        }
+        if answers.is_empty() {
+            return Err(wrong("", "content", "at least one answer"));
+        }
+        Ok(answers)
     }
 
     /// The kind of calls it can answer.
@@ -70,6 +82,73 @@ impl Answer {
             Says::Resumed => OpenKind::Child,
         }
     }
+}
+
+/// What an item of answers says beside them, in order, as the messages they are. Each has the item's
+/// id with its place behind it. None of any other item.
+pub fn said_beside(item: &Item) -> Vec<Item> {
+    if item.item_type != ItemType::ActionResult {
+        return Vec::new();
+    }
+    let parts = said(item.content.as_ref());
+    let messages = parts.into_iter().map(|(index, said)| Item {
+        id: format!("{}:{index}", item.id).as_str().into(),
+        item_type: ItemType::Message,
+        role: Some(said.role),
+        content: Some(said.content),
+        metadata: said.metadata,
+        ..item.clone()
+    });
+    messages.collect()
+}
+
+/// What is said beside answers, and its place.
+pub(crate) fn said(content: Option<&Payload>) -> Vec<(usize, Said)> {
+    let parts: Vec<Payload> = content
+        .and_then(|content| content.read().ok())
+        .unwrap_or_default();
+    let parts = parts.iter().enumerate().filter(|(_, part)| is_said(part));
+    parts
+        .filter_map(|(index, part)| Some((index, said_of(part, "").ok()?)))
+        .collect()
+}
+
+/// A message as a part beside answers; `item` gives its role, its content and its metadata.
+pub fn beside(item: &NewItem) -> Payload {
+    let mut part = serde_json::json!({
+        "type": SAID, "role": item.role.unwrap_or(Role::User),
+        "content": item.content.as_ref().map(Payload::value),
+    });
+    if let Some(metadata) = &item.metadata {
+        part["metadata"] = metadata.value();
+    }
+    part.into()
+}
+
+/// A part that says something beside answers.
+#[derive(Deserialize)]
+pub(crate) struct Said {
+    role: Role,
+    content: Payload,
+    metadata: Option<Payload>,
+}
+
+fn is_said(part: &Payload) -> bool {
+    part.str_field("type").as_deref() == Some(SAID)
+}
+
+fn said_of(part: &Payload, pointer: &str) -> Result<Said, ContentError> {
+    let malformed = |field, expected| ContentError::Reinterpreted {
+        pointer: pointer.to_owned(),
+        kind: SAID.to_owned(),
+        field,
+        expected,
+    };
+    let said: Said = part
+        .read()
+        .map_err(|_| malformed("role", "a role, and \"content\" beside it"))?;
+    check_content(&said.content).map_err(|_| malformed("content", "a list of parts"))?;
+    Ok(said)
 }
 
 fn wrong(pointer: &str, field: &'static str, expected: &'static str) -> ContentError {

@@ -33,7 +33,7 @@ mod status;
 mod transcript;
 mod verify;
 
-pub use answer::{ANSWER, Answer, Says};
+pub use answer::{ANSWER, Answer, SAID, Says, beside, said_beside};
 pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{ContentError, PartKind, check_content, check_part, part_kind};
 pub use decide::Rejected;

@@ -5,7 +5,7 @@ use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use timeline::{
     Answer, Entry, Item, ItemType, PartKind, Payload, Role, StepRecord, StepStatus, Transcript,
-    part_kind,
+    part_kind, said_beside,
 };
 
 /// The messages of a thread, under the ids that its runs have streamed them with. What waits for its turn, and
@@ -17,7 +17,12 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
         let at = format!("/entries/{place}");
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
-            Entry::Item(item) => messages.extend(said(item, &at, &mut losses)),
+            Entry::Item(item) => {
+                messages.extend(said(item, &at, &mut losses));
+                for item in said_beside(item) {
+                    messages.extend(said(&item, &at, &mut losses));
+                }
+            }
             Entry::Reaction(reaction) => {
                 let steps = reaction.steps.iter();
                 for step in steps.filter(|it| it.step.status == StepStatus::Completed) {

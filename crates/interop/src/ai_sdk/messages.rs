@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thread::Json;
 use timeline::{
     Answer, Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, PartKind, Payload,
-    Reaction, Role, StepStatus, Transcript, part_kind,
+    Reaction, Role, StepStatus, Transcript, part_kind, said_beside,
 };
 
 /// The newest major version of the client, whose messages are built.
@@ -28,22 +28,12 @@ pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     for (place, entry) in transcript.entries.iter().enumerate() {
         let at = format!("/entries/{place}");
         match entry {
-            Entry::Item(item) => match (item.item_type, item.role) {
-                (ItemType::Message, Some(Role::User) | None) => {
-                    messages.push(said(item, "user", &at, &mut losses));
+            Entry::Item(item) => {
+                messages.extend(item_message(item, &at, &mut losses));
+                for item in said_beside(item) {
+                    messages.extend(item_message(&item, &at, &mut losses));
                 }
-                (ItemType::Message, Some(Role::Assistant)) => {
-                    messages.push(said(item, "assistant", &at, &mut losses));
-                }
-                (ItemType::Message, Some(Role::System | Role::Developer)) => {
-                    losses.push(at, "a system message");
-                }
-                (ItemType::ActionResult, _) if Answer::read(item.content.as_ref()).is_ok() => {}
-                (ItemType::ActionExecute | ItemType::ActionResult, _) => {
-                    losses.push(at, "an action");
-                }
-                (ItemType::ItemReference, _) => {}
-            },
+            }
             Entry::Reaction(reaction) => {
                 if reaction.execution.status == ExecutionStatus::Executing {
                     continue;
@@ -63,6 +53,23 @@ pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
         }
     }
     losses.with(messages)
+}
+
+fn item_message(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
+    match (item.item_type, item.role) {
+        (ItemType::Message, Some(Role::User) | None) => Some(said(item, "user", at, losses)),
+        (ItemType::Message, Some(Role::Assistant)) => Some(said(item, "assistant", at, losses)),
+        (ItemType::Message, Some(Role::System | Role::Developer)) => {
+            losses.push(at, "a system message");
+            None
+        }
+        (ItemType::ActionResult, _) if Answer::read(item.content.as_ref()).is_ok() => None,
+        (ItemType::ActionExecute | ItemType::ActionResult, _) => {
+            losses.push(at, "an action");
+            None
+        }
+        (ItemType::ItemReference, _) => None,
+    }
 }
 
 fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {

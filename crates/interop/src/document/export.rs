@@ -10,7 +10,7 @@ use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
 use crate::parts::ThreadEvent;
 use crate::{Converted, Loss, Losses};
 use thread::{Json, Object, Version};
-use timeline::{Entry, ExecutionStatus, Transcript};
+use timeline::{Entry, ExecutionStatus, Transcript, said_beside};
 
 /// The canonical document of a thread, in the newest version.
 ///
@@ -86,16 +86,21 @@ fn turns(
         let at = || format!("/entries/{place}");
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
-            Entry::Item(item) => match item_turn(item, &mut clock, registry) {
-                ItemTurn::Turn(turn) => {
-                    if item.metadata.is_some() && ThreadEvent::of_item(item).is_some() {
-                        losses.push(at(), "what an event keeps beside it");
+            Entry::Item(item) => {
+                let beside = said_beside(item);
+                for item in std::iter::once(item).chain(&beside) {
+                    match item_turn(item, &mut clock, registry) {
+                        ItemTurn::Turn(turn) => {
+                            if item.metadata.is_some() && ThreadEvent::of_item(item).is_some() {
+                                losses.push(at(), "what an event keeps beside it");
+                            }
+                            turns.push(turn);
+                        }
+                        ItemTurn::Nothing => {}
+                        ItemTurn::Lost(what) => losses.push(at(), what),
                     }
-                    turns.push(turn);
                 }
-                ItemTurn::Nothing => {}
-                ItemTurn::Lost(what) => losses.push(at(), what),
-            },
+            }
             Entry::Reaction(reaction) => {
                 if reaction.execution.status == ExecutionStatus::Executing {
                     continue;

@@ -8,6 +8,7 @@ use crate::parts::{StepResponse, ToolPart};
 use serde_json::{Map, Value};
 use timeline::{
     Entry, Item, ItemType, Payload, Reaction, Role, StepId, StepRecord, StepStatus, Transcript,
+    said_beside,
 };
 use upp::{Message, MessageOptions, Metadata, ToolCall, ToolResult, ToolResultMessage};
 
@@ -32,21 +33,28 @@ pub fn marked_history(
 ) -> (Vec<Message>, Vec<usize>) {
     let mut messages = Vec::new();
     let mut marks = Vec::new();
+    let mut beside = Vec::new();
     for entry in &transcript.entries {
         match entry {
-            Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {}
-            Entry::Item(item) => {
-                let left = superseded(open_calls(&messages), item);
-                messages.extend(left.map(Message::from));
-                messages.push(item_message(item));
+            Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {
+                beside = said_beside(item);
             }
+            Entry::Item(item) => hear(&mut messages, item),
             Entry::Reaction(reaction) => {
                 marks.push(messages.len());
-                push_reaction(&mut messages, reaction, running);
+                push_reaction(&mut messages, reaction, &beside, running);
+                beside.clear();
             }
         }
     }
     (messages, marks)
+}
+
+/// Puts in what was said, after what the calls that waited until then come to.
+fn hear(messages: &mut Vec<Message>, item: &Item) {
+    let left = superseded(open_calls(messages), item);
+    messages.extend(left.map(Message::from));
+    messages.push(item_message(item));
 }
 
 /// The results of calls that waited when this item came: the user went on without answering. None
@@ -78,7 +86,8 @@ fn interrupted(call: &str, text: &str) -> ToolResult {
     }
 }
 
-fn item_message(item: &Item) -> Message {
+/// A message of the log as a model is to see it.
+pub fn item_message(item: &Item) -> Message {
     match item.role {
         Some(Role::Assistant) => {
             let parts: Vec<Payload> = item
@@ -122,37 +131,51 @@ fn open_calls(messages: &[Message]) -> Vec<&ToolCall> {
     open
 }
 
-fn push_reaction(messages: &mut Vec<Message>, reaction: &Reaction, running: Option<&StepId>) {
+/// `beside` is what was said with the answers that began it: it comes after their results.
+fn push_reaction(
+    messages: &mut Vec<Message>,
+    reaction: &Reaction,
+    beside: &[Item],
+    running: Option<&StepId>,
+) {
+    let mut beside = beside.iter();
     for step in &reaction.steps {
         if running == Some(&step.step.id) {
             continue;
         }
-        let Some((response, at)) = &step.response else {
-            continue;
-        };
-        let tools: Vec<ToolPart> = step
-            .parts
-            .iter()
-            .filter_map(|part| ToolPart::read(&part.part))
-            .collect();
-        let said: StepResponse = response.read().unwrap_or_default();
-        if said.answers {
-            let results = late_results(messages, step, &tools);
-            messages.extend(results_message(step, results).map(Message::from));
-            continue;
+        push_step(messages, step);
+        for item in beside.by_ref() {
+            hear(messages, item);
         }
-        // Calls that are open on purpose have their answers later, or never.
-        let is_whole = tools.iter().all(ToolPart::is_answered);
-        if !is_whole && step.step.outcome.open_calls.is_none() {
-            continue;
-        }
-        let parts: Vec<Payload> = step.parts.iter().map(|part| part.part.clone()).collect();
-        let prompts = parts.iter().filter_map(prompt_message);
-        messages.extend(prompts.map(Message::from));
-        messages.push(assistant_message(&parts, response, *at).into());
-        let results = tools.iter().filter_map(result_of).collect();
-        messages.extend(results_message(step, results).map(Message::from));
     }
+}
+
+fn push_step(messages: &mut Vec<Message>, step: &StepRecord) {
+    let Some((response, at)) = &step.response else {
+        return;
+    };
+    let tools: Vec<ToolPart> = step
+        .parts
+        .iter()
+        .filter_map(|part| ToolPart::read(&part.part))
+        .collect();
+    let said: StepResponse = response.read().unwrap_or_default();
+    if said.answers {
+        let results = late_results(messages, step, &tools);
+        messages.extend(results_message(step, results).map(Message::from));
+        return;
+    }
+    // Calls that are open on purpose have their answers later, or never.
+    let is_whole = tools.iter().all(ToolPart::is_answered);
+    if !is_whole && step.step.outcome.open_calls.is_none() {
+        return;
+    }
+    let parts: Vec<Payload> = step.parts.iter().map(|part| part.part.clone()).collect();
+    let prompts = parts.iter().filter_map(prompt_message);
+    messages.extend(prompts.map(Message::from));
+    messages.push(assistant_message(&parts, response, *at).into());
+    let results = tools.iter().filter_map(result_of).collect();
+    messages.extend(results_message(step, results).map(Message::from));
 }
 
 /// What came of calls that had waited, in the order of the calls. A call that was answered and has

@@ -13,6 +13,7 @@ use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use timeline::{
     Answer, Entry, ExecutionId, Item, ItemType, Payload, Reaction, Role, Says, Transcript,
+    said_beside,
 };
 
 /// An item in a list.
@@ -160,7 +161,11 @@ impl List {
     fn item(&mut self, item: &Item, at: &str) {
         match item.item_type {
             ItemType::ItemReference => {}
-            ItemType::ActionResult if self.answers(item, at) => {}
+            ItemType::ActionResult if self.answers(item, at) => {
+                for message in said_beside(item) {
+                    self.message(&message, at);
+                }
+            }
             ItemType::ActionExecute | ItemType::ActionResult => self.action(item, at),
             ItemType::Message => self.message(item, at),
         }

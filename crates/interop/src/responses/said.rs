@@ -28,13 +28,8 @@ pub struct Said {
 pub enum Last {
     /// An item.
     Item(NewItem),
-    /// Results of calls that wait.
-    Answers {
-        /// An item of type `action_result`.
-        item: NewItem,
-        /// What is said beside them: to be kept right behind them, before the model is asked.
-        beside: Vec<NewItem>,
-    },
+    /// An item of type `action_result`: results of calls that wait, and what is said beside them.
+    Answers(NewItem),
 }
 
 /// The items that an input only names, and where it names them.
@@ -120,10 +115,7 @@ fn begun(
     let (commands, ends) = draft.commands(Tail::Answered(run), ids)?;
     let last = match ends {
         Ends::Said(item) => Last::Item(item),
-        Ends::Waits(answers) => Last::Answers {
-            item: answers_item(answers, ids),
-            beside: Vec::new(),
-        },
+        Ends::Waits(answers) => Last::Answers(answers_item(answers, &[], ids)),
         Ends::Spoken(former) => Last::Item(reference(former.as_deref(), ids)),
     };
     Ok(Said {
@@ -179,10 +171,8 @@ fn continued(
             None => Last::Item(reference(Some(goes_on), ids)),
         }
     } else {
-        Last::Answers {
-            item: answers_item(answers, ids),
-            beside: std::mem::take(&mut records),
-        }
+        let beside = std::mem::take(&mut records);
+        Last::Answers(answers_item(answers, &beside, ids))
     };
     Ok(Said {
         past: Vec::new(),
@@ -274,7 +264,12 @@ pub(super) fn marked(about: &Map<String, Value>) -> Payload {
     json!({VIEW: about}).into()
 }
 
-fn answers_item(answers: Vec<Value>, ids: &mut dyn FnMut() -> String) -> NewItem {
+fn answers_item(
+    mut answers: Vec<Value>,
+    beside: &[NewItem],
+    ids: &mut dyn FnMut() -> String,
+) -> NewItem {
+    answers.extend(beside.iter().map(|item| timeline::beside(item).value()));
     NewItem {
         id: ids().into(),
         item_type: ItemType::ActionResult,

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use timeline::{
     Entry, Execution, Item, ItemId, ItemType, Reaction, StepRecord, StepStatus, Thread, Transcript,
+    said_beside,
 };
 
 /// The thread's object. What of its metadata is neither a string nor AITP's is left out.
@@ -106,6 +107,10 @@ impl ThreadView {
             ItemType::ActionResult => {
                 self.last(|run| run.answered(item));
                 self.triggers.insert(item.id.clone(), item.clone());
+                for message in said_beside(item) {
+                    self.order.push(Place::Said(self.said.len()));
+                    self.said.push(message);
+                }
             }
             ItemType::ItemReference => {
                 if cancelled(item).is_some() {

@@ -267,6 +267,7 @@ impl Site {
             execution_id: self.execution.clone(),
         };
         let request = React {
+            before: Vec::new(),
             tenant: child.tenant.clone(),
             key: child.key.clone(),
             item: NewItem::user(self.runtime.mint(), content),

@@ -111,6 +111,7 @@ pub(crate) fn running(store: &Arc<Rigged>, reactor: Arc<impl Reactor + 'static>)
 pub(crate) fn say(runtime: &Runtime, key: &str, text: &str, policy: Policy) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
+        before: Vec::new(),
         tenant: tenant(),
         key: key.into(),
         item: NewItem::user(runtime.mint(), content),

@@ -165,6 +165,7 @@ pub(crate) async fn post(
     let target = target(&api, &tenant, &key, &content, &named).await?;
     let (_, before) = api.runtime().state(&tenant, &key).await?;
     let request = AnswerRequest {
+        run: None,
         tenant: tenant.clone(),
         key: target.clone(),
         item: item(api.runtime().mint(), content, metadata),

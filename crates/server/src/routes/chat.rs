@@ -212,6 +212,7 @@ pub(crate) async fn post(
     item.channel = Some("web".into());
     item.metadata.clone_from(&said.metadata);
     let react = React {
+        before: Vec::new(),
         tenant: tenant.clone(),
         key: request.chat_id.clone(),
         item,

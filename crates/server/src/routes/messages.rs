@@ -158,6 +158,7 @@ pub(crate) async fn post(
         ..Run::default()
     };
     let request = React {
+        before: Vec::new(),
         tenant: tenant.clone(),
         key: key.clone(),
         item,

@@ -1,15 +1,15 @@
 //! Whether an answer is for a call that waits for it.
 
 use super::Rejected;
-use crate::answer::Answer;
+use crate::answer::{Answer, said};
 use crate::command::NewItem;
-use crate::entity::{ItemType, OpenCall};
+use crate::entity::{ItemType, OpenCall, OpenKind};
 use crate::state::State;
 use std::collections::BTreeSet;
 
 impl State {
     /// Refuses an item of type `action_result` unless each of its answers is for a call that waits
-    /// for it and has none. Costs what waits.
+    /// for it and has none, and unless nothing is left waiting by one that says more. Costs what waits.
     pub fn check_answers(&self, item: &NewItem) -> Result<(), Rejected> {
         if item.item_type != ItemType::ActionResult {
             return Ok(());
@@ -17,6 +17,14 @@ impl State {
         let answers = Answer::read(item.content.as_ref())?;
         let answered = self.answered();
         let is_left = self.is_left_behind();
+        let says_more = !said(item.content.as_ref()).is_empty();
+        let mut unanswered: BTreeSet<&str> = self
+            .open_calls()
+            .iter()
+            .filter(|open| says_more && open.kind != OpenKind::Others)
+            .map(|open| open.tool_call_id.as_str())
+            .filter(|call| !answered.contains(*call))
+            .collect();
         for answer in answers {
             let call = answer.tool_call_id.clone();
             let open = self.open_calls().iter().find(|it| it.tool_call_id == call);
@@ -33,8 +41,12 @@ impl State {
                 let kind = open.kind;
                 return Err(Rejected::WrongAnswer { call, kind });
             }
+            unanswered.remove(call.as_str());
         }
-        Ok(())
+        match unanswered.first() {
+            Some(call) => Err(Rejected::Unanswered((*call).to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// The calls that wait, or that an execution which answers some of them leaves waiting.

@@ -45,6 +45,9 @@ pub enum Rejected {
         /// How many parts there are.
         n_parts: usize,
     },
+    /// What is said beside answers comes when nothing waits any more.
+    #[error("the call {0:?} waits for an answer too; say more when every call has its answer")]
+    Unanswered(String),
     /// No trigger waits.
     #[error("no trigger is waiting on this thread")]
     NothingWaits,

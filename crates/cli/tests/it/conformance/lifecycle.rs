@@ -36,6 +36,7 @@ pub(crate) async fn say(
         ..Run::default()
     };
     let request = React {
+        before: Vec::new(),
         tenant: "acme".into(),
         key: KEY.into(),
         item: NewItem::user(runtime.mint(), content),

@@ -127,7 +127,7 @@ fn a_question_is_an_item_only_for_clients_that_asked_for_such() {
 fn results_and_leave_are_answers_that_the_thread_takes() {
     let mut log = waiting(None);
     let said = said(&log, &json!([output("x"), approve(true)]));
-    let Last::Answers { item, .. } = &said.last else {
+    let Last::Answers(item) = &said.last else {
         panic!("{said:?}");
     };
     let answers = Answer::read(item.content.as_ref()).unwrap();
@@ -143,7 +143,7 @@ fn results_and_leave_are_answers_that_the_thread_takes() {
 fn an_answer_to_no_call_is_the_threads_to_refuse() {
     let log = waiting(None);
     let said = said(&log, &json!([output("zzz")]));
-    let Last::Answers { item, .. } = said.last else {
+    let Last::Answers(item) = said.last else {
         panic!("{said:?}");
     };
     let refused = log.state.check_answers(&item).unwrap_err();
@@ -267,10 +267,11 @@ fn what_is_said_beside_answers_does_not_take_their_place() {
         &log,
         &json!([{"role": "user", "content": "hurry"}, output("x")]),
     );
-    let Last::Answers { beside, .. } = &said.last else {
+    let Last::Answers(item) = &said.last else {
         panic!("{said:?}");
     };
-    assert_eq!(beside.len(), 1);
+    assert_eq!(Answer::read(item.content.as_ref()).unwrap().len(), 1);
+    assert!(item.content.as_ref().unwrap().text().contains("hurry"));
     assert!(said.records.is_empty());
 }
 

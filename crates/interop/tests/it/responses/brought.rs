@@ -118,10 +118,17 @@ fn results_at_the_end_answer_the_calls_before_them() {
     let said = request
         .said(&BTreeMap::new(), Some(&run), at, &mut ids())
         .unwrap();
-    let Last::Answers { item, beside } = &said.last else {
+    let Last::Answers(item) = &said.last else {
         panic!("{:?}", said.last);
     };
-    assert!(beside.is_empty());
+    assert!(
+        !item
+            .content
+            .as_ref()
+            .unwrap()
+            .text()
+            .contains(timeline::SAID)
+    );
     let answers = Answer::read(item.content.as_ref()).unwrap();
     assert_eq!(answers.len(), 2);
     assert_eq!(answers[1].says, Says::Output(json!("2").into()));

@@ -33,10 +33,7 @@ pub(super) fn begin(log: &mut Log, said: &Said, execution: &str) {
     for item in &said.records {
         log.run(Command::Record { item: item.clone() });
     }
-    let (trigger, beside) = match &said.last {
-        Last::Item(item) => (item, &[][..]),
-        Last::Answers { item, beside } => (item, beside.as_slice()),
-    };
+    let (Last::Item(trigger) | Last::Answers(trigger)) = &said.last;
     log.run(Command::Start {
         trigger: Trigger::New(trigger.clone()),
         run: None,
@@ -45,9 +42,6 @@ pub(super) fn begin(log: &mut Log, said: &Said, execution: &str) {
         step_id: format!("{execution}-step").as_str().into(),
         workflow_run_id: None,
     });
-    for item in beside {
-        log.run(Command::Record { item: item.clone() });
-    }
 }
 
 fn part(dice: &mut Dice<'_>) -> Value {

@@ -95,6 +95,7 @@ pub(crate) fn fresh(agents: Vec<Agent>) -> Runtime {
 pub(crate) fn message(runtime: &Runtime, said: &str) -> React {
     let content = json!([{"type": "input_text", "text": said}]).into();
     React {
+        before: Vec::new(),
         tenant: tenant(),
         key: KEY.into(),
         item: NewItem::user(runtime.mint(), content),

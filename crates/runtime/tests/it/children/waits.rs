@@ -70,6 +70,7 @@ pub(crate) async fn answer(
 ) -> Result<Accepted, RuntimeError> {
     let item = answer_item(runtime.mint(), parts);
     let request = AnswerRequest {
+        run: None,
         tenant: tenant(),
         key: key.into(),
         item,

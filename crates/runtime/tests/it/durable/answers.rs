@@ -120,6 +120,64 @@ async fn answers_come_in_any_order_and_to_another_process() {
     }
 }
 
+fn with_more(answer: &Value, text: &str) -> Value {
+    let content = json!([{"type": "input_text", "text": text}]);
+    let more = json!({"type": timeline::SAID, "role": "user", "content": content});
+    json!([answer[0], more])
+}
+
+#[tokio::test]
+async fn what_is_said_beside_the_last_answer_stands_after_the_results() {
+    for restarts in [false, true] {
+        let world = World::default();
+        let (mut client, model) = waiting(&world).await;
+        let refused = client.try_answer(&with_more(&approve("a"), "hurry")).await;
+        let unanswered = RuntimeError::Rejected(Rejected::Unanswered("b".into()));
+        assert_eq!(refused.unwrap_err().to_string(), unanswered.to_string());
+        for answer in [approve("a"), deny("b")] {
+            client.answer(answer).await;
+            client.rest().await;
+        }
+        if restarts {
+            client.restart().await;
+        }
+        let last = with_more(&bring("x", &json!(1)), "hurry");
+        client.answer(last).await;
+        client.rest().await;
+        let asked = model.asked.lock().unwrap().clone();
+        assert_eq!(asked.len(), 2);
+        let kinds: Vec<&str> = asked[1]
+            .iter()
+            .map(|message| match message {
+                Message::User(_) => "user",
+                Message::Assistant(_) => "assistant",
+                Message::ToolResult(_) => "results",
+            })
+            .collect();
+        // The results that came one by one are several messages.
+        assert_eq!(
+            kinds,
+            [
+                "user",
+                "assistant",
+                "results",
+                "results",
+                "results",
+                "results",
+                "user"
+            ]
+        );
+        let Some(Message::User(said)) = asked[1].last() else {
+            panic!("{asked:?}");
+        };
+        assert!(format!("{said:?}").contains("hurry"));
+        // Read anew from the log it is the same, and the answer comes after it.
+        let messages = history(&client.transcript().await, None);
+        assert_eq!(messages[..7], asked[1][..]);
+        assert_eq!(messages.len(), 8);
+    }
+}
+
 #[tokio::test]
 async fn edited_arguments_are_what_the_tool_gets_and_what_is_kept() {
     let world = World::default();

@@ -94,6 +94,7 @@ impl Client {
         let content = json!([{"type": "input_text", "text": text}]);
         loop {
             let request = React {
+                before: Vec::new(),
                 tenant: tenant(),
                 key: KEY.into(),
                 item: NewItem::user(format!("item-{text}"), content.clone().into()),
@@ -124,6 +125,7 @@ impl Client {
 
     pub(crate) async fn try_answer(&self, parts: &Value) -> Result<(), RuntimeError> {
         let request = AnswerRequest {
+            run: None,
             tenant: tenant(),
             key: KEY.into(),
             item: answer_item(self.runtime.mint(), parts),

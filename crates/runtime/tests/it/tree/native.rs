@@ -10,6 +10,7 @@ use timeline::{NewItem, NewThread};
 fn trigger(runtime: &Runtime, key: &str, text: &str) -> React {
     let content = json!([{"type": "input_text", "text": text}]);
     React {
+        before: Vec::new(),
         tenant: tenant(),
         key: key.into(),
         item: NewItem::user(runtime.mint(), content.into()),

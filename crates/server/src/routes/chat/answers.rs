@@ -55,6 +55,7 @@ pub(super) async fn answered(
     let content = Value::Array(parts.collect()).into();
     let metadata = json!({"tenant": tenant.as_str(), "via": "ai-sdk"});
     let request = AnswerRequest {
+        run: None,
         tenant: tenant.clone(),
         key: key.clone(),
         item: item(api.runtime().mint(), content, metadata),

@@ -1,0 +1,64 @@
+//! What the views of other protocols share: how their paths are told, and which thread an id means.
+
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::state::Api;
+use interop::ids::IdForm;
+use runtime::{RuntimeError, StoreError, ThreadRow};
+use timeline::ThreadId;
+
+/// In which shape a path's clients read errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// This server's own.
+    Own,
+    /// `OpenAI`'s, with Open Responses.
+    OpenAi,
+}
+
+impl Dialect {
+    /// By what the path begins with, so that a path that leads nowhere is answered in it too.
+    pub(crate) fn of(path: &str) -> Self {
+        if path == "/v1" || path.starts_with("/v1/") {
+            Self::OpenAi
+        } else {
+            Self::Own
+        }
+    }
+
+    /// Whether the routes of this dialect name threads in their own spelling, and check themselves
+    /// who may touch one: by [`thread_of`].
+    pub(crate) fn checks_threads(self) -> bool {
+        match self {
+            Self::Own => false,
+            Self::OpenAi => true,
+        }
+    }
+}
+
+/// The thread that an id of a protocol means: an id of ours in the protocol's spelling, or a key. None
+/// where there is none that the caller may touch.
+pub(crate) async fn thread_of(
+    api: &Api,
+    caller: &Caller,
+    form: IdForm,
+    id: &str,
+) -> Result<Option<ThreadRow>, ApiError> {
+    let own = ThreadId::from(form.read(id).as_ref());
+    let runtime = api.runtime();
+    let found = match runtime.find_by_id(&caller.tenant, &own).await {
+        Err(RuntimeError::Store(StoreError::NotFound)) => runtime.find(&caller.tenant, id).await,
+        found => found,
+    };
+    match found {
+        Ok(row) => Ok(Some(row).filter(|row| caller.check(key_of(row)).is_ok())),
+        Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The key of a thread.
+pub(crate) fn key_of(row: &ThreadRow) -> &str {
+    let key = row.thread.key.as_deref();
+    key.unwrap_or_else(|| row.thread.id.as_str())
+}
