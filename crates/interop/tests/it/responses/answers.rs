@@ -243,9 +243,11 @@ fn answers_are_listed_as_the_results_they_brought() {
     let list = input_items(&transcript, &"e2".into(), ListOptions::default()).unwrap();
     assert_eq!(list.losses.len(), 1, "{:?}", list.losses);
     let list = listed(list.value);
-    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+    assert_eq!(list["data"].as_array().unwrap().len(), 2);
     assert_eq!(list["data"][0]["type"], "function_call_output");
     assert_eq!(list["data"][0]["output"][0]["text"], "seen");
+    // What was said beside them follows.
+    assert_eq!(list["data"][1]["content"][0]["text"], "and hurry");
     let all = |extensions| {
         let options = ListOptions {
             extensions,
