@@ -11,6 +11,7 @@
 mod actors;
 mod amount;
 mod change;
+mod choice;
 mod family;
 mod form;
 mod kind;
@@ -30,19 +31,17 @@ pub use actors::{
 };
 pub use amount::{Amount, is_same_amount};
 pub use change::{ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused};
+pub use choice::{Choice, ChoiceType, Choices};
 pub use family::{Family, REQUESTS, Version, capability_of};
-pub use form::{
-    Choice, ChoiceType, Choices, Field, FieldOption, FieldType, Form, MAX_FIELDS,
-    read_form_document,
-};
+pub use form::{Field, FieldOption, FieldType, Form, MAX_FIELDS, read_form_document};
 pub use kind::{Kind, Purpose, Topic};
 pub use ledger::{
-    Ask, Effect, Given, Key, Ledger, Life, MAX_ANSWERS, MAX_OPEN, Refusal, Refusing, Request,
-    Settlement, Speaker, Standing, State, Verdict,
+    Ask, Effect, Given, Key, Ledger, Life, MAX_ANSWERS, MAX_CLOSED, MAX_OPEN, MAX_REASON, Refusal,
+    Refusing, Request, Settlement, Standing, State, Verdict,
 };
-pub use meaning::{check_answer, check_request};
-pub use message::{MAX_MESSAGE, Message, find, find_in_part};
+pub use meaning::{Asked, check_answer, check_request};
+pub use message::{MAX_MESSAGE, MAX_MESSAGES, Message, TooManyMessages, find, find_in_part};
 pub use question::Question;
-pub use roster::{MaySpeak, Member, Party, Roster};
+pub use roster::{MayNotSpeak, Member, Party, Roster, Voice};
 pub use schemas::{SchemaError, Schemas, Strictness, schema_text};
 pub use violation::Violation;

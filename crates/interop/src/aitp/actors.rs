@@ -5,6 +5,7 @@ use super::violation::Violation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use timeline::Payload;
 
 /// The most actors of one thread.
 pub const MAX_ACTORS: usize = 256;
@@ -69,20 +70,36 @@ impl Capability {
     }
 }
 
-/// One who takes part in a thread (AITP "Thread Specification").
+/// The members of an actor that are read; the others are kept.
+const KNOWN: [&str; 3] = ["id", "client_id", "capabilities"];
+
+/// One who takes part in a thread (AITP "Thread Specification"). It is serialised as
+/// [`Actor::write`] has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Value", try_from = "Value")]
 pub struct Actor {
     /// Unique in the thread, and only there.
     pub id: String,
     /// The application it speaks through.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// What it can read and act on.
-    #[serde(default)]
     pub capabilities: Vec<Capability>,
-    /// Other members, kept as they came.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    /// Other members, kept as they came; one that is named as a member above is not written.
     pub extra: Map<String, Value>,
+}
+
+impl From<Actor> for Value {
+    fn from(actor: Actor) -> Self {
+        actor.write()
+    }
+}
+
+impl TryFrom<Value> for Actor {
+    type Error = Violation;
+
+    fn try_from(value: Value) -> Result<Self, Violation> {
+        Self::read(&value, "")
+    }
 }
 
 impl Actor {
@@ -112,9 +129,8 @@ impl Actor {
             None | Some(Value::Null) => Vec::new(),
             Some(list) => read_capabilities(list, &format!("{at}/capabilities"))?,
         };
-        let known = ["id", "client_id", "capabilities"];
         let extra = object.iter();
-        let extra = extra.filter(|(key, _)| !known.contains(&key.as_str()));
+        let extra = extra.filter(|(key, _)| !KNOWN.contains(&key.as_str()));
         Ok(Self {
             id,
             client_id,
@@ -133,11 +149,9 @@ impl Actor {
             object.insert("client_id".to_owned(), client.as_str().into());
         }
         object.insert("capabilities".to_owned(), json!(self.capabilities));
-        object.extend(
-            self.extra
-                .iter()
-                .map(|(key, value)| (key.clone(), value.clone())),
-        );
+        let extra = self.extra.iter();
+        let extra = extra.filter(|(key, _)| !KNOWN.contains(&key.as_str()));
+        object.extend(extra.map(|(key, value)| (key.clone(), value.clone())));
         Value::Object(object)
     }
 
@@ -148,7 +162,7 @@ impl Actor {
     }
 }
 
-fn read_id(value: Option<&Value>, at: &str) -> Result<String, Violation> {
+pub(super) fn read_id(value: Option<&Value>, at: &str) -> Result<String, Violation> {
     let text = value.and_then(Value::as_str);
     let text = text.filter(|text| (1..=MAX_ID).contains(&text.len()));
     text.map(str::to_owned)
@@ -252,11 +266,22 @@ impl ThreadMetadata {
     }
 }
 
-/// The actor that a message's metadata names.
+/// The actor that a message's metadata names. Pointers begin at the metadata.
 pub fn read_message_actor(metadata: &Map<String, Value>) -> Result<Option<String>, Violation> {
     match metadata.get("actor") {
         None | Some(Value::Null) => Ok(None),
         id => read_id(id, "/actor").map(Some),
+    }
+}
+
+/// The same of what an item keeps.
+pub(super) fn named_actor(metadata: Option<&Payload>) -> Result<Option<String>, Violation> {
+    match metadata.map(Payload::value) {
+        Some(Value::Object(metadata)) => read_message_actor(&metadata),
+        Some(
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
+        )
+        | None => Ok(None),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Changes of who takes part, as facts of the thread.
 
-use super::actors::{Actor, Capability, MAX_ACTORS, read_capabilities};
+use super::actors::{Actor, Capability, MAX_ACTORS, read_capabilities, read_id};
+use super::violation::Violation;
 use crate::parts::ThreadEvent;
 use serde_json::{Map, Value, json};
 use timeline::{Item, NewItem};
@@ -56,6 +57,12 @@ pub enum ChangeRefused {
     /// Somebody else began the thread.
     #[error("{0:?} began the thread, and nobody else did")]
     OtherInitiator(String),
+    /// Somebody without an id began the thread.
+    #[error("somebody without an id began the thread, and nobody else did")]
+    UnnamedInitiator,
+    /// It is none that could be read back. Pointers begin at the event's data.
+    #[error("the change does not fit: {0}")]
+    Unfit(#[from] Violation),
     /// The thread has as many actors as it may have.
     #[error("a thread has at most {MAX_ACTORS} actors, those that left among them")]
     TooMany,
@@ -95,11 +102,26 @@ impl Change {
         event.into_item(principal.map(|principal| json!({PRINCIPAL: principal}).into()))
     }
 
+    /// Whether [`Change::of_item`] could read it back: ids and lists are within their limits.
+    pub fn check(&self) -> Result<(), Violation> {
+        match self {
+            Self::Join { actor, .. } => Actor::read(&actor.write(), "/actor").map(drop),
+            Self::Leave { actor_id } => read_id(Some(&json!(actor_id)), "/actor_id").map(drop),
+            Self::Declare {
+                actor_id,
+                capabilities,
+            } => {
+                read_id(Some(&json!(actor_id)), "/actor_id")?;
+                read_capabilities(&json!(capabilities), "/capabilities").map(drop)
+            }
+        }
+    }
+
     /// The change that an item records, if it is one.
     pub fn of_item(item: &Item) -> Option<Self> {
         let event = ThreadEvent::of_item(item)?;
         let data = event.data.value();
-        let actor_id = || Some(data.get("actor_id")?.as_str()?.to_owned());
+        let actor_id = || read_id(data.get("actor_id"), "/actor_id").ok();
         match event.part_type.as_str() {
             ACTOR_JOIN => Some(Self::Join {
                 actor: Actor::read(data.get("actor")?, "/actor").ok()?,

@@ -1,11 +1,13 @@
-//! Forms and choices as they are asked for.
+//! Forms as they are asked for (AITP-03).
 
 use super::violation::Violation;
-use jiff::Timestamp;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The most fields of one form, and the most options of one choice.
+/// The most fields of one form, and the most options of one field.
 pub const MAX_FIELDS: usize = 1000;
+/// At most so many things that are wrong with one form or answer are listed.
+pub(super) const MAX_LISTED: usize = 20;
 
 /// What may stand in a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,24 +76,49 @@ pub struct Field {
 }
 
 impl Field {
-    fn read(value: &Value) -> Option<Self> {
+    /// Reads one field; `at` is where it stands.
+    fn read(value: &Value, at: &str) -> Result<Self, Violation> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let options = value.get("options").and_then(Value::as_array);
-        let kind = text("type");
-        Some(Self {
-            id: text("id")?,
+        let wrong = |key: &str, expected: &str| Violation::new(format!("{at}/{key}"), expected);
+        let field_type = match text("type") {
+            Some(name) => FieldType::from_name(&name),
+            None => Some(FieldType::default()),
+        };
+        let field = Self {
+            id: text("id").ok_or_else(|| wrong("id", "the id of a field"))?,
             label: text("label"),
             description: text("description"),
             default_value: text("default_value"),
-            field_type: match kind {
-                Some(name) => FieldType::from_name(&name)?,
-                None => FieldType::default(),
-            },
-            options: options.into_iter().flatten().filter_map(option).collect(),
+            field_type: field_type.ok_or_else(|| wrong("type", "a type of AITP-03"))?,
+            options: options(value, at)?,
             required: value.get("required").and_then(Value::as_bool) == Some(true),
             autocomplete: text("autocomplete"),
-        })
+        };
+        if field.field_type == FieldType::Select && field.options.is_empty() {
+            return Err(wrong("options", "what to select from"));
+        }
+        Ok(field)
     }
+}
+
+fn options(value: &Value, at: &str) -> Result<Vec<FieldOption>, Violation> {
+    let Some(list) = value.get("options").filter(|list| !list.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let at = format!("{at}/options");
+    let read = |(place, value)| {
+        let expected = "a text, or an object with a \"value\"";
+        option(value).ok_or_else(|| Violation::new(format!("{at}/{place}"), expected))
+    };
+    list_of(list, &at)?.iter().enumerate().map(read).collect()
+}
+
+/// A list of at most [`MAX_FIELDS`] elements. One that is longer is refused and never cut.
+pub(super) fn list_of<'a>(value: &'a Value, at: &str) -> Result<&'a [Value], Violation> {
+    let list = value.as_array().filter(|list| list.len() <= MAX_FIELDS);
+    let expected = || format!("a list of at most {MAX_FIELDS} elements");
+    let list = list.ok_or_else(|| Violation::new(at, expected()))?;
+    Ok(list.as_slice())
 }
 
 fn option(value: &Value) -> Option<FieldOption> {
@@ -110,36 +137,89 @@ fn option(value: &Value) -> Option<FieldOption> {
     }
 }
 
-/// The form of a `request_data`.
+/// Fields with ids of their own.
+fn fields(value: &Value, at: &str) -> Result<Vec<Field>, Vec<Violation>> {
+    let list = list_of(value, at).map_err(|wrong| vec![wrong])?;
+    let mut ids = BTreeSet::new();
+    let mut fields = Vec::with_capacity(list.len());
+    let mut found = Vec::new();
+    for (place, value) in list.iter().enumerate() {
+        let at = format!("{at}/{place}");
+        let id = value.get("id").and_then(Value::as_str);
+        if id.is_some_and(|id| !ids.insert(id)) {
+            found.push(Violation::new(format!("{at}/id"), "an id of its own"));
+        }
+        match Field::read(value, &at) {
+            Ok(field) => fields.push(field),
+            Err(wrong) => found.push(wrong),
+        }
+        if found.len() >= MAX_LISTED {
+            break;
+        }
+    }
+    if found.is_empty() {
+        Ok(fields)
+    } else {
+        Err(found)
+    }
+}
+
+/// A form (AITP-03): fields by ids of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// The fields that stand in the request.
-    pub fields: Vec<Field>,
-    /// Where a document with further fields is. It is never fetched here.
-    pub json_url: Option<String>,
+    fields: Vec<Field>,
+    places: BTreeMap<String, usize>,
+    json_url: Option<String>,
 }
 
 impl Form {
-    /// The form in the payload of a `request_data`.
-    pub fn of(payload: &Value) -> Self {
-        let form = payload.get("form");
-        let fields = form.and_then(|form| form.get("fields")?.as_array());
-        let fields = fields.into_iter().flatten().take(MAX_FIELDS);
-        let url = form.and_then(|form| form.get("json_url")?.as_str());
+    fn new(fields: Vec<Field>, json_url: Option<String>) -> Self {
+        let places = fields.iter().enumerate();
+        let places = places.map(|(place, field)| (field.id.clone(), place));
         Self {
-            fields: fields.filter_map(Field::read).collect(),
-            json_url: url.map(str::to_owned),
+            places: places.collect(),
+            fields,
+            json_url,
         }
     }
 
-    /// The form with the fields of the document at its `json_url`, which come first.
-    #[must_use]
-    pub fn with_fetched(mut self, mut fetched: Vec<Field>) -> Self {
-        fetched.append(&mut self.fields);
-        Self {
-            fields: fetched,
-            json_url: None,
+    /// The form in the payload of a `request_data`; `at` is where the payload stands.
+    pub fn read(payload: &Value, at: &str) -> Result<Self, Vec<Violation>> {
+        let form = payload.get("form").unwrap_or(&Value::Null);
+        let at = format!("{at}/form");
+        let fields = match form.get("fields") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(list) => fields(list, &format!("{at}/fields"))?,
+        };
+        let json_url = form.get("json_url").and_then(Value::as_str);
+        if fields.is_empty() && json_url.is_none() {
+            return Err(vec![Violation::new(at, "fields or a json_url")]);
         }
+        Ok(Self::new(fields, json_url.map(str::to_owned)))
+    }
+
+    /// The form with the fields of the document at its `json_url`, which come first. A field that
+    /// the request has itself counts instead of a fetched one of its id.
+    #[must_use]
+    pub fn with_fetched(self, mut fetched: Vec<Field>) -> Self {
+        fetched.retain(|field| !self.places.contains_key(&field.id));
+        fetched.extend(self.fields);
+        Self::new(fetched, None)
+    }
+
+    /// The fields that are known, in order.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The field of this id.
+    pub fn find(&self, id: &str) -> Option<&Field> {
+        self.fields.get(*self.places.get(id)?)
+    }
+
+    /// Where a document with further fields is. It is never fetched here.
+    pub fn json_url(&self) -> Option<&str> {
+        self.json_url.as_deref()
     }
 
     /// Whether all its fields are known.
@@ -149,120 +229,64 @@ impl Form {
 }
 
 /// Reads a document with fields, as a `json_url` leads to: `{"fields": […]}`.
-pub fn read_form_document(document: &Value) -> Result<Vec<Field>, Violation> {
-    let fields = document.get("fields").and_then(Value::as_array);
-    let fields = fields.ok_or_else(|| Violation::new("/fields", "a list of fields"))?;
-    if fields.len() > MAX_FIELDS {
-        let expected = format!("at most {MAX_FIELDS} fields");
-        return Err(Violation::new("/fields", expected));
-    }
-    let field = |(place, value)| {
-        let expected = "a field with an \"id\" and a type of AITP-03";
-        Field::read(value).ok_or_else(|| Violation::new(format!("/fields/{place}"), expected))
-    };
-    fields.iter().enumerate().map(field).collect()
+pub fn read_form_document(document: &Value) -> Result<Vec<Field>, Vec<Violation>> {
+    let list = document.get("fields").unwrap_or(&Value::Null);
+    fields(list, "/fields")
 }
 
-/// How many options an answer has (AITP-02).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChoiceType {
-    /// One of a list.
-    #[default]
-    Radio,
-    /// One of a row of buttons.
-    Confirmation,
-    /// One or more.
-    Checkbox,
-    /// One or more, each with a quantity.
-    Products,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-/// One option that can be chosen: an option of the request or a variant of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// What the answer names it by.
-    pub id: String,
-    /// For people.
-    pub name: Option<String>,
-    /// More, for people.
-    pub description: Option<String>,
-    /// Until when its price holds.
-    pub valid_until: Option<Timestamp>,
-}
-
-/// The choices of a `request_decision`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// How many are chosen.
-    pub choice_type: ChoiceType,
-    /// Options and their variants, in order.
-    pub choices: Vec<Choice>,
-}
-
-impl Choices {
-    /// The choices in the payload of a `request_decision`.
-    pub fn of(payload: &Value) -> Self {
-        let name = payload.get("type").and_then(Value::as_str);
-        let choice_type = match name {
-            Some("confirmation") => ChoiceType::Confirmation,
-            Some("checkbox") => ChoiceType::Checkbox,
-            Some("products") => ChoiceType::Products,
-            Some(_) | None => ChoiceType::Radio,
-        };
-        let list = |value: &Value, key: &str| -> Vec<Value> {
-            let list = value.get(key).and_then(Value::as_array);
-            list.map(Vec::as_slice).unwrap_or_default().to_vec()
-        };
-        let mut choices = Vec::new();
-        for option in list(payload, "options") {
-            let base = choice(&option, None);
-            let variants = list(&option, "variants");
-            let of_base = |variant: &Value| choice(variant, base.as_ref());
-            let variants: Vec<Choice> = variants.iter().filter_map(of_base).collect();
-            choices.extend(base);
-            choices.extend(variants);
-        }
-        choices.truncate(MAX_FIELDS);
-        Self {
-            choice_type,
-            choices,
-        }
+    fn pointers(form: Value) -> Vec<String> {
+        let found = Form::read(&json!({"form": form}), "").unwrap_err();
+        found.into_iter().map(|it| it.pointer).collect()
     }
 
-    /// The choice of this id.
-    pub fn find(&self, id: &str) -> Option<&Choice> {
-        self.choices.iter().find(|choice| choice.id == id)
+    #[test]
+    fn a_form_that_is_too_long_or_unreadable_is_refused_and_never_cut() {
+        let many = |n: usize| -> Value { (0..n).map(|n| json!({"id": n.to_string()})).collect() };
+        let form = Form::read(&json!({"form": {"fields": many(MAX_FIELDS)}}), "").unwrap();
+        assert_eq!(form.fields().len(), MAX_FIELDS);
+        assert_eq!(
+            pointers(json!({"fields": many(MAX_FIELDS + 1)})),
+            ["/form/fields"]
+        );
+        assert_eq!(
+            pointers(json!({"fields": [{"label": "x"}]})),
+            ["/form/fields/0/id"]
+        );
+        let dated = json!({"fields": [{"id": "x"}, {"id": "y", "type": "date"}]});
+        assert_eq!(pointers(dated), ["/form/fields/1/type"]);
+        let options: Vec<String> = (0..=MAX_FIELDS).map(|n| n.to_string()).collect();
+        let offered = json!({"fields": [{"id": "x", "type": "combobox", "options": options}]});
+        assert_eq!(pointers(offered), ["/form/fields/0/options"]);
+        let unnamed = json!({"fields": [{"id": "x", "options": [{"label": "A"}]}]});
+        assert_eq!(pointers(unnamed), ["/form/fields/0/options/0"]);
     }
 
-    /// When the last price has ended, if every choice has a price that ends.
-    pub fn valid_until(&self) -> Option<Timestamp> {
-        let ends: Option<Vec<Timestamp>> = self
-            .choices
+    #[test]
+    fn a_fetched_document_is_read_as_a_form_is() {
+        let wrong = |document: Value| read_form_document(&document).unwrap_err().remove(0).pointer;
+        let twice = json!({"fields": [{"id": "x"}, {"id": "x"}]});
+        assert_eq!(wrong(twice), "/fields/1/id");
+        let empty = json!({"fields": [{"id": "x", "type": "select"}]});
+        assert_eq!(wrong(empty), "/fields/0/options");
+        assert_eq!(wrong(json!([])), "/fields");
+    }
+
+    #[test]
+    fn the_requests_own_field_counts_instead_of_a_fetched_one() {
+        let own = json!({"form": {"json_url": "u", "fields": [{"id": "a", "required": true}]}});
+        let fetched = read_form_document(&json!({"fields": [{"id": "a"}, {"id": "b"}]})).unwrap();
+        let form = Form::read(&own, "").unwrap().with_fetched(fetched);
+        let ids: Vec<&str> = form
+            .fields()
             .iter()
-            .map(|choice| choice.valid_until)
+            .map(|field| field.id.as_str())
             .collect();
-        ends?.into_iter().max()
+        assert_eq!(ids, ["b", "a"]);
+        assert!(form.is_whole() && form.find("a").is_some_and(|field| field.required));
     }
-}
-
-/// A variant has of its option what it does not say itself.
-fn choice(value: &Value, base: Option<&Choice>) -> Option<Choice> {
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let own = |key: &str, inherited: Option<&String>| text(key).or_else(|| inherited.cloned());
-    let valid_until = value.pointer("/quote/valid_until").and_then(instant);
-    Some(Choice {
-        id: text("id")?,
-        name: own("name", base.and_then(|base| base.name.as_ref()))
-            .or_else(|| text("short_variant_name")),
-        description: own(
-            "description",
-            base.and_then(|base| base.description.as_ref()),
-        ),
-        valid_until: valid_until.or_else(|| base?.valid_until),
-    })
-}
-
-/// An instant in RFC 3339.
-pub(super) fn instant(value: &Value) -> Option<Timestamp> {
-    value.as_str()?.parse().ok()
 }

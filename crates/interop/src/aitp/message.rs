@@ -2,14 +2,19 @@
 
 use super::family::{Family, Version, capability_of};
 use super::kind::Kind;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use timeline::{PartKind, Payload, part_kind};
 
 /// The longest text that is read as a capability message, in bytes. A longer one is text.
 pub const MAX_MESSAGE: usize = 256 * 1024;
+/// The most capability messages of one item.
+pub const MAX_MESSAGES: usize = 64;
 
-/// One capability message.
-#[derive(Clone, Debug, PartialEq)]
+/// One capability message. It is serialised as the object that it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Map<String, Value>", try_from = "Map<String, Value>")]
 pub struct Message {
     /// The URL of its schema, as it stands there.
     pub schema: String,
@@ -21,12 +26,17 @@ pub struct Message {
     pub value: Map<String, Value>,
 }
 
+/// An item has more capability messages than [`MAX_MESSAGES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an item has at most {MAX_MESSAGES} capability messages")]
+pub struct TooManyMessages;
+
 impl Message {
     /// Reads the text of a part, if it is a capability message.
     pub fn read(text: &str) -> Option<Self> {
         // Most texts are none, and are not parsed to know it.
         let candidate = text.len() <= MAX_MESSAGE && text.trim_start().starts_with('{');
-        if !candidate || !text.contains("$schema") {
+        if !candidate || !may_name_a_schema(text) {
             return None;
         }
         Self::from_value(serde_json::from_str(text).ok()?)
@@ -84,27 +94,57 @@ impl Message {
     }
 }
 
-/// The capability messages in the content of an item, each with the place of its part.
-pub fn find(content: &Payload) -> Vec<(usize, Message)> {
-    if !content.text().contains("$schema") {
-        return Vec::new();
+impl From<Message> for Map<String, Value> {
+    fn from(message: Message) -> Self {
+        message.value
     }
-    let parts: Vec<Payload> = content.read().unwrap_or_default();
-    let messages = parts
-        .iter()
-        .enumerate()
-        .filter_map(|(place, part)| Some((place, find_in_part(part)?)));
-    messages.collect()
+}
+
+impl TryFrom<Map<String, Value>> for Message {
+    type Error = &'static str;
+
+    fn try_from(value: Map<String, Value>) -> Result<Self, Self::Error> {
+        Self::from_value(value).ok_or("a capability message has a \"$schema\"")
+    }
+}
+
+/// Whether a JSON text can have a member `$schema`, also one that is spelled with escapes: no letter
+/// of it has another escape than `\u`. Most texts have neither, and are not parsed to know it.
+fn may_name_a_schema(json: &str) -> bool {
+    json.contains("$schema") || json.contains("\\u")
+}
+
+/// The capability messages in the content of an item, each with the place of its part.
+pub fn find(content: &Payload) -> Result<Vec<(usize, Message)>, TooManyMessages> {
+    let mut found = Vec::new();
+    if !may_name_a_schema(content.text()) {
+        return Ok(found);
+    }
+    let parts: Vec<&RawValue> = content.read().unwrap_or_default();
+    for (place, part) in parts.into_iter().enumerate() {
+        if let Some(message) = in_part(part.get()) {
+            if found.len() == MAX_MESSAGES {
+                return Err(TooManyMessages);
+            }
+            found.push((place, message));
+        }
+    }
+    Ok(found)
 }
 
 /// The capability message in one part.
 pub fn find_in_part(part: &Payload) -> Option<Message> {
-    if !part.text().contains("$schema") {
+    in_part(part.text())
+}
+
+fn in_part(part: &str) -> Option<Message> {
+    if !may_name_a_schema(part) {
         return None;
     }
-    let name = part.str_field("type")?;
-    match part_kind(&name)? {
-        PartKind::InputText | PartKind::OutputText => Message::read(&part.str_field("text")?),
+    let part: Map<String, Value> = serde_json::from_str(part).ok()?;
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    match part_kind(text("type")?)? {
+        PartKind::InputText | PartKind::OutputText => Message::read(text("text")?),
         PartKind::Reasoning
         | PartKind::InputImage
         | PartKind::InputFile
@@ -132,7 +172,7 @@ mod tests {
             {"type": "app-x", "text": ask},
             {"type": "input_text", "text": other},
         ]);
-        let found = find(&content.into());
+        let found = find(&content.into()).unwrap();
         let places: Vec<usize> = found.iter().map(|(place, _)| *place).collect();
         assert_eq!(places, [1, 4]);
         let kinds: Vec<_> = found.iter().map(|(_, message)| message.kind).collect();
@@ -173,7 +213,47 @@ mod tests {
     fn a_message_comes_back_from_its_part() {
         let message = Message::new(DECISIONS, Kind::Decision, json!({"options": [{"id": "a"}]}));
         for part in [message.input_part(), message.output_part()] {
-            assert_eq!(find(&json!([part]).into()), [(0, message.clone())]);
+            let found = find(&json!([part]).into());
+            assert_eq!(found, Ok(vec![(0, message.clone())]));
         }
+    }
+
+    #[test]
+    fn a_schema_that_is_spelled_with_escapes_is_seen() {
+        let plain = format!("{{\"$schema\":\"{DECISIONS}\",\"decision\":{{}}}}");
+        for spelled in [
+            "\\u0024schema",
+            "$\\u0073chema",
+            "\\u0024\\u0073chem\\u0061",
+        ] {
+            let text = plain.replace("$schema", spelled);
+            assert_eq!(Message::read(&text), Message::read(&plain), "{text}");
+            let part = json!({"type": "input_text", "text": text});
+            assert!(find_in_part(&part.clone().into()).is_some(), "{text}");
+            assert_eq!(find(&json!([part]).into()).unwrap().len(), 1);
+            // The part's own text may have the escape too.
+            let part =
+                serde_json::to_string(&json!({"type": "input_text", "text": plain})).unwrap();
+            let part = part.replace("$schema", spelled);
+            let part = Payload::from_text(part).unwrap();
+            assert!(find_in_part(&part).is_some(), "{part:?}");
+        }
+    }
+
+    #[test]
+    fn an_item_has_a_bounded_number_of_messages() {
+        let part = Message::new(DECISIONS, Kind::Decision, json!({})).input_part();
+        let content = |n: usize| Payload::from(Value::Array(vec![part.clone(); n]));
+        assert_eq!(find(&content(MAX_MESSAGES)).unwrap().len(), MAX_MESSAGES);
+        assert_eq!(find(&content(MAX_MESSAGES + 1)), Err(TooManyMessages));
+    }
+
+    #[test]
+    fn a_message_is_kept_as_the_object_it_is() {
+        let message = Message::new(DECISIONS, Kind::Decision, json!({"options": []}));
+        let text = serde_json::to_string(&message).unwrap();
+        assert_eq!(text, message.text());
+        assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+        assert!(serde_json::from_str::<Message>("{}").is_err());
     }
 }

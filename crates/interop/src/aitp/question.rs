@@ -3,11 +3,13 @@
 
 mod answer;
 mod schema;
+mod signed;
 
 use super::family::REQUESTS;
-use super::form::{Choices, Field, Form};
+use super::form::Field;
 use super::kind::{Kind, Topic};
 use super::ledger::{Ask, Key, Request};
+use super::meaning::{Asked, quote_of};
 use super::message::Message;
 use super::schemas::Schemas;
 use super::violation::Violation;
@@ -22,24 +24,18 @@ pub struct Question {
     pub ask: Arc<Ask>,
     /// A few words for people.
     pub title: Option<String>,
-    /// What they have to know to answer.
+    /// What they have to know to answer: first all that they sign, as [`Question::signed`] has it,
+    /// then what the asker says of it.
     pub description: Option<String>,
+    /// All that somebody signs or sends who answers, as JSON, for those who show it in a better way;
+    /// nothing where an answer signs nothing. What the asker says of it is no substitute.
+    pub signed: Option<Value>,
     /// The JSON Schema (2020-12) of an answer: an object whose members are texts, numbers or lists of
     /// texts, as MCP elicitation asks for.
     pub schema: Value,
     /// After this instant an answer is late.
     pub expires_at: Option<Timestamp>,
-    content: Content,
-}
-
-/// What a question is made from.
-#[derive(Clone, Debug, PartialEq)]
-enum Content {
-    Choices(Choices),
-    Form(Form),
-    Quote(Value),
-    /// The answer is what the schema of its message says, without the id.
-    Members,
+    asked: Asked,
 }
 
 impl Question {
@@ -48,37 +44,28 @@ impl Question {
         Self::with_fields(request, None)
     }
 
-    /// The same, with the fields of the document that a form's `json_url` leads to. Without them such
-    /// a question takes any fields.
+    /// The same, with the fields of the document that a form's `json_url` leads to, which answers then
+    /// are held to. Without them such a question takes any fields.
     pub fn with_fields(request: &Request, fetched: Option<Vec<Field>>) -> Option<Self> {
         let ask = Arc::clone(&request.ask);
-        let payload = ask.payload.value();
-        let content = match ask.key.topic {
-            Topic::Decision => Content::Choices(Choices::of(&payload)),
-            Topic::Data => {
-                let form = Form::of(&payload);
-                Content::Form(match fetched {
-                    Some(fetched) => form.with_fetched(fetched),
-                    None => form,
-                })
-            }
-            Topic::Payment => Content::Quote(super::meaning::quote_of(&payload).clone()),
-            Topic::TopUp
-            | Topic::NearAccount
-            | Topic::NearTransaction
-            | Topic::NearSigning
-            | Topic::EvmAddress
-            | Topic::EvmTransaction
-            | Topic::EvmSigning => Content::Members,
+        let asked = match (ask.asked()?.clone(), fetched) {
+            (Asked::Form(form), Some(fetched)) => Asked::Form(form.with_fetched(fetched)),
+            (asked, _) => asked,
         };
-        let answer_kind = answer_kind(&ask)?;
-        let schema = schema::of(&content, answer_kind, &payload)?;
+        let payload = ask.payload.value();
+        let schema = schema::of(&asked, answer_kind(&ask)?, &payload)?;
+        let signed = signed::of(ask.key.topic, &payload);
+        let said = said(ask.key.topic, &payload);
         Some(Self {
             title: text(&payload, "title"),
-            description: description(ask.key.topic, &payload),
+            description: match &signed {
+                Some(signed) => Some(signed::shown(signed, said.as_deref())),
+                None => said,
+            },
+            signed,
             schema: Value::Object(schema),
             expires_at: request.life.expires_at,
-            content,
+            asked,
             ask,
         })
     }
@@ -123,6 +110,8 @@ impl Question {
         payload.insert("request_id".to_owned(), id.into());
         let request_type = self.ask.message_type.as_str();
         payload.insert("request_type".to_owned(), request_type.into());
+        let request_schema = self.ask.schema.as_str();
+        payload.insert("request_schema".to_owned(), request_schema.into());
         for (key, value) in members {
             payload.extend(value.map(|value| ((*key).to_owned(), value.into())));
         }
@@ -146,11 +135,10 @@ impl Key {
 }
 
 fn answer_kind(ask: &Ask) -> Option<Kind> {
-    let near = ask.key.topic == Topic::Payment && {
-        let payload = ask.payload.value();
-        payload.get("payment_plans").is_some()
+    let near = match ask.asked()? {
+        Asked::Quote(quote) => quote.get("payment_plans").is_some(),
+        Asked::Choices(_) | Asked::Form(_) | Asked::Members(_) => false,
     };
-    ask.kind()?;
     Some(match ask.key.topic {
         Topic::Decision => Kind::Decision,
         Topic::Data => Kind::Data,
@@ -170,10 +158,10 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Nobody signs what they were not shown, so a message to sign is part of what people are told.
-fn description(topic: Topic, payload: &Value) -> Option<String> {
-    let said = match topic {
-        Topic::Payment => text(super::meaning::quote_of(payload), "description"),
+/// What the asker says of a request.
+fn said(topic: Topic, payload: &Value) -> Option<String> {
+    match topic {
+        Topic::Payment => text(quote_of(payload), "description"),
         Topic::TopUp => text(payload, "reason"),
         Topic::Decision
         | Topic::Data
@@ -183,25 +171,6 @@ fn description(topic: Topic, payload: &Value) -> Option<String> {
         | Topic::EvmAddress
         | Topic::EvmTransaction
         | Topic::EvmSigning => text(payload, "description"),
-    };
-    let shown = match topic {
-        Topic::NearSigning => payload.get("message").and_then(|it| text(it, "message")),
-        Topic::EvmSigning => {
-            text(payload, "message").or_else(|| payload.get("typed_data").map(Value::to_string))
-        }
-        Topic::NearTransaction | Topic::EvmTransaction => {
-            payload.get("transaction").map(Value::to_string)
-        }
-        Topic::Decision
-        | Topic::Data
-        | Topic::Payment
-        | Topic::TopUp
-        | Topic::NearAccount
-        | Topic::EvmAddress => None,
-    };
-    match (said, shown) {
-        (Some(said), Some(shown)) => Some(format!("{said}\n\n{shown}")),
-        (said, shown) => said.or(shown),
     }
 }
 

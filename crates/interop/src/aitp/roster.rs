@@ -1,12 +1,15 @@
 //! Who takes part in a thread, and who may speak as whom: a fold over the thread's records.
 
-use super::actors::{Actor, MAX_ACTORS, ThreadMetadata};
+mod voice;
+
+use super::actors::{Actor, MAX_ACTORS, named_actor, read_actors};
 use super::change::{Change, ChangeRefused};
 use super::family::{Family, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use timeline::{Event, Payload, Record, Role};
+use timeline::{Event, Item, ItemType, Payload, Record, Role};
+pub use voice::{MayNotSpeak, Party, Voice};
 
 /// One who takes part, or took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,62 +23,38 @@ pub struct Member {
     pub principal: Option<String>,
 }
 
-/// Whether a credential may speak as an actor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MaySpeak {
-    /// It may.
-    Yes,
-    /// The actor is bound to no credential; who may speak for those is for the server to say.
-    Unbound,
-    /// The actor is bound to another credential.
-    NotBoundToIt,
-    /// The actor has left.
-    Left,
-    /// There is no such actor.
-    Unknown,
-}
-
-/// Who speaks, as far as the thread knows them apart.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Who began a thread: the first who spoke in the role `user`, or who was said to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Party {
-    /// The one who began the thread, under whatever id.
-    Initiator,
-    /// An actor by its id.
+enum Began {
+    /// Nobody has spoken yet.
+    #[default]
+    Nobody,
+    /// Somebody without an id.
+    Unnamed,
+    /// An actor.
     Actor(String),
-    /// Somebody who answers and has no id.
-    Assistant,
-}
-
-impl std::fmt::Display for Party {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Initiator => f.write_str("the one who began the thread"),
-            Self::Actor(id) => write!(f, "{id:?}"),
-            Self::Assistant => f.write_str("an assistant without an id"),
-        }
-    }
 }
 
 /// Who takes part in a thread. It is as large as the actors there ever were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roster {
     members: BTreeMap<String, Member>,
-    initiator: Option<String>,
+    began: Began,
 }
 
 impl Roster {
     /// Whether a change can be.
     pub fn check(&self, change: &Change) -> Result<(), ChangeRefused> {
+        change.check()?;
         match change {
             Change::Join {
                 actor,
                 principal,
                 initiator,
             } => {
-                let other = self.initiator.as_ref().filter(|id| **id != actor.id);
-                if let Some(other) = other.filter(|_| *initiator) {
-                    return Err(ChangeRefused::OtherInitiator(other.clone()));
+                if *initiator {
+                    self.may_have_begun(&actor.id)?;
                 }
                 match self.members.get(&actor.id) {
                     None if self.members.len() >= MAX_ACTORS => Err(ChangeRefused::TooMany),
@@ -92,15 +71,22 @@ impl Roster {
         }
     }
 
+    fn may_have_begun(&self, actor_id: &str) -> Result<(), ChangeRefused> {
+        match &self.began {
+            Began::Nobody => Ok(()),
+            Began::Unnamed => Err(ChangeRefused::UnnamedInitiator),
+            Began::Actor(id) if id == actor_id => Ok(()),
+            Began::Actor(id) => Err(ChangeRefused::OtherInitiator(id.clone())),
+        }
+    }
+
     /// Folds one record in. A change that can't be changes nothing.
     pub fn apply(&mut self, record: &Record) {
         if let Event::ThreadCreated { thread } = &record.event {
             let metadata = thread.metadata.as_ref().map(Payload::value);
-            let read = metadata
-                .as_ref()
-                .and_then(Value::as_object)
-                .and_then(|metadata| ThreadMetadata::read(metadata).ok());
-            for actor in read.into_iter().flat_map(|metadata| metadata.actors) {
+            let actors = metadata.as_ref().and_then(|it| it.get("actors"));
+            let actors = actors.and_then(|actors| read_actors(actors, "/actors").ok());
+            for actor in actors.into_iter().flatten() {
                 self.change(Change::Join {
                     actor,
                     principal: None,
@@ -110,14 +96,22 @@ impl Roster {
         } else if let Event::ItemCreated { item } = &record.event {
             if let Some(change) = Change::of_item(item) {
                 self.change(change);
-            } else if item.role == Some(Role::User)
-                && self.initiator.is_none()
-                && !self.members.is_empty()
-            {
-                // The first who speaks in the role `user` under a name is the one that has it.
-                let named = item.metadata.as_ref().and_then(|it| it.str_field("actor"));
-                self.initiator = named.filter(|id| self.members.contains_key(id));
+            } else {
+                self.said(item);
             }
+        }
+    }
+
+    /// The first who speaks in the role `user` began the thread.
+    fn said(&mut self, item: &Item) {
+        let is_users = item.item_type == ItemType::Message && item.role == Some(Role::User);
+        if self.began != Began::Nobody || !is_users {
+            return;
+        }
+        match named_actor(item.metadata.as_ref()) {
+            Ok(None) => self.began = Began::Unnamed,
+            Ok(Some(id)) if self.member(&id).is_some() => self.began = Began::Actor(id),
+            Ok(Some(_)) | Err(_) => {}
         }
     }
 
@@ -132,7 +126,7 @@ impl Roster {
                 initiator,
             } => {
                 if initiator {
-                    self.initiator = Some(actor.id.clone());
+                    self.began = Began::Actor(actor.id.clone());
                 }
                 let known = self.members.remove(&actor.id);
                 let principal = principal.or(known.and_then(|known| known.principal));
@@ -160,19 +154,6 @@ impl Roster {
         }
     }
 
-    /// Whether this credential may speak as this actor.
-    pub fn may_speak(&self, principal: &str, actor_id: &str) -> MaySpeak {
-        match self.members.get(actor_id) {
-            None => MaySpeak::Unknown,
-            Some(member) if !member.is_present => MaySpeak::Left,
-            Some(member) => match &member.principal {
-                None => MaySpeak::Unbound,
-                Some(bound) if bound == principal => MaySpeak::Yes,
-                Some(_) => MaySpeak::NotBoundToIt,
-            },
-        }
-    }
-
     /// The actor of this id, if it takes part.
     pub fn member(&self, id: &str) -> Option<&Member> {
         self.members.get(id).filter(|member| member.is_present)
@@ -190,7 +171,10 @@ impl Roster {
 
     /// The one who began the thread, where it has an id.
     pub fn initiator(&self) -> Option<&str> {
-        self.initiator.as_deref()
+        match &self.began {
+            Began::Nobody | Began::Unnamed => None,
+            Began::Actor(id) => Some(id),
+        }
     }
 
     /// The role of what this actor says (AITP: `user` is the one who began the thread).
@@ -202,35 +186,34 @@ impl Roster {
         }
     }
 
-    /// Who somebody is that speaks under this id and in this role.
-    pub fn party(&self, actor_id: Option<&str>, role: Option<Role>) -> Party {
-        match actor_id {
-            Some(id) if self.initiator() == Some(id) => Party::Initiator,
-            Some(id) => Party::Actor(id.to_owned()),
-            None => match role {
-                Some(Role::User) | None => Party::Initiator,
-                Some(Role::Assistant | Role::System | Role::Developer) => Party::Assistant,
-            },
-        }
-    }
-
     /// The actors who declared that they read messages of this capability and version.
     pub fn readers(&self, family: Family, version: Version) -> impl Iterator<Item = &Member> {
         self.present()
             .filter(move |member| member.actor.reads(family, version))
     }
 
-    /// The thread's metadata as it stands now, in the structural form.
+    /// The thread's metadata as it stands now: actors in the structural form, and the rest, also
+    /// actors that can't be read where nobody joined, as it came.
     pub fn metadata(&self, thread: &timeline::Thread) -> Map<String, Value> {
-        let kept = thread.metadata.as_ref().map(Payload::value);
-        let kept = kept.as_ref().and_then(Value::as_object);
-        let read = kept.and_then(|metadata| ThreadMetadata::read(metadata).ok());
-        let mut metadata = read.unwrap_or_default();
+        let mut metadata = match thread.metadata.as_ref().map(Payload::value) {
+            Some(Value::Object(kept)) => kept,
+            Some(
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_),
+            )
+            | None => Map::new(),
+        };
         if let Some(fork) = &thread.fork {
-            metadata.parent_id = Some(fork.thread_id.to_string());
+            metadata.insert("parent_id".to_owned(), fork.thread_id.as_str().into());
         }
-        metadata.actors = self.present().map(|member| member.actor.clone()).collect();
-        metadata.write()
+        if !self.is_empty() {
+            let actors = self.present().map(|member| member.actor.write());
+            metadata.insert("actors".to_owned(), actors.collect());
+        }
+        metadata
     }
 }
 

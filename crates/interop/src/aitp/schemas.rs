@@ -2,10 +2,11 @@
 
 use super::family::Family;
 use super::message::Message;
-use super::violation::{Violation, token};
+use super::violation::{Violation, member};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 const PAYMENTS: &str = include_str!("schemas/payments.json");
 const DECISIONS: &str = include_str!("schemas/decisions.json");
@@ -73,6 +74,12 @@ impl Schemas {
             lenient,
             near_payments: compiled("NEAR's payments", &near)?,
         })
+    }
+
+    /// The same, compiled once for the whole program, when it is first asked for.
+    pub fn shared() -> Result<&'static Self, &'static SchemaError> {
+        static SHARED: LazyLock<Result<Schemas, SchemaError>> = LazyLock::new(Schemas::new);
+        SHARED.as_ref()
     }
 
     /// What is wrong with a message; nothing for one of an unknown capability. Pointers begin at the
@@ -160,14 +167,11 @@ fn violation(error: &ValidationError<'_>) -> Violation {
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let key = property.as_str().unwrap_or_default();
-            Violation::new(
-                format!("{at}/{}", token(key)),
-                "this member, which is missing",
-            )
+            Violation::new(member(&at, key), "this member, which is missing")
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let key = unexpected.first().map_or("", String::as_str);
-            Violation::new(format!("{at}/{}", token(key)), "no such member")
+            Violation::new(member(&at, key), "no such member")
         }
         ValidationErrorKind::Enum { options } => {
             let options = options.as_array().into_iter().flatten();
@@ -216,11 +220,11 @@ pub(super) fn payload_schema(
     key: &str,
     without: &str,
 ) -> Option<Map<String, Value>> {
-    let schema: Value = serde_json::from_str(schema_text(family)).ok()?;
-    let mut payload = schema
-        .pointer(&format!("/$defs/{key}"))?
-        .as_object()?
-        .clone();
+    static PARSED: LazyLock<[Option<Value>; Family::ALL.len()]> =
+        LazyLock::new(|| Family::ALL.map(|it| serde_json::from_str(schema_text(it)).ok()));
+    let place = Family::ALL.into_iter().position(|it| it == family)?;
+    let schema = PARSED.get(place)?.as_ref()?;
+    let mut payload = schema.get("$defs")?.get(key)?.as_object()?.clone();
     if let Some(Value::Object(members)) = payload.get_mut("properties") {
         members.remove(without);
     }

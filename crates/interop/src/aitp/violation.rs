@@ -1,5 +1,7 @@
 //! What is wrong with something that came in.
 
+use thread::json::{Step, pointer};
+
 /// One thing that is wrong: where, and what was expected there.
 ///
 /// What was found is not in it: forms hold addresses and worse, and errors end up in logs.
@@ -21,7 +23,7 @@ impl Violation {
     }
 }
 
-/// One member of a pointer.
-pub(super) fn token(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+/// The pointer of a member of what stands at `at`.
+pub(super) fn member(at: &str, key: &str) -> String {
+    format!("{at}{}", pointer([Step::Key(key)]))
 }

@@ -4,6 +4,7 @@ use super::export::to_document;
 use super::import::{ImportError, Imported};
 use crate::{Loss, Losses};
 use jiff::Timestamp;
+use thread::json::Step;
 use thread::{Json, Thread};
 use timeline::{Command, NewThread, Record, Seq, State, Transcript};
 
@@ -51,8 +52,7 @@ fn differences(original: Json, back: Json) -> Vec<Loss> {
                 let n_open = open.len();
                 let mut n_missing = 0;
                 for (key, value) in original {
-                    let token = key.replace('~', "~0").replace('/', "~1");
-                    let pointer = format!("{pointer}/{token}");
+                    let pointer = format!("{pointer}{}", thread::json::pointer([Step::Key(&key)]));
                     match back.get_mut(&key).map(std::mem::take) {
                         None => {
                             n_missing += 1;

@@ -7,8 +7,8 @@ use crate::pydantic_ai::option_env_of;
 use jiff::Timestamp;
 use jsonschema::Validator;
 use loomline_interop::aitp::{
-    ACTOR_JOIN, Actor, Change, Family, Ledger, MaySpeak, Message, Party, Question, Refusal,
-    Schemas, State, Strictness, check_request, schema_text,
+    ACTOR_JOIN, Actor, Change, Family, Ledger, Message, Party, Question, Refusal, Schemas, State,
+    Strictness, check_request, schema_text,
 };
 use loomline_interop::document::{from_document, to_document};
 use proptest::prelude::*;
@@ -297,8 +297,11 @@ fn who_joined_and_left_is_in_the_document_and_comes_back() {
         .collect();
     assert_eq!(present, ["b"]);
     assert_eq!(
-        ledger.roster().may_speak("key_1", "b"),
-        MaySpeak::Unbound,
+        ledger
+            .roster()
+            .may_speak("key_1", Some("b"), None)
+            .map(|voice| voice.is_bound),
+        Ok(false),
         "nobody else's credentials hold here"
     );
     assert_eq!(log.transcript().entries.len(), 5, "no run was made up");
@@ -392,7 +395,8 @@ fn what_the_next_agent_can_not_handle_reaches_the_user_and_comes_back() {
     let after = ledger(&log);
     let request = after.request(&question.ask.key).unwrap();
     assert_eq!(request.state(log.at), State::Answered);
-    let decision = request.answer().unwrap().payload.value();
+    let decision = request.answer().unwrap().payload.clone();
+    let decision = decision.unwrap().value();
     assert_eq!(
         decision,
         json!({"request_decision_id": "seat", "options": [{"id": "aisle"}]})

@@ -99,6 +99,22 @@ fn a_message_names_its_actor() {
     assert!(read(json!({"actor": {"id": "a"}})).is_err());
 }
 
+#[test]
+fn an_actor_is_serialised_as_it_is_written() {
+    let written = json!({"id": "a", "client_id": "app", "capabilities": [{"schema": DECISIONS}], "name": "A"});
+    let actor = Actor::read(&written, "").unwrap();
+    assert_eq!(json!(actor), written);
+    assert_eq!(serde_json::from_value::<Actor>(written).unwrap(), actor);
+    assert!(serde_json::from_value::<Actor>(json!({"id": ""})).is_err());
+}
+
+#[test]
+fn other_members_never_stand_in_for_an_actors_own() {
+    let mut actor = Actor::new("a", []);
+    actor.extra.insert("id".to_owned(), "b".into());
+    assert_eq!(actor.write()["id"], "a");
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_back(ids in prop::collection::btree_set("[a-z.]{1,9}", 0..6), urls in prop::collection::btree_set("[a-z:/]{1,20}", 0..4)) {

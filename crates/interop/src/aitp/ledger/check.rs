@@ -1,12 +1,12 @@
 //! Whether a message can be said, and what it does: decided on a draft of the ledger.
 
 use super::find::Found;
-use super::request::{Ask, Life, Refusing, Settlement, Standing, State, id_of};
+use super::request::{Ask, Life, Refusing, Settlement, Standing, State};
 use super::verdict::{Effect, Refusal, Verdict};
-use super::{Key, Ledger, MAX_ANSWERS, MAX_OPEN, Speaker};
-use crate::aitp::form::instant;
+use super::{Key, Ledger, MAX_ANSWERS, MAX_OPEN, MAX_REASON};
+use crate::aitp::choice::instant;
 use crate::aitp::kind::{Kind, Purpose};
-use crate::aitp::meaning::{check_answer, check_request};
+use crate::aitp::meaning::{check_answer, id_of, no_id};
 use crate::aitp::message::Message;
 use crate::aitp::roster::Party;
 use crate::aitp::violation::Violation;
@@ -42,26 +42,28 @@ pub(super) struct Draft<'a> {
     pub(super) base: &'a Ledger,
     pub(super) changed: BTreeMap<u64, (Arc<Ask>, Life)>,
     pub(super) named: BTreeMap<Key, u64>,
+    pub(super) by: Party,
     next: u64,
+    // Of the speaker's requests, those that these messages opened, and those that they closed.
+    n_opened: usize,
+    n_closed: usize,
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(base: &'a Ledger) -> Self {
+    pub(super) fn new(base: &'a Ledger, by: &Party) -> Self {
         Self {
             base,
             changed: BTreeMap::new(),
             named: BTreeMap::new(),
-            next: base.next_number(),
+            by: base.roster.known(by),
+            next: base.next,
+            n_opened: 0,
+            n_closed: 0,
         }
     }
 
     /// Decides a message and takes it in.
-    pub(super) fn decide(
-        &mut self,
-        message: &Message,
-        speaker: Speaker<'_>,
-        now: Timestamp,
-    ) -> Result<Step, Refusal> {
+    pub(super) fn decide(&mut self, message: &Message, now: Timestamp) -> Result<Step, Refusal> {
         if message.capability.is_none() {
             return Ok(Step {
                 verdict: Verdict::Passes,
@@ -70,26 +72,30 @@ impl<'a> Draft<'a> {
         }
         let kind = message.kind.ok_or(Refusal::NotOneMessage)?;
         let payload = message.payload().ok_or(Refusal::NotOneMessage)?;
-        let party = self.base.roster.party(speaker.actor, speaker.role);
         let step = match kind.purpose() {
             Purpose::Notice => Step {
                 verdict: Verdict::Passes,
                 change: None,
             },
-            Purpose::Ask(_) => self.ask(message, kind, party, now)?,
+            Purpose::Ask(_) => self.ask(message, kind, payload, now)?,
             Purpose::Answer(topic) => {
-                let found = self.meant(topic, id_of(kind, payload), now)?;
-                self.answer(&found, message, &party, now)?
+                let id = id_of(kind, payload);
+                if id.is_none() && payload.get(kind.id_field()).is_some_and(|it| !it.is_null()) {
+                    return Err(Refusal::Unfit(vec![no_id(kind)]));
+                }
+                let found = self.meant(topic, id, now)?;
+                self.answer(&found, kind, message, payload, now)?
             }
             Purpose::Outcome(topic) => {
-                let id = id_of(kind, payload).ok_or_else(|| no_id(kind))?;
+                let id = id_of(kind, payload);
+                let id = id.ok_or_else(|| Refusal::Unfit(vec![no_id(kind)]))?;
                 let found = self.named(topic, id);
                 let found = found.ok_or_else(|| Refusal::Unknown(id.to_owned()))?;
-                outcome(found, payload, &party)?
+                outcome(found, kind, payload, &self.by)?
             }
             Purpose::Control => {
-                let found = self.controlled(payload, now)?;
-                self.control(kind, found, payload, party, now)?
+                let found = self.controlled(kind, payload, now)?;
+                self.control(kind, found, payload, now)?
             }
         };
         self.take(&step);
@@ -104,7 +110,9 @@ impl<'a> Draft<'a> {
                 life,
                 supersedes,
             }) => {
+                self.n_opened += 1;
                 if let Some(found) = supersedes.and_then(|number| self.get(number)) {
+                    self.n_closed += 1;
                     let life = Life {
                         standing: Standing::Superseded,
                         ..found.life
@@ -118,6 +126,9 @@ impl<'a> Draft<'a> {
             }
             Some(Changed::Lives { number, life, .. }) => {
                 if let Some(found) = self.get(*number) {
+                    let closes =
+                        found.life.standing == Standing::Open && life.standing != Standing::Open;
+                    self.n_closed += usize::from(closes && found.ask.by == self.by);
                     self.changed.insert(*number, (found.ask, life.clone()));
                 }
             }
@@ -128,40 +139,32 @@ impl<'a> Draft<'a> {
         &self,
         message: &Message,
         kind: Kind,
-        party: Party,
+        payload: &Value,
         now: Timestamp,
     ) -> Result<Step, Refusal> {
-        let wrong = check_request(message);
-        if !wrong.is_empty() {
-            return Err(Refusal::Unfit(wrong));
-        }
-        let ask = Ask::of(message, party).ok_or_else(|| no_id(kind))?;
+        let ask = Ask::of(message, self.by.clone()).map_err(Refusal::Unfit)?;
+        let ask = ask.ok_or_else(|| Refusal::Unfit(vec![no_id(kind)]))?;
         let key = ask.key.clone();
-        let life = Life {
-            expires_at: ask.expires_at(),
-            ..Life::default()
-        };
         let former = self.named(key.topic, &key.id);
+        // An id is its first asker's, also when nothing is open under it any more: who answers late
+        // answers nobody else.
+        if let Some(former) = former.as_ref().filter(|it| it.ask.by != ask.by) {
+            return passed_on(former, &ask, now);
+        }
         let former = former.filter(|it| it.life.state(now) == State::Open);
-        let mut effect = Effect::Opens;
-        if let Some(former) = &former {
-            if former.ask.by == ask.by {
-                effect = Effect::Supersedes;
-            } else if is_passed_on(&former.ask, &ask) {
-                let verdict = Verdict::Does {
-                    effect: Effect::Forwards,
-                    request: key,
-                };
-                return Ok(Step {
-                    verdict,
-                    change: None,
-                });
-            } else {
-                return Err(Refusal::IdInUse(key));
-            }
-        } else if self.base.n_open(now) + self.named.len() >= MAX_OPEN {
+        let n_open = self.base.index.n_open(&self.by, now) + self.n_opened;
+        if former.is_none() && n_open.saturating_sub(self.n_closed) >= MAX_OPEN {
             return Err(Refusal::TooManyOpen);
         }
+        let effect = if former.is_some() {
+            Effect::Supersedes
+        } else {
+            Effect::Opens
+        };
+        let life = Life {
+            expires_at: ask.expires_at(payload),
+            ..Life::default()
+        };
         Ok(Step {
             verdict: Verdict::Does {
                 effect,
@@ -178,11 +181,12 @@ impl<'a> Draft<'a> {
     fn answer(
         &self,
         found: &Found,
+        kind: Kind,
         message: &Message,
-        party: &Party,
+        payload: &Value,
         now: Timestamp,
     ) -> Result<Step, Refusal> {
-        self.base.may_answer(&found.ask, party)?;
+        self.base.may_answer(&found.ask, &self.by)?;
         let key = found.ask.key.clone();
         let state = found.life.state(now);
         let effect = match state {
@@ -204,14 +208,17 @@ impl<'a> Draft<'a> {
         if found.life.n_answers >= MAX_ANSWERS {
             return Err(Refusal::TooManyAnswers);
         }
-        let asked = found.ask.payload.value();
-        let wrong = check_answer(key.topic, &asked, message, now);
+        let asked = found.ask.asked().ok_or(Refusal::NotOneMessage)?;
+        let wrong = check_answer(asked, message, now);
         if !wrong.is_empty() {
             return Err(Refusal::Unfit(wrong));
         }
+        // Who says that the payment failed has not paid, and may try again.
+        let failed = kind == Kind::PaymentAuthorization
+            && Settlement::of(payload) == Some(Settlement::Failure);
         let life = Life {
             standing: Standing::Answered,
-            settlement: None,
+            settlement: failed.then_some(Settlement::Failure),
             n_answers: found.life.n_answers + 1,
             ..found.life.clone()
         };
@@ -223,24 +230,24 @@ impl<'a> Draft<'a> {
         kind: Kind,
         found: Found,
         payload: &Value,
-        party: Party,
         now: Timestamp,
     ) -> Result<Step, Refusal> {
-        let text = |key: &str| payload.get(key).and_then(Value::as_str).map(str::to_owned);
+        let text = |key: &str| match payload.get(key).and_then(Value::as_str) {
+            Some(text) if text.len() > MAX_REASON => {
+                let pointer = format!("/{}/{key}", kind.key());
+                let wrong = Violation::new(pointer, format!("at most {MAX_REASON} bytes"));
+                Err(Refusal::Unfit(vec![wrong]))
+            }
+            text => Ok(text.map(str::to_owned)),
+        };
         let key = found.ask.key.clone();
-        let is_askers = matches!(kind, Kind::Cancel | Kind::Expire);
-        if !is_askers {
-            self.base.may_answer(&found.ask, &party)?;
-        } else if party != found.ask.by {
-            return Err(Refusal::NotTheAsker(key));
-        }
         let state = found.life.state(now);
         if state != State::Open {
             return Err(late(&found, state));
         }
         let mut life = found.life;
         let effect = if kind == Kind::Cancel {
-            life.standing = Standing::Cancelled(text("reason"));
+            life.standing = Standing::Cancelled(text("reason")?);
             Effect::Cancels
         } else if kind == Kind::Expire {
             let end = payload.get("expires_at").and_then(instant);
@@ -253,9 +260,9 @@ impl<'a> Draft<'a> {
         } else {
             let is_error = kind == Kind::Error;
             life.standing = Standing::Declined(Refusing {
-                by: party,
-                reason: text(if is_error { "message" } else { "reason" }),
-                code: text("code").filter(|_| is_error),
+                by: self.by.clone(),
+                reason: text(if is_error { "message" } else { "reason" })?,
+                code: text("code")?.filter(|_| is_error),
             });
             if is_error {
                 Effect::Fails
@@ -278,7 +285,7 @@ fn lives(number: u64, request: Key, life: Life, effect: Effect, is_answer: bool)
     }
 }
 
-fn outcome(found: Found, payload: &Value, party: &Party) -> Result<Step, Refusal> {
+fn outcome(found: Found, kind: Kind, payload: &Value, party: &Party) -> Result<Step, Refusal> {
     let key = found.ask.key.clone();
     if *party != found.ask.by {
         return Err(Refusal::NotTheAsker(key));
@@ -287,10 +294,8 @@ fn outcome(found: Found, payload: &Value, party: &Party) -> Result<Step, Refusal
         return Err(Refusal::NotAnswered(key));
     }
     let settlement = Settlement::of(payload).ok_or_else(|| {
-        let wrong = Violation::new(
-            "/payment_confirmation/result",
-            "success, failure or pending",
-        );
+        let pointer = format!("/{}/result", kind.key());
+        let wrong = Violation::new(pointer, "success, failure or pending");
         Refusal::Unfit(vec![wrong])
     })?;
     let life = Life {
@@ -301,10 +306,21 @@ fn outcome(found: Found, payload: &Value, party: &Party) -> Result<Step, Refusal
     Ok(lives(found.number, key, life, effect, false))
 }
 
-/// Whether a request is another's that somebody passes on: the same, or a quote with a wrapping.
-fn is_passed_on(former: &Ask, ask: &Ask) -> bool {
-    let quote = |ask: &Ask| crate::aitp::meaning::quote_of(&ask.payload.value()).clone();
-    former.family == ask.family && quote(former) == quote(ask)
+/// Somebody asks under another's id: it passes the request on, or the id is not its own.
+fn passed_on(former: &Found, ask: &Ask, now: Timestamp) -> Result<Step, Refusal> {
+    let request = former.ask.key.clone();
+    if !former.ask.is_passed_on_as(ask) {
+        return Err(Refusal::IdInUse(request));
+    }
+    let state = former.life.state(now);
+    if state != State::Open {
+        return Err(Refusal::Late { request, state });
+    }
+    let effect = Effect::Forwards;
+    Ok(Step {
+        verdict: Verdict::Does { effect, request },
+        change: None,
+    })
 }
 
 fn late(found: &Found, state: State) -> Refusal {
@@ -312,9 +328,4 @@ fn late(found: &Found, state: State) -> Refusal {
         request: found.ask.key.clone(),
         state,
     }
-}
-
-pub(super) fn no_id(kind: Kind) -> Refusal {
-    let pointer = format!("/{}/{}", kind.key(), kind.id_field());
-    Refusal::Unfit(vec![Violation::new(pointer, "the id of the request")])
 }

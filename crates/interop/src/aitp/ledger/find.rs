@@ -1,13 +1,18 @@
 //! Which request a message is about.
 
 use super::Key;
-use super::check::{Draft, no_id};
+use super::check::Draft;
 use super::request::{Ask, Life, State};
 use super::verdict::Refusal;
+use crate::aitp::family::capability_of;
 use crate::aitp::kind::{Kind, Topic};
+use crate::aitp::meaning::no_id;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
+
+/// So many requests are named where a message could be meant for several.
+const MAX_NAMED: usize = 8;
 
 /// One request as a draft sees it.
 pub(super) struct Found {
@@ -35,7 +40,7 @@ impl Draft<'_> {
             topic,
             id: id.to_owned(),
         };
-        let kept = || self.base.latest.get(&topic)?.get(id).copied();
+        let kept = || self.base.index.latest(&key);
         let number = self.named.get(&key).copied().or_else(kept)?;
         self.get(number)
     }
@@ -51,50 +56,63 @@ impl Draft<'_> {
             let found = self.named(topic, id);
             return found.ok_or_else(|| Refusal::Unknown(id.to_owned()));
         }
-        let kept = self.base.open_numbers(topic);
+        let kept = self.base.index.open(topic, now);
         let kept = kept.filter(|number| !self.changed.contains_key(number));
         let changed = self.changed.keys().copied();
         let all = kept.chain(changed).filter_map(|number| self.get(number));
-        let mut open: Vec<Found> = all
-            .filter(|it| it.ask.key.topic == topic && it.life.state(now) == State::Open)
-            .collect();
-        match open.pop() {
-            None => Err(Refusal::NothingOpen(topic)),
-            Some(only) if open.is_empty() => Ok(only),
-            Some(last) => {
-                open.push(last);
-                Err(ambiguous(&open))
-            }
-        }
+        only(all.filter(|it| it.ask.key.topic == topic && it.life.state(now) == State::Open))?
+            .ok_or(Refusal::NothingOpen(topic))
     }
 
-    /// The request that a message of our extension is about.
-    pub(super) fn controlled(&self, payload: &Value, now: Timestamp) -> Result<Found, Refusal> {
+    /// The request that a message of our extension is about: of those of its id, those that the
+    /// speaker may say this of.
+    pub(super) fn controlled(
+        &self,
+        kind: Kind,
+        payload: &Value,
+        now: Timestamp,
+    ) -> Result<Found, Refusal> {
         let text = |key: &str| payload.get(key).and_then(Value::as_str);
-        let id = text("request_id").ok_or_else(|| no_id(Kind::Decline))?;
+        let id = text("request_id").ok_or_else(|| Refusal::Unfit(vec![no_id(kind)]))?;
         let message_type = text("request_type");
-        let fits = |found: &Found| message_type.is_none_or(|it| it == found.ask.message_type);
+        let family = text("request_schema").map(|url| capability_of(url).map(|(it, _)| it));
         let topics = Topic::ALL.into_iter();
         let found = topics.filter_map(|topic| self.named(topic, id));
-        let (mut open, mut closed): (Vec<Found>, Vec<Found>) = found
-            .filter(fits)
-            .partition(|it| it.life.state(now) == State::Open);
-        let among = if open.is_empty() {
-            &mut closed
-        } else {
-            &mut open
+        let fits = |found: &Found| {
+            message_type.is_none_or(|it| it == found.ask.message_type)
+                && family.is_none_or(|it| it == Some(found.ask.family))
         };
-        match among.pop() {
-            None => Err(Refusal::Unknown(id.to_owned())),
-            Some(only) if among.is_empty() => Ok(only),
-            Some(last) => {
-                among.push(last);
-                Err(ambiguous(among))
+        let mut refused = Refusal::Unknown(id.to_owned());
+        let (mut open, mut closed) = (Vec::new(), Vec::new());
+        for found in found.filter(fits) {
+            match self.may_control(kind, &found.ask) {
+                Err(refusal) => refused = refusal,
+                Ok(()) if found.life.state(now) == State::Open => open.push(found),
+                Ok(()) => closed.push(found),
             }
+        }
+        let among = if open.is_empty() { closed } else { open };
+        only(among)?.ok_or(refused)
+    }
+
+    /// Only the asker cancels and sets an end; only who may answer declines and reports an error.
+    fn may_control(&self, kind: Kind, ask: &Ask) -> Result<(), Refusal> {
+        if !matches!(kind, Kind::Cancel | Kind::Expire) {
+            self.base.may_answer(ask, &self.by)
+        } else if ask.by == self.by {
+            Ok(())
+        } else {
+            Err(Refusal::NotTheAsker(ask.key.clone()))
         }
     }
 }
 
-fn ambiguous(found: &[Found]) -> Refusal {
-    Refusal::Ambiguous(found.iter().map(|it| it.ask.key.clone()).collect())
+/// The only one, if there is one; the first few where there are several.
+fn only(found: impl IntoIterator<Item = Found>) -> Result<Option<Found>, Refusal> {
+    let mut found: Vec<Found> = found.into_iter().take(MAX_NAMED).collect();
+    if found.len() > 1 {
+        let keys = found.into_iter().map(|it| it.ask.key.clone());
+        return Err(Refusal::Ambiguous(keys.collect()));
+    }
+    Ok(found.pop())
 }

@@ -1,27 +1,35 @@
 //! Records of the log, folded into a ledger.
 
-use super::check::{Changed, Draft};
-use super::request::{Given, Life, Request, Standing, State};
+use super::check::{Changed, Draft, Step};
+use super::request::{Ask, Given, Life, Request, Standing, State};
 use super::verdict::Refusal;
-use super::{Key, Ledger, MAX_ANSWERS, MAX_OPEN, Speaker};
-use crate::aitp::message::{Message, find, find_in_part};
+use super::{Key, Ledger, MAX_ANSWERS, MAX_CLOSED};
+use crate::aitp::actors::named_actor;
+use crate::aitp::change::Change;
+use crate::aitp::kind::Purpose;
+use crate::aitp::message::{MAX_MESSAGES, Message, find, find_in_part};
 use crate::aitp::roster::Party;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use timeline::{
-    Event, Execution, ExecutionStatus, Item, ItemId, ItemType, Payload, Record, Role, Seq, StepId,
+    Event, Execution, ExecutionStatus, Item, ItemId, ItemType, Payload, Record, Seq, StepId,
     StepStatus, chunk_type,
 };
 
+/// Why the requests of an actor that left are open no longer.
+const LEFT: &str = "who asked has left the thread";
+
 /// The execution that runs, and the capability messages of its running step. They count when the
 /// step is complete: before that a crash may void them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Running {
     item_id: ItemId,
     actor: Option<String>,
+    agent: Option<String>,
     step_id: Option<StepId>,
-    messages: BTreeMap<u32, String>,
+    messages: BTreeMap<u32, Message>,
 }
 
 /// Where messages come from.
@@ -29,7 +37,7 @@ struct Source<'a> {
     item_id: &'a ItemId,
     seq: Seq,
     at: Timestamp,
-    speaker: Speaker<'a>,
+    by: Party,
 }
 
 impl Ledger {
@@ -39,7 +47,7 @@ impl Ledger {
             return;
         }
         self.seq = record.seq;
-        self.roster.apply(record);
+        self.people(record);
         match &record.event {
             Event::ItemCreated { item } => self.item(record, item),
             Event::ExecutionCreated { execution } => self.running = Some(running(execution)),
@@ -74,6 +82,46 @@ impl Ledger {
         }
     }
 
+    /// Who takes part after a record. What one asked who left is open no longer, and what the one
+    /// who began the thread asked is found as that once it is known who that is.
+    fn people(&mut self, record: &Record) {
+        let leaver = if let Event::ItemCreated { item } = &record.event
+            && let Some(Change::Leave { actor_id }) = Change::of_item(item)
+        {
+            self.roster.party(Some(&actor_id), None)
+        } else {
+            None
+        };
+        let began = self.roster.initiator().is_some();
+        self.roster.apply(record);
+        if let Some(leaver) = leaver {
+            for number in self.index.of_asker(&leaver, None) {
+                self.close(number, Standing::Cancelled(Some(LEFT.to_owned())));
+            }
+            self.forget_surplus(&leaver);
+        }
+        if let Some(id) = self.roster.initiator().filter(|_| !began) {
+            let party = Party::Actor(id.to_owned());
+            for number in self.index.all_of(&party) {
+                self.rename(number, Party::Initiator);
+            }
+        }
+    }
+
+    fn rename(&mut self, number: u64, by: Party) {
+        if let Some(mut request) = self.requests.remove(&number) {
+            let is_latest = self.index.latest(&request.ask.key) == Some(number);
+            self.index.remove(number, &request);
+            Arc::make_mut(&mut request.ask).by = by;
+            if is_latest {
+                self.index.insert(number, &request);
+            } else {
+                self.index.list(number, &request);
+            }
+            self.requests.insert(number, request);
+        }
+    }
+
     fn item(&mut self, record: &Record, item: &Item) {
         let Some(content) = &item.content else {
             return;
@@ -81,19 +129,21 @@ impl Ledger {
         if item.item_type != ItemType::Message || item.execution_id.is_some() {
             return;
         }
-        let messages = find(content);
+        let messages = find(content).unwrap_or_default();
         if messages.is_empty() {
             return;
         }
-        let actor = item.metadata.as_ref().and_then(|it| it.str_field("actor"));
+        let Ok(actor) = named_actor(item.metadata.as_ref()) else {
+            return;
+        };
+        let Some(by) = self.roster.party(actor.as_deref(), item.role) else {
+            return;
+        };
         let source = Source {
             item_id: &item.id,
             seq: record.seq,
             at: record.at,
-            speaker: Speaker {
-                actor: actor.as_deref(),
-                role: item.role,
-            },
+            by,
         };
         for (_, message) in messages {
             self.message(&source, &message);
@@ -107,6 +157,7 @@ impl Ledger {
         }
     }
 
+    /// The first messages of a step count; nothing that is beyond can be refused here.
     fn part(&mut self, step_id: &StepId, idx: u32, part: &Payload) {
         let Some(running) = &mut self.running else {
             return;
@@ -114,10 +165,11 @@ impl Ledger {
         if running.step_id.as_ref() != Some(step_id) {
             return;
         }
-        match find_in_part(part) {
-            Some(message) => running.messages.insert(idx, message.text()),
-            None => running.messages.remove(&idx),
-        };
+        running.messages.remove(&idx);
+        if running.messages.len() < MAX_MESSAGES {
+            let message = find_in_part(part);
+            running.messages.extend(message.map(|it| (idx, it)));
+        }
     }
 
     fn step_ends(&mut self, record: &Record, step_id: &StepId, to: StepStatus) {
@@ -131,154 +183,157 @@ impl Ledger {
         if to != StepStatus::Completed || messages.is_empty() {
             return;
         }
-        let (item_id, actor) = (running.item_id.clone(), running.actor.clone());
+        let item_id = running.item_id.clone();
+        let by = match (&running.actor, &running.agent) {
+            (Some(actor), _) => self.roster.party(Some(actor), None),
+            (None, Some(agent)) => Some(Party::Agent(agent.clone())),
+            (None, None) => Some(Party::Assistant),
+        };
+        let Some(by) = by else {
+            return;
+        };
         let source = Source {
             item_id: &item_id,
             seq: record.seq,
             at: record.at,
-            speaker: Speaker {
-                actor: actor.as_deref(),
-                role: Some(Role::Assistant),
-            },
+            by,
         };
-        for text in messages.values() {
-            if let Some(message) = Message::read(text) {
-                self.message(&source, &message);
-            }
+        for message in messages.values() {
+            self.message(&source, message);
         }
     }
 
     fn message(&mut self, source: &Source<'_>, message: &Message) {
-        let decided = Draft::new(self).decide(message, source.speaker, source.at);
-        let change = match decided {
-            Ok(step) => step.change,
-            Err(Refusal::Late { request, .. }) => return self.late(source, message, &request),
-            Err(_) => return,
-        };
+        let decided = Draft::new(self, &source.by).decide(message, source.at);
+        match decided {
+            Ok(Step { change: None, .. }) => {}
+            Ok(Step {
+                change: Some(change),
+                ..
+            }) => self.take(source, message, change),
+            Err(Refusal::Late { request, .. }) => self.late(source, message, &request),
+            Err(_) => {}
+        }
+    }
+
+    fn take(&mut self, source: &Source<'_>, message: &Message, change: Changed) {
         match change {
-            None => {}
-            Some(Changed::Opened {
+            Changed::Opened {
                 ask,
                 life,
                 supersedes,
-            }) => {
-                if let Some(former) = supersedes.and_then(|number| self.requests.get_mut(&number)) {
-                    former.life.standing = Standing::Superseded;
-                }
-                self.forget_expired(source.at);
-                let topic = ask.key.topic;
-                let number = self.next_number();
-                let open = self.open.entry(topic).or_default();
+            } => {
                 if let Some(former) = supersedes {
-                    open.remove(&former);
+                    self.close(former, Standing::Superseded);
                 }
-                open.insert(number);
-                let latest = self.latest.entry(topic).or_default();
-                if let Some(former) = latest.insert(ask.key.id.clone(), number) {
-                    // One that expired under the same id is asked no more.
-                    open.remove(&former);
-                }
-                let request = Request {
-                    ask,
-                    item_id: source.item_id.clone(),
-                    seq: source.seq,
-                    at: source.at,
-                    life,
-                    answers: Vec::new(),
-                    late: Vec::new(),
-                };
-                self.requests.insert(number, request);
+                self.open(source, ask, life);
             }
-            Some(Changed::Lives {
+            Changed::Lives {
                 number,
                 life,
                 is_answer,
-            }) => self.lives(source, message, number, life, is_answer),
+            } => {
+                let Some(request) = self.requests.get_mut(&number) else {
+                    return;
+                };
+                self.index.relive(number, request, life);
+                if is_answer {
+                    // The answers before it count no more, and the log has what they were.
+                    if let Some(former) = request.answers.last_mut() {
+                        former.payload = None;
+                    }
+                    let payload = message.payload().map(|it| it.clone().into());
+                    request.answers.extend(given(source, message, payload));
+                }
+                let asker = request.ask.by.clone();
+                self.forget_surplus(&asker);
+            }
         }
     }
 
-    /// Takes what nobody answered in time off the list of what is open, once the list is full.
-    fn forget_expired(&mut self, now: Timestamp) {
-        let listed: usize = self.open.values().map(BTreeSet::len).sum();
-        if listed < MAX_OPEN {
-            return;
+    fn open(&mut self, source: &Source<'_>, ask: Arc<Ask>, life: Life) {
+        // What nobody answered in time is listed as open until its asker asks again.
+        for number in self.index.of_asker(&ask.by, Some(source.at)) {
+            self.close(number, Standing::Expired);
         }
-        for open in self.open.values_mut() {
-            open.retain(|number| {
-                let request = self.requests.get(number);
-                request.is_some_and(|request| request.state(now) == State::Open)
-            });
-        }
-    }
-
-    fn lives(
-        &mut self,
-        source: &Source<'_>,
-        message: &Message,
-        number: u64,
-        life: Life,
-        is_answer: bool,
-    ) {
-        let by = self.speaker(source);
-        let Some(request) = self.requests.get_mut(&number) else {
-            return;
+        let asker = ask.by.clone();
+        let request = Request {
+            ask,
+            item_id: source.item_id.clone(),
+            seq: source.seq,
+            at: source.at,
+            life,
+            answers: Vec::new(),
+            late: Vec::new(),
         };
-        if life.standing != Standing::Open
-            && let Some(open) = self.open.get_mut(&request.ask.key.topic)
-        {
-            open.remove(&number);
+        self.index.insert(self.next, &request);
+        self.requests.insert(self.next, request);
+        self.next += 1;
+        self.forget_surplus(&asker);
+    }
+
+    fn close(&mut self, number: u64, standing: Standing) {
+        if let Some(request) = self.requests.get_mut(&number) {
+            let life = Life {
+                standing,
+                ..request.life.clone()
+            };
+            self.index.relive(number, request, life);
         }
-        request.life = life;
-        if is_answer {
-            request.answers.extend(given(source, message, by));
+    }
+
+    /// Of what somebody asked that is closed, the last is remembered. Nobody else's is forgotten for
+    /// it, so nobody can make an id free that is not its own.
+    fn forget_surplus(&mut self, asker: &Party) {
+        while let Some(number) = self.index.surplus(asker, MAX_CLOSED) {
+            let Some(request) = self.requests.remove(&number) else {
+                return;
+            };
+            self.index.remove(number, &request);
         }
     }
 
     /// An answer that came too late is remembered. Not so what else comes too late.
     fn late(&mut self, source: &Source<'_>, message: &Message, key: &Key) {
-        let by = self.speaker(source);
-        let number = self.latest.get(&key.topic).and_then(|it| it.get(&key.id));
-        let Some(request) = number.and_then(|number| self.requests.get_mut(number)) else {
+        let Some(number) = self.index.latest(key) else {
             return;
         };
-        let is_answer = message
-            .kind
-            .is_some_and(|kind| kind.purpose() == crate::aitp::Purpose::Answer(key.topic));
-        if is_answer && request.late.len() < MAX_ANSWERS {
-            request.late.extend(given(source, message, by));
+        let Some(request) = self.requests.get_mut(&number) else {
+            return;
+        };
+        let purpose = message.kind.map(crate::aitp::Kind::purpose);
+        if purpose == Some(Purpose::Answer(key.topic)) && request.late.len() < MAX_ANSWERS {
+            request.late.extend(given(source, message, None));
         }
-        if request.state(source.at) == State::Expired
-            && let Some(open) = self.open.get_mut(&key.topic)
-            && let Some(number) = number
-        {
-            open.remove(number);
+        let ran_out =
+            request.life.standing == Standing::Open && request.state(source.at) == State::Expired;
+        if ran_out {
+            let asker = request.ask.by.clone();
+            self.close(number, Standing::Expired);
+            self.forget_surplus(&asker);
         }
-    }
-
-    fn speaker(&self, source: &Source<'_>) -> Party {
-        let Speaker { actor, role } = source.speaker;
-        self.roster.party(actor, role)
     }
 }
 
-fn given(source: &Source<'_>, message: &Message, by: Party) -> Option<Given> {
+fn given(source: &Source<'_>, message: &Message, payload: Option<Payload>) -> Option<Given> {
     Some(Given {
         item_id: source.item_id.clone(),
         seq: source.seq,
         at: source.at,
-        by,
+        by: source.by.clone(),
         message_type: message.kind?.key().to_owned(),
-        payload: message.payload()?.clone().into(),
+        payload,
     })
 }
 
-/// An agent speaks under the id that its run names as its actor, or else under its name.
+/// An agent speaks as the actor that its run names, or else under its own name.
 fn running(execution: &Execution) -> Running {
-    let run = execution.run.as_ref();
-    let text = |key: &str| run.and_then(|run| run.str_field(key));
+    let run = execution.run.as_ref().map(Payload::value);
+    let text = |key: &str| Some(run.as_ref()?.get(key)?.as_str()?.to_owned());
     Running {
         item_id: execution.reaction_item_id.clone(),
-        actor: text("actor").or_else(|| text("agent")),
+        actor: text("actor"),
+        agent: text("agent"),
         step_id: None,
         messages: BTreeMap::new(),
     }

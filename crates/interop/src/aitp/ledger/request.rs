@@ -1,16 +1,17 @@
 //! One request and its life.
 
 use super::Key;
+use crate::aitp::choice::instant;
 use crate::aitp::family::{Family, Version};
-use crate::aitp::form::{Choices, instant};
-use crate::aitp::kind::{Kind, Purpose, Topic};
-use crate::aitp::meaning::quote_of;
+use crate::aitp::kind::{Kind, Purpose};
+use crate::aitp::meaning::{Asked, read_request};
 use crate::aitp::message::Message;
 use crate::aitp::roster::Party;
+use crate::aitp::violation::Violation;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use timeline::{ItemId, Payload, Seq};
 
 /// What is asked, as it was asked.
@@ -30,26 +31,43 @@ pub struct Ask {
     pub payload: Payload,
     /// Who asks.
     pub by: Party,
+    #[serde(skip)]
+    read: Read,
+}
+
+/// The payload, read when it is first needed: what follows from another field makes no difference.
+#[derive(Clone, Debug, Default)]
+struct Read(OnceLock<Option<Asked>>);
+
+impl PartialEq for Read {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Ask {
-    /// What a message asks, if it asks for something and has an id.
-    pub(super) fn of(message: &Message, by: Party) -> Option<Self> {
-        let (kind, (family, version)) = message.kind.zip(message.capability)?;
-        let Purpose::Ask(topic) = kind.purpose() else {
-            return None;
+    /// What a message asks; nothing for one that does not ask.
+    pub(super) fn of(message: &Message, by: Party) -> Result<Option<Self>, Vec<Violation>> {
+        let Some((kind, (family, version))) = message.kind.zip(message.capability) else {
+            return Ok(None);
         };
-        let payload = message.payload()?;
-        let id = id_of(kind, payload)?.to_owned();
-        Some(Self {
-            key: Key { topic, id },
+        let (Purpose::Ask(topic), Some(payload)) = (kind.purpose(), message.payload()) else {
+            return Ok(None);
+        };
+        let (id, asked) = read_request(kind, payload)?;
+        Ok(Some(Self {
+            key: Key {
+                topic,
+                id: id.to_owned(),
+            },
             family,
             version,
             schema: message.schema.clone(),
             message_type: kind.key().to_owned(),
             payload: payload.clone().into(),
             by,
-        })
+            read: Read(OnceLock::from(Some(asked))),
+        }))
     }
 
     /// The type of its message.
@@ -57,41 +75,36 @@ impl Ask {
         Kind::find(self.family, &self.message_type)
     }
 
+    /// What is asked, read once; nothing for a request that was never one.
+    pub fn asked(&self) -> Option<&Asked> {
+        let read = || Asked::read(self.kind()?, &self.payload.value()).ok();
+        self.read.0.get_or_init(read).as_ref()
+    }
+
     /// Until when an answer counts, as the request itself says: a quote's `expiration` or
     /// `valid_until`, our `expires_at`, or the end of the last price of a choice.
-    pub(super) fn expires_at(&self) -> Option<Timestamp> {
-        let payload = self.payload.value();
+    pub(super) fn expires_at(&self, payload: &Value) -> Option<Timestamp> {
         let of = |value: &Value, key: &str| value.get(key).and_then(instant);
-        match self.key.topic {
-            Topic::Payment => {
-                let quote = quote_of(&payload);
-                of(quote, "expiration").or_else(|| of(quote, "valid_until"))
-            }
-            Topic::Decision => {
-                let prices = || Choices::of(&payload).valid_until();
-                of(&payload, "expires_at").or_else(prices)
-            }
-            Topic::Data
-            | Topic::TopUp
-            | Topic::NearAccount
-            | Topic::NearTransaction
-            | Topic::NearSigning
-            | Topic::EvmAddress
-            | Topic::EvmTransaction
-            | Topic::EvmSigning => of(&payload, "expires_at"),
+        match self.asked()? {
+            Asked::Quote(quote) => of(quote, "expiration").or_else(|| of(quote, "valid_until")),
+            Asked::Choices(choices) => of(payload, "expires_at").or_else(|| choices.valid_until()),
+            Asked::Form(_) | Asked::Members(_) => of(payload, "expires_at"),
         }
     }
-}
 
-/// The id that correlates a message with others.
-pub(super) fn id_of(kind: Kind, payload: &Value) -> Option<&str> {
-    let holder = if kind == Kind::WrappedQuote {
-        quote_of(payload)
-    } else {
-        payload
-    };
-    let id = holder.get(kind.id_field())?.as_str()?;
-    (!id.is_empty()).then_some(id)
+    /// Whether another request is this one, passed on: the same, or a quote with a wrapping.
+    pub(super) fn is_passed_on_as(&self, other: &Self) -> bool {
+        if self.family != other.family {
+            return false;
+        }
+        if let (Some(Asked::Quote(own)), Some(Asked::Quote(others))) = (self.asked(), other.asked())
+        {
+            return own == others;
+        }
+        // The same value has a text of the same length, whatever the order of its members.
+        let (own, others) = (&self.payload, &other.payload);
+        own.text().len() == others.text().len() && (own == others || own.value() == others.value())
+    }
 }
 
 /// Somebody's refusal to answer.
@@ -122,9 +135,11 @@ pub enum Standing {
     Cancelled(Option<String>),
     /// The asker asked again under the same id.
     Superseded,
+    /// Nobody answered in time, which a later record has made sure of.
+    Expired,
 }
 
-/// What a seller says of a payment.
+/// What came of a payment, as the seller says, or the payer whose payment failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Settlement {
@@ -155,7 +170,7 @@ pub struct Life {
     /// After this instant an answer is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What the seller says of the payment.
+    /// What came of the payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settlement: Option<Settlement>,
     /// How many answers there are.
@@ -205,7 +220,13 @@ impl Life {
             Standing::Declined(_) => State::Declined,
             Standing::Cancelled(_) => State::Cancelled,
             Standing::Superseded => State::Superseded,
+            Standing::Expired => State::Expired,
         }
+    }
+
+    /// The last instant at which an answer counts.
+    pub(super) fn end(&self) -> Timestamp {
+        self.expires_at.unwrap_or(Timestamp::MAX)
     }
 
     /// Whether the time for answers is over.
@@ -227,8 +248,9 @@ pub struct Given {
     pub by: Party,
     /// The member that holds the payload: `decision`, `data`, …
     pub message_type: String,
-    /// The payload.
-    pub payload: Payload,
+    /// The payload, of the answer that counts. The log has it of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Payload>,
 }
 
 /// A request with what came of it.
@@ -246,7 +268,7 @@ pub struct Request {
     pub life: Life,
     /// All answers, in order; the last one counts.
     pub answers: Vec<Given>,
-    /// Answers that came too late and don't count.
+    /// Answers that came too late and don't count, without their payloads.
     pub late: Vec<Given>,
 }
 

@@ -61,8 +61,8 @@ pub enum Refusal {
     /// It names no request, and none is open that it could be meant for.
     #[error("no request for a {} is open", .0.name())]
     NothingOpen(Topic),
-    /// It names no request, or not clearly, and could be meant for any of these.
-    #[error("the message could be meant for {} requests; it has to name one", .0.len())]
+    /// It names no request, or not clearly, and could be meant for several: the first few.
+    #[error("the message could be meant for several requests; it has to name one")]
     Ambiguous(Vec<Key>),
     /// The request is open no longer.
     #[error("the request {request} is {}", .state.name())]
@@ -98,11 +98,11 @@ pub enum Refusal {
         /// Its URL.
         capability: String,
     },
-    /// Somebody else asks under this id, and waits for the answer.
-    #[error("the id of the request {0} is in use")]
+    /// Somebody else asked under this id, whatever became of it.
+    #[error("the id of the request {0} is somebody else's")]
     IdInUse(Key),
     /// Too much is open at once.
-    #[error("a thread has at most {MAX_OPEN} open requests")]
+    #[error("nobody has more than {MAX_OPEN} open requests in a thread")]
     TooManyOpen,
     /// A request was answered too often.
     #[error("a request has at most {MAX_ANSWERS} answers")]

@@ -1,14 +1,15 @@
 //! An answer's value as a capability message.
 
-use super::schema::{FILLED_IN, ways};
-use super::{Content, Question};
+use super::Question;
+use super::schema::FILLED_IN;
 use crate::aitp::amount::text_of;
-use crate::aitp::form::{ChoiceType, Choices, Form};
+use crate::aitp::choice::{ChoiceType, Choices};
+use crate::aitp::form::Form;
 use crate::aitp::kind::Kind;
-use crate::aitp::meaning::check_answer;
+use crate::aitp::meaning::{Asked, check_answer, ways};
 use crate::aitp::message::Message;
 use crate::aitp::schemas::{Schemas, Strictness};
-use crate::aitp::violation::{Violation, token};
+use crate::aitp::violation::{Violation, member};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -42,14 +43,14 @@ pub(super) fn message(
     let object = value
         .as_object()
         .ok_or_else(|| wrong(Violation::new("", "an object")))?;
-    let mut draft = match &question.content {
-        Content::Choices(choices) => decision(choices, object).map_err(wrong)?,
-        Content::Form(form) => data(form, object).map_err(wrong)?,
-        Content::Quote(quote) if kind == Kind::PaymentAuthorization => {
+    let mut draft = match &question.asked {
+        Asked::Choices(choices) => decision(choices, object).map_err(wrong)?,
+        Asked::Form(form) => data(form, object).map_err(wrong)?,
+        Asked::Quote(quote) if kind == Kind::PaymentAuthorization => {
             authorization(quote, object, now).map_err(wrong)?
         }
-        Content::Quote(quote) => payment(quote, object, now).map_err(wrong)?,
-        Content::Members => members(question, kind, object, now),
+        Asked::Quote(quote) => payment(quote, object, now).map_err(wrong)?,
+        Asked::Members(asked) => members(asked, kind, object, now),
     };
     let id = question.ask.key.id.as_str();
     let mut payload = Map::new();
@@ -58,8 +59,7 @@ pub(super) fn message(
     let message = Message::new(&question.ask.schema, kind, Value::Object(payload));
     let mut found = schemas.violations(&message, Strictness::Lenient);
     if found.is_empty() {
-        let asked = question.ask.payload.value();
-        found = check_answer(question.ask.key.topic, &asked, &message, now);
+        found = check_answer(&question.asked, &message, now);
     }
     if found.is_empty() {
         return Ok(message);
@@ -97,7 +97,7 @@ fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, Viol
     };
     let mut options = Vec::new();
     let mut sources = Vec::new();
-    match choices.choice_type {
+    match choices.choice_type() {
         ChoiceType::Radio | ChoiceType::Confirmation => {
             let id = value.get("option").and_then(Value::as_str);
             let id = id.ok_or_else(|| Violation::new("/option", "the id of an option"))?;
@@ -120,7 +120,7 @@ fn decision(choices: &Choices, value: &Map<String, Value>) -> Result<Draft, Viol
                 .iter()
                 .filter(|(_, n)| !n.is_null() && n.as_f64() != Some(0.0));
             for (id, quantity) in bought {
-                let at = format!("/{}", token(id));
+                let at = member("", id);
                 if !quantity.is_number() {
                     return Err(Violation::new(at, "a whole number"));
                 }
@@ -142,7 +142,7 @@ fn data(form: &Form, value: &Map<String, Value>) -> Result<Draft, Violation> {
     let mut fields = Vec::new();
     let mut sources = Vec::new();
     for (id, value) in value.iter().filter(|(_, value)| !value.is_null()) {
-        let at = format!("/{}", token(id));
+        let at = member("", id);
         let text = match value {
             Value::Bool(yes) => Some(yes.to_string()),
             Value::Null
@@ -152,8 +152,7 @@ fn data(form: &Form, value: &Map<String, Value>) -> Result<Draft, Violation> {
             | Value::Object(_) => text_of(value),
         };
         let text = text.ok_or_else(|| Violation::new(at.as_str(), "a text or a number"))?;
-        let field = form.fields.iter().find(|field| field.id == *id);
-        let label = field.and_then(|field| field.label.as_deref());
+        let label = form.find(id).and_then(|field| field.label.as_deref());
         let mut given = Map::new();
         given.insert("id".to_owned(), id.as_str().into());
         given.extend(label.map(|label| ("label".to_owned(), label.into())));
@@ -182,7 +181,7 @@ fn made_at(value: &Map<String, Value>, now: Timestamp) -> Value {
 
 fn payment(quote: &Value, value: &Map<String, Value>, now: Timestamp) -> Result<Draft, Violation> {
     let chosen = said(value, "payment_option")?;
-    let way = ways(quote).into_iter().find(|(place, ..)| place == chosen);
+    let way = ways(quote).find(|(place, ..)| place == chosen);
     let (_, option, method) =
         way.ok_or_else(|| Violation::new("/payment_option", "one of the ways to pay"))?;
     let mut paid = Map::new();
@@ -236,11 +235,10 @@ fn authorization(
 }
 
 /// The value's own members; what the request or the clock says is filled in where the message has it.
-fn members(question: &Question, kind: Kind, value: &Map<String, Value>, now: Timestamp) -> Draft {
+fn members(asked: &Value, kind: Kind, value: &Map<String, Value>, now: Timestamp) -> Draft {
     let mut payload = value.clone();
     payload.remove(kind.id_field());
     if kind == Kind::TopUpResponse {
-        let asked = question.ask.payload.value();
         for key in FILLED_IN {
             if payload.contains_key(key) {
                 continue;

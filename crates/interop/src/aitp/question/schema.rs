@@ -1,25 +1,26 @@
 //! The JSON Schema of an answer.
 
-use super::Content;
 use crate::aitp::amount::text_of;
-use crate::aitp::form::{Choice, ChoiceType, Choices, Field, FieldType, Form};
+use crate::aitp::choice::{Choice, ChoiceType, Choices};
+use crate::aitp::form::{Field, FieldType, Form};
 use crate::aitp::kind::Kind;
+use crate::aitp::meaning::{Asked, ways};
 use crate::aitp::schemas::payload_schema;
 use serde_json::{Map, Value, json};
 
 /// Members that an answer may leave out, for the request or the clock says them.
 pub(super) const FILLED_IN: [&str; 3] = ["timestamp", "amount", "currency"];
 
-pub(super) fn of(content: &Content, answer: Kind, asked: &Value) -> Option<Map<String, Value>> {
-    Some(match content {
-        Content::Choices(choices) => of_choices(choices),
-        Content::Form(form) => of_form(form),
-        Content::Quote(quote) if answer == Kind::PaymentAuthorization => of_near_quote(quote),
-        Content::Quote(quote) => of_quote(quote),
-        Content::Members => {
+pub(super) fn of(asked: &Asked, answer: Kind, payload: &Value) -> Option<Map<String, Value>> {
+    Some(match asked {
+        Asked::Choices(choices) => of_choices(choices),
+        Asked::Form(form) => of_form(form),
+        Asked::Quote(quote) if answer == Kind::PaymentAuthorization => of_near_quote(quote),
+        Asked::Quote(quote) => of_quote(quote),
+        Asked::Members(_) => {
             let mut schema = payload_schema(answer.family(), answer.key(), answer.id_field())?;
             if let Some(Value::Array(required)) = schema.get_mut("required") {
-                let known = |key: &str| key == "timestamp" || asked.get(key).is_some();
+                let known = |key: &str| key == "timestamp" || payload.get(key).is_some();
                 required.retain(|key| {
                     let key = key.as_str().unwrap_or_default();
                     !(FILLED_IN.contains(&key) && known(key))
@@ -39,6 +40,16 @@ fn object(members: Map<String, Value>, required: Vec<&str>) -> Map<String, Value
     schema
 }
 
+/// One of these texts; any text where there are none, for no schema has an empty `oneOf`.
+fn one_of(offered: impl Iterator<Item = Value>) -> Value {
+    let offered: Vec<Value> = offered.collect();
+    if offered.is_empty() {
+        json!({"type": "string"})
+    } else {
+        json!({"type": "string", "oneOf": offered})
+    }
+}
+
 fn titled(choice: &Choice) -> Value {
     match &choice.name {
         Some(name) => json!({"const": choice.id, "title": name}),
@@ -47,22 +58,22 @@ fn titled(choice: &Choice) -> Value {
 }
 
 fn of_choices(choices: &Choices) -> Map<String, Value> {
-    let offered: Vec<Value> = choices.choices.iter().map(titled).collect();
+    let offered = choices.choices().iter().map(titled);
     let mut members = Map::new();
-    match choices.choice_type {
+    match choices.choice_type() {
         ChoiceType::Radio | ChoiceType::Confirmation => {
-            let option = json!({"type": "string", "oneOf": offered});
-            members.insert("option".to_owned(), option);
+            members.insert("option".to_owned(), one_of(offered));
             object(members, vec!["option"])
         }
         ChoiceType::Checkbox => {
+            let offered: Vec<Value> = offered.collect();
             let options = json!({"type": "array", "minItems": 1, "uniqueItems": true, "items": {"anyOf": offered}});
             members.insert("options".to_owned(), options);
             object(members, vec!["options"])
         }
         // One number for each product keeps the answer flat, and several can be bought at once.
         ChoiceType::Products => {
-            for choice in &choices.choices {
+            for choice in choices.choices() {
                 let mut member = json!({"type": "integer", "minimum": 0});
                 annotate(
                     &mut member,
@@ -86,9 +97,9 @@ fn annotate(member: &mut Value, title: Option<&str>, description: Option<&str>) 
 }
 
 fn of_form(form: &Form) -> Map<String, Value> {
-    let members = form.fields.iter();
+    let members = form.fields().iter();
     let members = members.map(|field| (field.id.clone(), of_field(field)));
-    let required = form.fields.iter().filter(|field| field.required);
+    let required = form.fields().iter().filter(|field| field.required);
     let required = required.map(|field| field.id.as_str()).collect();
     let mut schema = object(members.collect(), required);
     if !form.is_whole() {
@@ -113,8 +124,7 @@ fn of_field(field: &Field) -> Value {
                 Some(label) => json!({"const": option.value, "title": label}),
                 None => json!({"const": option.value}),
             });
-            let offered: Vec<Value> = offered.collect();
-            json!({"type": "string", "oneOf": offered})
+            one_of(offered)
         }
     };
     annotate(
@@ -143,39 +153,17 @@ fn of_field(field: &Field) -> Value {
     member
 }
 
-/// The ways to pay a quote, each with its place: `"0.1"` is the second method of the first option.
-pub(super) fn ways(quote: &Value) -> Vec<(String, &Value, &Value)> {
-    let list = |value: &'_ Value, key: &str| -> usize {
-        value.get(key).and_then(Value::as_array).map_or(0, Vec::len)
-    };
-    let mut ways = Vec::new();
-    for place in 0..list(quote, "payment_options") {
-        let Some(option) = quote.pointer(&format!("/payment_options/{place}")) else {
-            continue;
-        };
-        for inner in 0..list(option, "payment_methods") {
-            let method = option.pointer(&format!("/payment_methods/{inner}"));
-            ways.extend(method.map(|method| (format!("{place}.{inner}"), option, method)));
-        }
-    }
-    ways
-}
-
 fn of_quote(quote: &Value) -> Map<String, Value> {
     let said = |value: &Value, key: &str| -> String {
         value.get(key).and_then(text_of).unwrap_or_default()
     };
-    let ways = ways(quote);
-    let offered: Vec<Value> = ways
-        .iter()
-        .map(|(place, option, method)| {
-            let price = format!("{} {}", said(option, "amount"), said(option, "currency"));
-            let way = format!("{}, {}", said(method, "token"), said(method, "type"));
-            json!({"const": place, "title": format!("{} ({way})", price.trim_start())})
-        })
-        .collect();
+    let offered = ways(quote).map(|(place, option, method)| {
+        let price = format!("{} {}", said(option, "amount"), said(option, "currency"));
+        let way = format!("{}, {}", said(method, "token"), said(method, "type"));
+        json!({"const": place, "title": format!("{} ({way})", price.trim_start())})
+    });
     let members = json!({
-        "payment_option": {"type": "string", "oneOf": offered},
+        "payment_option": one_of(offered),
         "channel_id": {"type": "string"},
         "payer_id": {"type": "string"},
         "payer_signature": {"type": "string"},
@@ -193,18 +181,14 @@ fn of_quote(quote: &Value) -> Map<String, Value> {
 
 fn of_near_quote(quote: &Value) -> Map<String, Value> {
     let plans = quote.get("payment_plans").and_then(Value::as_array);
-    let offered: Vec<Value> = plans
-        .into_iter()
-        .flatten()
-        .filter_map(|plan| {
-            let price = text_of(plan.get("amount")?)?;
-            let currency = plan.get("currency")?.as_str()?;
-            Some(json!({"const": plan.get("plan_id")?, "title": format!("{price} {currency}")}))
-        })
-        .collect();
+    let offered = plans.into_iter().flatten().filter_map(|plan| {
+        let price = text_of(plan.get("amount")?)?;
+        let currency = plan.get("currency")?.as_str()?;
+        Some(json!({"const": plan.get("plan_id")?, "title": format!("{price} {currency}")}))
+    });
     let members = json!({
         "result": {"type": "string", "enum": ["success", "failure"]},
-        "plan_id": {"type": "string", "oneOf": offered},
+        "plan_id": one_of(offered),
         "account_id": {"type": "string"},
         "transaction_id": {"type": "string"},
         "message": {"type": "string"},

@@ -1,5 +1,6 @@
 use super::*;
-use crate::aitp::ledger::{Effect, Ledger, Speaker, Verdict};
+use crate::aitp::ledger::{Effect, Ledger, Verdict};
+use crate::aitp::roster::Party;
 use crate::aitp::samples::{ADDRESS, near_quote, sample, sample_with};
 use crate::aitp::schemas::Strictness;
 use crate::aitp::{ChoiceType, Choices, find, read_form_document};
@@ -52,12 +53,8 @@ fn answer(message: &Message, value: &Value) -> Result<Message, Vec<String>> {
     assert!(jsonschema::is_valid(&question.schema, value), "{value}");
     assert_eq!(answer.schema, message.schema, "in the asker's own dialect");
     let found = find(&json!([answer.input_part()]).into());
-    assert_eq!(found, [(0, answer.clone())]);
-    let user = Speaker {
-        actor: None,
-        role: Some(Role::User),
-    };
-    let verdict = ledger.check(&answer, user, now()).unwrap();
+    assert_eq!(found, Ok(vec![(0, answer.clone())]));
+    let verdict = ledger.check(&answer, &Party::Initiator, now()).unwrap();
     assert!(matches!(
         verdict,
         Verdict::Does {
@@ -130,17 +127,71 @@ fn a_question_says_what_people_have_to_know() {
         {"const": "soup", "title": "Soup"}, {"const": "salad", "title": "Salad"}, {"const": "small", "title": "Salad"}]}}})
     );
     let (_, hat) = question(&sample(Kind::Quote));
-    assert_eq!(hat.description.as_deref(), Some("A hat"));
+    let said = hat.description.unwrap();
+    assert!(said.ends_with("The asker says: A hat"), "{said}");
     assert_eq!(hat.expires_at, "2026-01-06T08:00:00Z".parse().ok());
     assert_eq!(
         hat.schema["properties"]["payment_option"]["oneOf"][0]["title"],
         "99.90 USD (usdc.near, near_payment_channel)"
     );
-    let (_, signing) = question(&sample(Kind::EvmRequestSigning));
+}
+
+#[test]
+fn all_that_is_signed_is_shown() {
+    let both = sample_with(Kind::EvmRequestSigning, |it| {
+        it["description"] = "Log in".into();
+        it["message"] = "hello".into();
+        it["typed_data"] = json!({"domain": {"name": "Bank"}, "primaryType": "Permit", "message": {"value": "99"}});
+        it["chain_id"] = 1.into();
+    });
+    for (message, secret) in [
+        (
+            both,
+            &[
+                "hello",
+                "Permit",
+                "\"99\"",
+                "Bank",
+                "personal_sign",
+                ADDRESS,
+                "chain_id",
+            ][..],
+        ),
+        (
+            sample_with(Kind::NearRequestSigning, |it| it["state"] = "s7".into()),
+            &["AQIDBA==", "\"app\"", "It is me", "s7"],
+        ),
+        (
+            sample(Kind::TopUpRequest),
+            &["\"50\"", "USD", "\"c\"", "shop"],
+        ),
+        (
+            sample(Kind::NearRequestTransaction),
+            &["nft.near", "FunctionCall", "mint"],
+        ),
+        (sample(Kind::EvmRequestTransaction), &[ADDRESS, "0x1"]),
+        (
+            sample(Kind::Quote),
+            &["99.90", "recipient", "merchant_id", "revenue_share"],
+        ),
+        (
+            sample(Kind::WrappedQuote),
+            &["99.90", "next_recipient", "affiliate_id"],
+        ),
+        (near_quote(), &["payee_id", "199.5"]),
+    ] {
+        let (_, question) = question(&message);
+        let signed = question.signed.unwrap();
+        let description = question.description.unwrap();
+        for part in secret {
+            assert!(description.contains(part), "{part} in {description}");
+            assert!(signed.to_string().contains(part), "{part} in {signed}");
+        }
+    }
+    let (_, asked) = question(&sample(Kind::RequestAccount));
     assert_eq!(
-        signing.description.as_deref(),
-        Some("It is me"),
-        "what is signed is shown"
+        (asked.signed, asked.description.as_deref()),
+        (None, Some("Which?"))
     );
 }
 
@@ -203,23 +254,55 @@ fn the_fields_of_a_fetched_document_come_first() {
     assert_eq!(question.schema["required"], json!(["street", "country"]));
     let message = question.answer(&SCHEMAS, &json!({"street": "x", "country": "de"}), now());
     assert!(message.is_ok());
-    for wrong in [
-        json!([]),
-        json!({"fields": [{"label": "x"}]}),
-        json!({"fields": [{"id": "x", "type": "date"}]}),
-    ] {
-        assert!(read_form_document(&wrong).is_err(), "{wrong}");
-    }
+}
+
+#[test]
+fn answers_are_held_to_the_fields_of_a_fetched_document() {
+    let form = sample_with(Kind::RequestData, |it| {
+        it["form"]["json_url"] = "https://forms.example/a.json".into();
+    });
+    let (ledger, _) = question(&form);
+    let document = json!({"fields": [{"id": "street", "required": true}, {"id": "size", "type": "select", "options": ["s", "m"]}]});
+    let fetched = read_form_document(&document).unwrap();
+    let request = ledger.requests().next().unwrap();
+    let question = Question::with_fields(request, Some(fetched)).unwrap();
+    let wrong = |value: Value| -> Vec<String> {
+        let found = question.answer(&SCHEMAS, &value, now()).unwrap_err();
+        found.into_iter().map(|it| it.pointer).collect()
+    };
+    assert_eq!(wrong(json!({"country": "de"})), [""], "the street");
+    let street = |more: Value| {
+        let mut value = json!({"street": "x", "country": "de"});
+        value
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        value
+    };
+    assert_eq!(wrong(street(json!({"size": "xl"}))), ["/size"]);
+    assert_eq!(wrong(street(json!({"colour": "red"}))), ["/colour"]);
+    let fits = question.answer(&SCHEMAS, &street(json!({"size": "m"})), now());
+    assert!(fits.is_ok());
+}
+
+#[test]
+fn no_schema_has_an_empty_one_of() {
+    let plans = json!([{"plan_type": "one-time", "amount": 5, "currency": "USD"}]);
+    let mut near = near_quote();
+    near.value["quote"]["payment_plans"] = plans;
+    let (_, question) = question(&near);
+    assert_eq!(
+        question.schema["properties"]["plan_id"],
+        json!({"type": "string"})
+    );
+    let document = json!({"fields": [{"id": "x", "type": "select", "options": []}]});
+    assert!(read_form_document(&document).is_err());
 }
 
 #[test]
 fn what_is_no_answer_is_a_message_too() {
     let (ledger, question) = question(&sample(Kind::RequestDecision));
     let schemas = &*SCHEMAS;
-    let user = Speaker {
-        actor: None,
-        role: Some(Role::User),
-    };
     for (message, effect) in [
         (question.decline(Some("no")), Effect::Declines),
         (question.decline(None), Effect::Declines),
@@ -227,7 +310,7 @@ fn what_is_no_answer_is_a_message_too() {
     ] {
         assert_eq!(schemas.violations(&message, Strictness::Strict), []);
         let request = question.ask.key.clone();
-        let verdict = ledger.check(&message, user, now());
+        let verdict = ledger.check(&message, &Party::Initiator, now());
         assert_eq!(verdict, Ok(Verdict::Does { effect, request }));
     }
     let taken_back = question.cancel(None);
@@ -254,7 +337,7 @@ proptest! {
             it["options"] = (0..n_options).map(|n| json!({"id": format!("o{n}")})).collect();
         });
         let ids: Vec<String> = picked.iter().map(|n| format!("o{n}")).collect();
-        let value = match Choices::of(message.payload().unwrap()).choice_type {
+        let value = match Choices::read(message.payload().unwrap(), "").unwrap().choice_type() {
             ChoiceType::Radio | ChoiceType::Confirmation => json!({"option": ids.first()}),
             ChoiceType::Checkbox => json!({"options": ids}),
             ChoiceType::Products => ids.iter().map(|id| (id.clone(), Value::from(1))).collect::<Map<_, _>>().into(),

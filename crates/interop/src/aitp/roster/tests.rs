@@ -42,9 +42,24 @@ impl Log {
         let item = change.into_item(&format!("i{}", self.seq)).unwrap();
         let before = self.roster.clone();
         self.run(Command::Record { item });
-        assert_eq!(checked.is_err(), before == self.roster);
+        assert_eq!(checked.is_err(), before == self.roster, "{checked:?}");
         checked
     }
+}
+
+fn speaks(log: &Log, principal: &str, id: &str) -> Result<bool, MayNotSpeak> {
+    let voice = log.roster.may_speak(principal, Some(id), None)?;
+    Ok(voice.is_bound)
+}
+
+/// Says something in the role `user`.
+fn say(log: &mut Log, actor: Option<Value>) {
+    let mut item = NewItem::user(
+        format!("u{}", log.seq),
+        json!([{"type": "input_text", "text": "hi"}]).into(),
+    );
+    item.metadata = actor.map(|actor| json!({"actor": actor}).into());
+    log.run(Command::Record { item });
 }
 
 fn join(id: &str, principal: Option<&str>) -> Change {
@@ -82,9 +97,12 @@ fn joining_declaring_and_leaving_are_facts_of_the_thread() {
             .next()
             .is_none()
     );
-    assert_eq!(log.roster.may_speak("key_1", "a"), MaySpeak::Yes);
+    assert_eq!(speaks(&log, "key_1", "a"), Ok(true));
     assert_eq!(log.change(leave("a")), Ok(()));
-    assert_eq!(log.roster.may_speak("key_1", "a"), MaySpeak::Left);
+    assert_eq!(
+        speaks(&log, "key_1", "a"),
+        Err(MayNotSpeak::Left("a".into()))
+    );
     assert_eq!(log.roster.present().count(), 0);
     let absent = Err(ChangeRefused::Absent("a".to_owned()));
     assert_eq!(log.change(leave("a")), absent);
@@ -94,11 +112,13 @@ fn joining_declaring_and_leaving_are_facts_of_the_thread() {
 #[test]
 fn an_actor_speaks_only_through_the_credential_it_is_bound_to() {
     let mut log = Log::new(Some(json!({"actors": [{"id": "a"}, {"id": "b"}]})));
-    assert_eq!(log.roster.may_speak("key_1", "a"), MaySpeak::Unbound);
+    assert_eq!(speaks(&log, "key_1", "a"), Ok(false));
     assert_eq!(log.change(join("a", Some("key_1"))), Ok(()), "binds it");
-    assert_eq!(log.roster.may_speak("key_1", "a"), MaySpeak::Yes);
-    assert_eq!(log.roster.may_speak("key_2", "a"), MaySpeak::NotBoundToIt);
-    assert_eq!(log.roster.may_speak("key_1", "nobody"), MaySpeak::Unknown);
+    assert_eq!(speaks(&log, "key_1", "a"), Ok(true));
+    let others = Err(MayNotSpeak::NotBoundToIt("a".into()));
+    assert_eq!(speaks(&log, "key_2", "a"), others);
+    let unknown = Err(MayNotSpeak::Unknown("nobody".into()));
+    assert_eq!(speaks(&log, "key_1", "nobody"), unknown);
     let present = Err(ChangeRefused::Present("a".to_owned()));
     assert_eq!(log.change(join("a", Some("key_2"))), present);
     assert_eq!(
@@ -135,23 +155,19 @@ fn the_one_who_began_the_thread_has_the_role_user() {
     let roster = &log.roster;
     assert_eq!(
         roster.party(Some("a"), Some(Role::Assistant)),
-        Party::Initiator
+        Some(Party::Initiator)
     );
-    assert_eq!(roster.party(None, Some(Role::User)), Party::Initiator);
+    assert_eq!(roster.party(None, Some(Role::User)), Some(Party::Initiator));
     // The role is claimed; the id is what counts.
     let b = Party::Actor("b".to_owned());
-    assert_eq!(roster.party(Some("b"), Some(Role::User)), b);
+    assert_eq!(roster.party(Some("b"), Some(Role::User)), Some(b));
 }
 
 #[test]
 fn the_first_actor_that_speaks_as_user_began_the_thread() {
     let mut log = Log::new(Some(json!({"actors": [{"id": "a"}, {"id": "b"}]})));
-    let mut item = NewItem::user("u", json!([{"type": "input_text", "text": "hi"}]).into());
-    item.metadata = Some(json!({"actor": "b"}).into());
-    log.run(Command::Record { item: item.clone() });
-    item.id = "v".into();
-    item.metadata = Some(json!({"actor": "a"}).into());
-    log.run(Command::Record { item });
+    say(&mut log, Some(json!("b")));
+    say(&mut log, Some(json!("a")));
     assert_eq!(log.roster.initiator(), Some("b"));
 }
 
@@ -203,4 +219,135 @@ fn a_thread_has_a_bounded_number_of_actors() {
         log.change(join("one more", None)),
         Err(ChangeRefused::TooMany)
     );
+}
+
+#[test]
+fn a_user_without_an_id_who_speaks_first_began_the_thread() {
+    let mut log = Log::new(Some(json!({"actors": [{"id": "a"}]})));
+    say(&mut log, Some(json!("stranger")));
+    say(&mut log, Some(json!({"id": "a"})));
+    say(&mut log, None);
+    say(&mut log, Some(json!("a")));
+    assert_eq!(log.roster.initiator(), None);
+    let begin = |id: &str| Change::Join {
+        actor: Actor::new(id, []),
+        principal: Some("key_1".to_owned()),
+        initiator: true,
+    };
+    let refused = Err(ChangeRefused::UnnamedInitiator);
+    assert_eq!(log.change(begin("b")), refused);
+    let other = Err(MayNotSpeak::OtherRole {
+        id: "a".to_owned(),
+        has: Role::Assistant,
+    });
+    let found = log.roster.may_speak("key_1", Some("a"), Some(Role::User));
+    assert_eq!(found, other);
+}
+
+#[test]
+fn leaving_out_the_id_is_no_way_around_the_binding() {
+    let mut log = Log::new(None);
+    let begin = Change::Join {
+        actor: Actor::new("a", []),
+        principal: Some("key_1".to_owned()),
+        initiator: true,
+    };
+    log.change(begin).unwrap();
+    log.change(join("b", Some("key_2"))).unwrap();
+    let roster = &log.roster;
+    let initiator = Voice {
+        party: Party::Initiator,
+        is_bound: true,
+    };
+    let user = Some(Role::User);
+    assert_eq!(roster.may_speak("key_1", None, user), Ok(initiator));
+    let unnamed = |id: &str| Err(MayNotSpeak::Unnamed(id.to_owned()));
+    assert_eq!(roster.may_speak("key_2", None, user), unnamed("b"));
+    let other = Err(MayNotSpeak::NotBoundToIt("a".to_owned()));
+    assert_eq!(roster.may_speak("key_3", None, user), other);
+    for key in ["key_1", "key_2"] {
+        let found = roster.may_speak(key, None, Some(Role::Assistant));
+        assert!(matches!(found, Err(MayNotSpeak::Unnamed(_))), "{key}");
+    }
+    let guest = Voice {
+        party: Party::Assistant,
+        is_bound: false,
+    };
+    let assistant = Some(Role::Assistant);
+    assert_eq!(roster.may_speak("key_3", None, assistant), Ok(guest));
+    // Nor is leaving the thread.
+    log.change(leave("b")).unwrap();
+    let found = log.roster.may_speak("key_2", None, assistant);
+    assert_eq!(found, unnamed("b"));
+}
+
+#[test]
+fn a_credential_that_is_an_actors_never_speaks_for_an_initiator_without_one() {
+    let mut log = Log::new(Some(json!({"actors": [{"id": "a"}]})));
+    say(&mut log, Some(json!("a")));
+    log.change(join("b", Some("key_2"))).unwrap();
+    let user = Some(Role::User);
+    let unnamed = Err(MayNotSpeak::Unnamed("b".to_owned()));
+    assert_eq!(log.roster.may_speak("key_2", None, user), unnamed);
+    let free = Voice {
+        party: Party::Initiator,
+        is_bound: false,
+    };
+    assert_eq!(log.roster.may_speak("key_3", None, user), Ok(free));
+}
+
+#[test]
+fn who_says_neither_an_actor_nor_a_role_is_nobody() {
+    let mut log = Log::new(None);
+    let nobody = Err(MayNotSpeak::Nobody);
+    assert_eq!(log.roster.may_speak("key_1", None, None), nobody);
+    assert_eq!(log.roster.party(None, None), None);
+    log.change(join("a", None)).unwrap();
+    assert_eq!(log.roster.may_speak("key_1", None, None), nobody);
+    assert_eq!(log.roster.party(Some("b"), Some(Role::User)), None);
+    log.change(leave("a")).unwrap();
+    assert_eq!(log.roster.party(Some("a"), Some(Role::User)), None);
+}
+
+#[test]
+fn a_change_that_could_not_be_read_back_is_refused() {
+    let long = "x".repeat(crate::aitp::MAX_ID + 1);
+    let capability = Capability {
+        schema: String::new(),
+    };
+    let declare = |capabilities: Vec<Capability>| Change::Declare {
+        actor_id: "a".to_owned(),
+        capabilities,
+    };
+    let mut log = Log::new(Some(json!({"actors": [{"id": "a"}]})));
+    for (change, pointer) in [
+        (join(&long, None), "/actor/id"),
+        (join("", None), "/actor/id"),
+        (leave(""), "/actor_id"),
+        (declare(vec![capability.clone()]), "/capabilities/0/schema"),
+        (declare(vec![capability; 65]), "/capabilities"),
+    ] {
+        match log.change(change) {
+            Err(ChangeRefused::Unfit(wrong)) => assert_eq!(wrong.pointer, pointer),
+            other => panic!("{pointer}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn metadata_is_kept_where_its_actors_can_not_be_read() {
+    let metadata = json!({"colour": "red", "actors": "not json", "parent_id": 7});
+    let mut log = Log::new(Some(metadata.clone()));
+    let thread = log.state.thread().unwrap().clone();
+    assert_eq!(Value::Object(log.roster.metadata(&thread)), metadata);
+    log.change(join("a", None)).unwrap();
+    let written = log.roster.metadata(&thread);
+    assert_eq!(written["colour"], "red");
+    assert_eq!(written["actors"][0]["id"], "a");
+}
+
+#[test]
+fn actors_are_read_whatever_else_the_metadata_says() {
+    let log = Log::new(Some(json!({"actors": [{"id": "a"}], "parent_id": 7})));
+    assert!(log.roster.member("a").is_some());
 }

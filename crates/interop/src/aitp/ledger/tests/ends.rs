@@ -31,7 +31,10 @@ fn the_asker_sets_an_end_to_any_request() {
     );
     // Both at once, as one item.
     let ask = sample(Kind::RequestDecision);
-    let verdicts = thread.ledger.check_all([&ask, &limit], ASKER, thread.at);
+    let verdicts =
+        thread
+            .ledger
+            .check_all([&ask, &limit], &thread.party(ASKER).unwrap(), thread.at);
     assert_eq!(verdicts.unwrap().len(), 2);
     thread.record(&[&ask, &limit], ASKER);
     thread.later("2026-01-05T09:00:01Z");
@@ -66,29 +69,4 @@ fn requests_may_say_their_end_themselves() {
         thread.later("2026-01-05T09:00:01Z");
         assert_eq!(thread.state(topic, id), State::Expired);
     }
-}
-
-#[test]
-fn a_bounded_number_of_requests_is_open() {
-    let mut thread = Thread::new();
-    let ask = |n: usize| {
-        sample_with(Kind::RequestData, |it| {
-            it["id"] = n.to_string().into();
-            it["expires_at"] = "2026-01-05T09:00:00Z".into();
-            it["form"] = json!({"fields": [{"id": "a"}]});
-        })
-    };
-    assert!(Form::of(ask(0).payload().unwrap()).is_whole());
-    for n in 0..MAX_OPEN {
-        thread.record(&[&ask(n)], ASKER);
-    }
-    assert_eq!(thread.say(&ask(MAX_OPEN), ASKER), Err(Refusal::TooManyOpen));
-    thread.later("2026-01-05T10:00:00Z");
-    let open = sample(Kind::RequestDecision);
-    assert_eq!(
-        thread.say(&open, ASKER),
-        Ok(Effect::Opens),
-        "the rest is over"
-    );
-    assert_eq!(thread.ledger.pending(thread.at).len(), 1);
 }

@@ -59,7 +59,25 @@ fn two_payments_in_one_item_are_refused() {
     let mut thread = Thread::new();
     thread.say(&sample(Kind::Quote), ASKER).unwrap();
     let paid = sample(Kind::Payment);
-    let refused = thread.ledger.check_all([&paid, &paid], USER, thread.at);
+    let refused = thread
+        .ledger
+        .check_all([&paid, &paid], &Party::Initiator, thread.at);
     let twice = Refusal::AnsweredBefore(key(Topic::Payment, "q1"));
     assert_eq!(refused, Err((1, twice)));
+}
+
+#[test]
+fn a_payment_that_the_payer_says_has_failed_can_be_made_again() {
+    let mut thread = Thread::new();
+    let failed = sample_with(Kind::PaymentAuthorization, |it| {
+        it["result"] = "failure".into();
+    });
+    let paid = sample(Kind::PaymentAuthorization);
+    thread.say(&near_quote(), ASKER).unwrap();
+    assert_eq!(thread.say(&failed, USER), Ok(Effect::Answers));
+    assert_eq!(thread.say(&failed, USER), Ok(Effect::Replaces));
+    assert_eq!(thread.say(&paid, USER), Ok(Effect::Replaces));
+    let twice = Err(Refusal::AnsweredBefore(key(Topic::Payment, "q1")));
+    assert_eq!(thread.say(&paid, USER), twice);
+    assert_eq!(thread.say(&failed, USER), twice);
 }

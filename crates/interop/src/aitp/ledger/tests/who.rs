@@ -17,16 +17,11 @@ fn only_those_who_declared_it_and_the_one_who_began_may_answer() {
         actor: Some("stranger"),
         ..AGENT
     };
+    assert_eq!(thread.party(stranger), None);
+    thread.record(&[&answer], stranger);
+    assert_eq!(thread.state(Topic::Decision, "d1"), State::Open);
     assert!(matches!(
-        thread.say(&answer, stranger),
-        Err(Refusal::NotAnActor { .. })
-    ));
-    let nobody = Speaker {
-        actor: None,
-        ..AGENT
-    };
-    assert!(matches!(
-        thread.say(&answer, nobody),
+        thread.say(&answer, GUEST),
         Err(Refusal::NotAnActor { .. })
     ));
     let ask = thread
@@ -51,7 +46,7 @@ fn in_a_thread_without_actors_everyone_else_may_answer() {
     thread.say(&sample(Kind::RequestDecision), USER).unwrap();
     assert!(thread.check(&sample(Kind::Decision), USER).is_err());
     assert_eq!(
-        thread.say(&sample(Kind::Decision), AGENT),
+        thread.say(&sample(Kind::Decision), GUEST),
         Ok(Effect::Answers)
     );
 }
@@ -96,4 +91,154 @@ fn who_asks_again_under_an_id_takes_back_what_was_asked() {
         matches!(unfit, Err(Refusal::Unfit(_))),
         "the options are others now"
     );
+}
+
+#[test]
+fn nobody_takes_the_id_of_anothers_request_also_when_that_is_closed() {
+    let mut thread = Thread::new();
+    let ask = sample(Kind::RequestDecision);
+    thread.say(&ask, ASKER).unwrap();
+    thread.say(&sample(Kind::Decision), USER).unwrap();
+    let other = sample_with(Kind::RequestDecision, |it| {
+        it["options"] = json!([{"id": "soup"}]);
+    });
+    let taken = Refusal::IdInUse(key(Topic::Decision, "d1"));
+    assert_eq!(thread.say(&other, AGENT), Err(taken));
+    let refused = late(Topic::Decision, "d1", State::Answered);
+    assert_eq!(thread.say(&ask, AGENT), refused, "nor passed on");
+    assert_eq!(thread.say(&other, ASKER), Ok(Effect::Opens), "its own");
+}
+
+#[test]
+fn an_actor_is_not_the_agent_of_its_name() {
+    let mut thread = Thread::empty();
+    thread.run(Command::Start {
+        trigger: Trigger::New(NewItem::user("u", json!([]).into())),
+        run: Some(json!({"agent": "shop"}).into()),
+        execution_id: "e".into(),
+        reaction_item_id: "a".into(),
+        step_id: "s".into(),
+        workflow_run_id: None,
+    });
+    thread.run(Command::Respond {
+        parts: vec![sample(Kind::RequestDecision).output_part().into()],
+        response: json!({}).into(),
+    });
+    thread.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    });
+    thread.run(Command::End {
+        ending: Ending::Completed,
+    });
+    let agent = Party::Agent("shop".into());
+    assert_eq!(thread.ledger.requests().next().unwrap().ask.by, agent);
+    let change = Change::Join {
+        actor: Actor::new("shop", []),
+        principal: Some("key_1".to_owned()),
+        initiator: false,
+    };
+    let item = change.into_item("join").unwrap();
+    thread.run(Command::Record { item });
+    let refused = Refusal::NotTheAsker(key(Topic::Decision, "d1"));
+    assert_eq!(thread.say(&sample(Kind::Cancel), ASKER), Err(refused));
+}
+
+#[test]
+fn what_an_actor_asked_who_left_is_open_no_longer() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    let others = sample(Kind::RequestData);
+    thread.say(&others, AGENT).unwrap();
+    let leave = Change::Leave {
+        actor_id: "shop".to_owned(),
+    };
+    let item = leave.into_item("leave").unwrap();
+    thread.run(Command::Record { item });
+    assert_eq!(thread.state(Topic::Decision, "d1"), State::Cancelled);
+    assert_eq!(thread.state(Topic::Data, "f1"), State::Open);
+    let refused = late(Topic::Decision, "d1", State::Cancelled);
+    assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
+    assert_eq!(thread.party(ASKER), None, "nor does it ask any more");
+}
+
+#[test]
+fn the_actor_that_began_the_thread_is_one_party_under_both_names() {
+    let mut thread = Thread::empty();
+    let join = Change::Join {
+        actor: Actor::new("shop", []),
+        principal: None,
+        initiator: false,
+    };
+    let item = join.into_item("join").unwrap();
+    thread.run(Command::Record { item });
+    // It asks before anybody knows that it began the thread, and then speaks as user.
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    let ask = thread.ledger.requests().next().unwrap().ask.clone();
+    assert_eq!(ask.by, Party::Actor("shop".into()));
+    let as_user = Speaker {
+        role: Some(Role::User),
+        ..ASKER
+    };
+    thread.record(&[], as_user);
+    let own = Refusal::OwnRequest(key(Topic::Decision, "d1"));
+    for party in [Party::Initiator, Party::Actor("shop".into())] {
+        let found = thread.ledger.may_answer(&ask, &party);
+        assert_eq!(found, Err(own.clone()));
+        let cancel = thread
+            .ledger
+            .check(&sample(Kind::Cancel), &party, thread.at);
+        assert!(cancel.is_ok(), "{cancel:?}");
+    }
+    assert_eq!(thread.say(&sample(Kind::Decision), USER), Err(own));
+    assert_eq!(thread.say(&sample(Kind::Cancel), USER), Ok(Effect::Cancels));
+}
+
+#[test]
+fn wallets_of_two_chains_are_told_apart_by_the_schema_of_the_request() {
+    let mut thread = Thread::new();
+    let both = [Kind::NearRequestSigning, Kind::EvmRequestSigning];
+    for kind in both {
+        thread.say(&sample(kind), ASKER).unwrap();
+    }
+    let decline = |schema: Option<String>| {
+        sample_with(Kind::Decline, |it| {
+            it["request_id"] = "r1".into();
+            it["request_type"] = "request_message_signing".into();
+            if let Some(schema) = schema {
+                it["request_schema"] = schema.into();
+            }
+        })
+    };
+    let unclear = thread.say(&decline(None), USER);
+    assert!(matches!(unclear, Err(Refusal::Ambiguous(_))));
+    let other = decline(Some("https://example.com/poll.json".to_owned()));
+    assert!(matches!(thread.say(&other, USER), Err(Refusal::Unknown(_))));
+    let evm = decline(Some(sample(Kind::EvmRequestSigning).schema));
+    assert_eq!(thread.say(&evm, USER), Ok(Effect::Declines));
+    assert_eq!(thread.state(Topic::EvmSigning, "r1"), State::Declined);
+    assert_eq!(thread.state(Topic::NearSigning, "r1"), State::Open);
+}
+
+#[test]
+fn an_asker_takes_back_its_own_of_two_requests_of_an_id() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    let form = sample_with(Kind::RequestData, |it| it["id"] = "d1".into());
+    thread.say(&form, AGENT).unwrap();
+    assert_eq!(
+        thread.say(&sample(Kind::Cancel), ASKER),
+        Ok(Effect::Cancels)
+    );
+    assert_eq!(thread.state(Topic::Decision, "d1"), State::Cancelled);
+    assert_eq!(thread.state(Topic::Data, "d1"), State::Open);
+    let refused = Refusal::NotTheAsker(key(Topic::Data, "d1"));
+    assert!(matches!(
+        thread.say(&sample(Kind::Cancel), MUTE),
+        Err(Refusal::NotTheAsker(_))
+    ));
+    let expire = sample_with(Kind::Expire, |it| {
+        it["request_type"] = "request_data".into();
+    });
+    assert_eq!(thread.say(&expire, ASKER), Err(refused));
 }

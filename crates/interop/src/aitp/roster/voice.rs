@@ -1,0 +1,166 @@
+//! Who speaks, and whether a credential may.
+
+use super::{Began, Roster};
+use serde::{Deserialize, Serialize};
+use timeline::Role;
+
+/// Who speaks, as far as the thread knows them apart. Ids of actors and names of agents are of two
+/// kinds: an actor that calls itself as an agent does is somebody else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Party {
+    /// The one who began the thread, under whatever id.
+    Initiator,
+    /// An actor by its id.
+    Actor(String),
+    /// An agent that this server runs and that speaks as no actor, by its name.
+    Agent(String),
+    /// Somebody who answers and has no id.
+    Assistant,
+}
+
+impl std::fmt::Display for Party {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Initiator => f.write_str("the one who began the thread"),
+            Self::Actor(id) => write!(f, "the actor {id:?}"),
+            Self::Agent(name) => write!(f, "the agent {name:?}"),
+            Self::Assistant => f.write_str("an assistant without an id"),
+        }
+    }
+}
+
+/// One who may speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voice {
+    /// As whom.
+    pub party: Party,
+    /// Whether this party is an actor that is bound to the credential. Who may speak for those that
+    /// are bound to none is for the server to say.
+    pub is_bound: bool,
+}
+
+/// Why a credential may not speak so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MayNotSpeak {
+    /// There is no such actor.
+    #[error("no actor {0:?} takes part in the thread")]
+    Unknown(String),
+    /// The actor has left.
+    #[error("the actor {0:?} has left the thread")]
+    Left(String),
+    /// The actor is bound to another credential.
+    #[error("the actor {0:?} is bound to another credential")]
+    NotBoundToIt(String),
+    /// The credential is an actor's, and the message names none.
+    #[error("the credential is bound to the actor {0:?}: the message has to name its actor")]
+    Unnamed(String),
+    /// The message is in a role that the actor does not have.
+    #[error("the messages of {id:?} have the role {}", if *.has == Role::User { "user" } else { "assistant" })]
+    OtherRole {
+        /// Who.
+        id: String,
+        /// The role it has.
+        has: Role,
+    },
+    /// The message has neither an actor nor a role.
+    #[error("the message has neither an actor nor a role")]
+    Nobody,
+}
+
+impl Roster {
+    /// As whom this credential speaks when a message names this actor, or none, and has this role.
+    /// Nothing else decides who may speak: what is not said is never in the speaker's favour.
+    pub fn may_speak(
+        &self,
+        principal: &str,
+        actor_id: Option<&str>,
+        role: Option<Role>,
+    ) -> Result<Voice, MayNotSpeak> {
+        if let Some(id) = actor_id {
+            return self.may_speak_as(principal, id, role);
+        }
+        let role = role.ok_or(MayNotSpeak::Nobody)?;
+        let initiator = self.initiator().filter(|_| role == Role::User);
+        let is_own = |id: &str| {
+            let member = self.members.get(id);
+            member.is_some_and(|member| member.principal.as_deref() == Some(principal))
+        };
+        if !initiator.is_some_and(is_own)
+            && let Some(own) = self.members.keys().find(|id| is_own(id))
+        {
+            return Err(MayNotSpeak::Unnamed(own.clone()));
+        }
+        match initiator {
+            Some(id) => self.may_speak_as(principal, id, Some(role)),
+            None => Ok(Voice {
+                party: unnamed(role),
+                is_bound: false,
+            }),
+        }
+    }
+
+    fn may_speak_as(
+        &self,
+        principal: &str,
+        id: &str,
+        role: Option<Role>,
+    ) -> Result<Voice, MayNotSpeak> {
+        let member = self.members.get(id);
+        let member = member.ok_or_else(|| MayNotSpeak::Unknown(id.to_owned()))?;
+        if !member.is_present {
+            return Err(MayNotSpeak::Left(id.to_owned()));
+        }
+        let bound = member.principal.as_deref();
+        if bound.is_some_and(|bound| bound != principal) {
+            return Err(MayNotSpeak::NotBoundToIt(id.to_owned()));
+        }
+        let begins = self.began == Began::Nobody && role == Some(Role::User);
+        let has = if begins { Role::User } else { self.role(id) };
+        if role.is_some_and(|role| role != has) {
+            let id = id.to_owned();
+            return Err(MayNotSpeak::OtherRole { id, has });
+        }
+        Ok(Voice {
+            party: if begins {
+                Party::Initiator
+            } else {
+                self.named(id)
+            },
+            is_bound: bound.is_some(),
+        })
+    }
+
+    /// Who said what was recorded under this id and in this role; nothing where that is nobody. An
+    /// id counts only while its actor takes part, and then more than the role.
+    pub fn party(&self, actor_id: Option<&str>, role: Option<Role>) -> Option<Party> {
+        match actor_id {
+            Some(id) => self.member(id).map(|_| self.named(id)),
+            None => role.map(unnamed),
+        }
+    }
+
+    /// The actor of this id.
+    pub(in crate::aitp) fn named(&self, id: &str) -> Party {
+        if self.initiator() == Some(id) {
+            Party::Initiator
+        } else {
+            Party::Actor(id.to_owned())
+        }
+    }
+
+    /// The same party as it is known now: the actor that began the thread is the one who began it.
+    pub fn known(&self, party: &Party) -> Party {
+        match party {
+            Party::Actor(id) => self.named(id),
+            Party::Initiator | Party::Agent(_) | Party::Assistant => party.clone(),
+        }
+    }
+}
+
+fn unnamed(role: Role) -> Party {
+    match role {
+        Role::User => Party::Initiator,
+        Role::Assistant | Role::System | Role::Developer => Party::Assistant,
+    }
+}
