@@ -5,6 +5,7 @@
 //! * [`Message`], [`find`], [`Schemas`]: capability messages in what is said, and what is wrong with them.
 //! * [`Ledger`]: what was asked in the thread, by whom, and what came of it; who may answer.
 //! * [`Question`]: a request for those who don't speak AITP, and their answer as a capability message.
+//! * [`Desk`]: all of it as one state of a thread, which is what a server asks.
 //!
 //! What AITP leaves open is answered in `docs/aitp.md`.
 
@@ -12,6 +13,7 @@ mod actors;
 mod amount;
 mod change;
 mod choice;
+mod desk;
 mod family;
 mod form;
 mod kind;
@@ -32,6 +34,7 @@ pub use actors::{
 pub use amount::{Amount, is_same_amount};
 pub use change::{ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused};
 pub use choice::{Choice, ChoiceType, Choices};
+pub use desk::{Accepted, AcceptedChange, ChangeTurned, Desk, Judged, Turned};
 pub use family::{Family, REQUESTS, Version, capability_of};
 pub use form::{Field, FieldOption, FieldType, Form, MAX_FIELDS, read_form_document};
 pub use kind::{Kind, Purpose, Topic};

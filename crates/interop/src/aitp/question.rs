@@ -47,11 +47,16 @@ impl Question {
     /// The same, with the fields of the document that a form's `json_url` leads to, which answers then
     /// are held to. Without them such a question takes any fields.
     pub fn with_fields(request: &Request, fetched: Option<Vec<Field>>) -> Option<Self> {
-        let ask = Arc::clone(&request.ask);
-        let asked = match (ask.asked()?.clone(), fetched) {
+        let asked = match (request.ask.asked()?.clone(), fetched) {
             (Asked::Form(form), Some(fetched)) => Asked::Form(form.with_fetched(fetched)),
             (asked, _) => asked,
         };
+        Self::asking(request, asked)
+    }
+
+    /// The question that a request is when this is what it asks.
+    pub(super) fn asking(request: &Request, asked: Asked) -> Option<Self> {
+        let ask = Arc::clone(&request.ask);
         let payload = ask.payload.value();
         let schema = schema::of(&asked, answer_kind(&ask)?, &payload)?;
         let signed = signed::of(ask.key.topic, &payload);
