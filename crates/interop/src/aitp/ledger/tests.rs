@@ -1,6 +1,7 @@
 mod bounds;
 mod ends;
 mod payments;
+mod runs;
 mod who;
 
 use super::*;
@@ -223,44 +224,6 @@ fn an_answer_without_an_id_is_for_the_only_open_request() {
 }
 
 #[test]
-fn a_declined_request_is_not_answered_any_more() {
-    let mut thread = Thread::new();
-    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
-    assert_eq!(
-        thread.say(&sample(Kind::Decline), USER),
-        Ok(Effect::Declines)
-    );
-    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
-    let declined = Refusing {
-        by: Party::Initiator,
-        reason: Some("Not hungry".into()),
-        code: None,
-    };
-    assert_eq!(request.life.standing, Standing::Declined(declined));
-    let refused = late(Topic::Decision, "d1", State::Declined);
-    assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
-    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
-    assert_eq!(
-        (request.answers.len(), request.late.len()),
-        (0, 1),
-        "it is remembered"
-    );
-}
-
-#[test]
-fn an_error_says_why_there_is_no_answer() {
-    let mut thread = Thread::new();
-    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
-    assert_eq!(thread.say(&sample(Kind::Error), AGENT), Ok(Effect::Fails));
-    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
-    let Standing::Declined(why) = &request.life.standing else {
-        panic!("{:?}", request.life);
-    };
-    assert_eq!(why.code.as_deref(), Some("unsupported"));
-    assert_eq!(why.reason.as_deref(), Some("No screen"));
-}
-
-#[test]
 fn an_id_of_two_topics_needs_the_type_of_the_request() {
     let mut thread = Thread::new();
     thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
@@ -279,52 +242,6 @@ fn an_id_of_two_topics_needs_the_type_of_the_request() {
         thread.say(&sample(Kind::Decline), USER),
         Ok(Effect::Declines),
         "one is open"
-    );
-}
-
-#[test]
-fn an_agents_run_asks_when_its_step_is_complete() {
-    let mut thread = Thread::empty();
-    let part = |message: &Message| Payload::from(message.output_part());
-    thread.run(Command::Start {
-        trigger: Trigger::New(NewItem::user("u", json!([]).into())),
-        run: Some(json!({"agent": "demo"}).into()),
-        execution_id: "e".into(),
-        reaction_item_id: "a".into(),
-        step_id: "s".into(),
-        workflow_run_id: None,
-    });
-    let respond = |message: &Message| Command::Respond {
-        parts: vec![part(message)],
-        response: json!({}).into(),
-    };
-    thread.run(respond(&sample(Kind::Quote)));
-    thread.run(Command::ResetStep);
-    assert!(thread.ledger.requests().next().is_none());
-    thread.run(respond(&sample(Kind::RequestDecision)));
-    thread.run(Command::Emit {
-        chunks: vec![Chunk {
-            chunk_type: "text-delta".to_owned(),
-            data: None,
-        }],
-    });
-    // A server may stop here and go on from what it kept.
-    let text = serde_json::to_string(&thread.ledger).unwrap();
-    thread.ledger = serde_json::from_str(&text).unwrap();
-    thread.run(Command::CompleteStep {
-        outcome: StepOutcome::default(),
-        next: None,
-    });
-    thread.run(Command::End {
-        ending: Ending::Completed,
-    });
-    let asked: Vec<&Request> = thread.ledger.requests().collect();
-    assert_eq!(asked.len(), 1, "the step was begun anew");
-    assert_eq!(asked[0].ask.by, Party::Agent("demo".into()));
-    assert_eq!(asked[0].item_id.as_str(), "a");
-    assert_eq!(
-        thread.say(&sample(Kind::Decision), USER),
-        Ok(Effect::Answers)
     );
 }
 

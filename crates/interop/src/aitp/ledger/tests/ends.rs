@@ -1,4 +1,4 @@
-//! Answers that come late.
+//! Requests that end without an answer, and answers that come late.
 
 use super::*;
 
@@ -69,4 +69,42 @@ fn requests_may_say_their_end_themselves() {
         thread.later("2026-01-05T09:00:01Z");
         assert_eq!(thread.state(topic, id), State::Expired);
     }
+}
+
+#[test]
+fn a_declined_request_is_not_answered_any_more() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    assert_eq!(
+        thread.say(&sample(Kind::Decline), USER),
+        Ok(Effect::Declines)
+    );
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    let declined = Refusing {
+        by: Party::Initiator,
+        reason: Some("Not hungry".into()),
+        code: None,
+    };
+    assert_eq!(request.life.standing, Standing::Declined(declined));
+    let refused = late(Topic::Decision, "d1", State::Declined);
+    assert_eq!(thread.say(&sample(Kind::Decision), USER), refused);
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    assert_eq!(
+        (request.answers.len(), request.late.len()),
+        (0, 1),
+        "it is remembered"
+    );
+}
+
+#[test]
+fn an_error_says_why_there_is_no_answer() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    assert_eq!(thread.say(&sample(Kind::Error), AGENT), Ok(Effect::Fails));
+    let request = thread.ledger.request(&key(Topic::Decision, "d1")).unwrap();
+    let Standing::Declined(why) = &request.life.standing else {
+        panic!("{:?}", request.life);
+    };
+    assert_eq!(why.code.as_deref(), Some("unsupported"));
+    assert_eq!(why.reason.as_deref(), Some("No screen"));
 }
