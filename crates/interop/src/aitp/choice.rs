@@ -37,7 +37,7 @@ pub struct Choice {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
     choice_type: ChoiceType,
-    choices: Vec<Choice>,
+    list: Vec<Choice>,
     places: BTreeMap<String, usize>,
 }
 
@@ -71,14 +71,14 @@ impl Choices {
                 read.add(choice(variant, Some(&base), &at)?, &at)?;
             }
         }
-        if read.choices.is_empty() {
+        if read.list.is_empty() {
             return Err(Violation::new(at, "one option or more"));
         }
         Ok(read)
     }
 
     fn add(&mut self, choice: Choice, at: &str) -> Result<(), Violation> {
-        let place = self.choices.len();
+        let place = self.list.len();
         if place >= MAX_FIELDS {
             let expected = format!("at most {MAX_FIELDS} options and variants");
             return Err(Violation::new(at, expected));
@@ -87,7 +87,7 @@ impl Choices {
             let expected = "an id that no two options or variants share";
             return Err(Violation::new(format!("{at}/id"), expected));
         }
-        self.choices.push(choice);
+        self.list.push(choice);
         Ok(())
     }
 
@@ -98,17 +98,17 @@ impl Choices {
 
     /// Options and their variants, in order.
     pub fn choices(&self) -> &[Choice] {
-        &self.choices
+        &self.list
     }
 
     /// The choice of this id.
     pub fn find(&self, id: &str) -> Option<&Choice> {
-        self.choices.get(*self.places.get(id)?)
+        self.list.get(*self.places.get(id)?)
     }
 
     /// When the last price has ended, if every choice has a price that ends.
     pub fn valid_until(&self) -> Option<Timestamp> {
-        let mut ends = self.choices.iter().map(|choice| choice.valid_until);
+        let mut ends = self.list.iter().map(|choice| choice.valid_until);
         ends.try_fold(Timestamp::MIN, |last, end| Some(last.max(end?)))
     }
 }
@@ -170,7 +170,7 @@ mod tests {
         let read = Choices::read(&json!({"options": options}), "").unwrap();
         let ids: Vec<&str> = read.choices().iter().map(|it| it.id.as_str()).collect();
         assert_eq!(ids, ["hat", "red", "scarf"]);
-        let red = read.find("red").and_then(|it| it.name.as_deref());
-        assert_eq!(red, Some("Hat"));
+        let variant = read.find("red").and_then(|it| it.name.as_deref());
+        assert_eq!(variant, Some("Hat"));
     }
 }

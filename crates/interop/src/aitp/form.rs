@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pointers(form: Value) -> Vec<String> {
+    fn pointers(form: &Value) -> Vec<String> {
         let found = Form::read(&json!({"form": form}), "").unwrap_err();
         found.into_iter().map(|it| it.pointer).collect()
     }
@@ -250,20 +250,20 @@ mod tests {
         let form = Form::read(&json!({"form": {"fields": many(MAX_FIELDS)}}), "").unwrap();
         assert_eq!(form.fields().len(), MAX_FIELDS);
         assert_eq!(
-            pointers(json!({"fields": many(MAX_FIELDS + 1)})),
+            pointers(&json!({"fields": many(MAX_FIELDS + 1)})),
             ["/form/fields"]
         );
         assert_eq!(
-            pointers(json!({"fields": [{"label": "x"}]})),
+            pointers(&json!({"fields": [{"label": "x"}]})),
             ["/form/fields/0/id"]
         );
         let dated = json!({"fields": [{"id": "x"}, {"id": "y", "type": "date"}]});
-        assert_eq!(pointers(dated), ["/form/fields/1/type"]);
+        assert_eq!(pointers(&dated), ["/form/fields/1/type"]);
         let options: Vec<String> = (0..=MAX_FIELDS).map(|n| n.to_string()).collect();
         let offered = json!({"fields": [{"id": "x", "type": "combobox", "options": options}]});
-        assert_eq!(pointers(offered), ["/form/fields/0/options"]);
+        assert_eq!(pointers(&offered), ["/form/fields/0/options"]);
         let unnamed = json!({"fields": [{"id": "x", "options": [{"label": "A"}]}]});
-        assert_eq!(pointers(unnamed), ["/form/fields/0/options/0"]);
+        assert_eq!(pointers(&unnamed), ["/form/fields/0/options/0"]);
     }
 
     #[test]

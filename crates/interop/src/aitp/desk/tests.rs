@@ -9,7 +9,7 @@ use crate::aitp::samples::{sample, sample_with};
 use serde_json::{Value, json};
 use timeline::{Command, NewThread, State as Log};
 
-/// A thread that a user began, in which `shop` (key_1) asks and `helper` (key_2) may answer choices.
+/// A thread that a user began, in which `shop` (`key_1`) asks and `helper` (`key_2`) may answer choices.
 struct Thread {
     log: Log,
     desk: Desk,

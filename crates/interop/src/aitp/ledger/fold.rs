@@ -1,6 +1,6 @@
 //! Records of the log, folded into a ledger.
 
-use super::check::{Changed, Draft, Step};
+use super::check::{Changed, Draft};
 use super::request::{Ask, Given, Life, Request, Standing, State};
 use super::verdict::Refusal;
 use super::{Key, Ledger, MAX_ANSWERS, MAX_CLOSED};
@@ -205,14 +205,10 @@ impl Ledger {
 
     fn message(&mut self, source: &Source<'_>, message: &Message) {
         let decided = Draft::new(self, &source.by).decide(message, source.at);
-        match decided {
-            Ok(Step { change: None, .. }) => {}
-            Ok(Step {
-                change: Some(change),
-                ..
-            }) => self.take(source, message, change),
+        match decided.map(|step| step.change) {
+            Ok(Some(change)) => self.take(source, message, change),
             Err(Refusal::Late { request, .. }) => self.late(source, message, &request),
-            Err(_) => {}
+            Ok(None) | Err(_) => {}
         }
     }
 

@@ -248,7 +248,7 @@ fn a_user_without_an_id_who_speaks_first_began_the_thread() {
 
 #[test]
 fn a_change_that_could_not_be_read_back_is_refused() {
-    let long = "x".repeat(crate::aitp::MAX_ID + 1);
+    let too_long = "x".repeat(crate::aitp::MAX_ID + 1);
     let capability = Capability {
         schema: String::new(),
     };
@@ -258,7 +258,7 @@ fn a_change_that_could_not_be_read_back_is_refused() {
     };
     let mut log = Log::new(Some(json!({"actors": [{"id": "a"}]})));
     for (change, pointer) in [
-        (join(&long, None), "/actor/id"),
+        (join(&too_long, None), "/actor/id"),
         (join("", None), "/actor/id"),
         (leave(""), "/actor_id"),
         (declare(vec![capability.clone()]), "/capabilities/0/schema"),

@@ -96,7 +96,7 @@ fn only_the_first_few_are_named_where_many_could_be_meant() {
 fn ids_and_reasons_have_a_length() {
     let mut thread = Thread::new();
     let long = sample_with(Kind::RequestDecision, |it| {
-        it["id"] = "x".repeat(MAX_ID + 1).into()
+        it["id"] = "x".repeat(MAX_ID + 1).into();
     });
     let Err(Refusal::Unfit(wrong)) = thread.say(&long, ASKER) else {
         panic!("it is too long");
