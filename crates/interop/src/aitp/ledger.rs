@@ -57,6 +57,7 @@ pub struct Ledger {
     roster: Roster,
     // Requests by their number, in the order in which they were asked.
     requests: BTreeMap<u64, Request>,
+    // The number of the next request or turn.
     next: u64,
     running: Option<Running>,
     #[serde(skip)]

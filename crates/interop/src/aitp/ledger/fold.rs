@@ -232,7 +232,8 @@ impl Ledger {
                 let Some(request) = self.requests.get_mut(&number) else {
                     return;
                 };
-                self.index.relive(number, request, life);
+                self.index.relive(number, request, life, self.next);
+                self.next += 1;
                 if is_answer {
                     // The answers before it count no more, and the log has what they were.
                     if let Some(former) = request.answers.last_mut() {
@@ -259,6 +260,7 @@ impl Ledger {
             seq: source.seq,
             at: source.at,
             life,
+            turn: self.next,
             answers: Vec::new(),
             late: Vec::new(),
         };
@@ -274,11 +276,12 @@ impl Ledger {
                 standing,
                 ..request.life.clone()
             };
-            self.index.relive(number, request, life);
+            self.index.relive(number, request, life, self.next);
+            self.next += 1;
         }
     }
 
-    /// Of what somebody asked that is closed, the last is remembered. Nobody else's is forgotten for
+    /// Of what somebody asked, what was closed last is remembered. Nobody else's is forgotten for
     /// it, so nobody can make an id free that is not its own.
     fn forget_surplus(&mut self, asker: &Party) {
         while let Some(number) = self.index.surplus(asker, MAX_CLOSED) {

@@ -14,7 +14,8 @@ type ByEnd = BTreeSet<(Timestamp, u64)>;
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Share {
     open: ByEnd,
-    closed: BTreeSet<u64>,
+    // By the turn in which they were closed.
+    closed: BTreeSet<(u64, u64)>,
 }
 
 /// The requests of a ledger by their keys, topics and askers.
@@ -49,7 +50,7 @@ impl Index {
             let topic = request.ask.key.topic;
             self.open.entry(topic).or_default().insert(slot);
         } else {
-            share.closed.insert(number);
+            share.closed.insert((request.turn, number));
         }
     }
 
@@ -63,17 +64,18 @@ impl Index {
         }
         if let Some(share) = self.askers.get_mut(&request.ask.by) {
             share.open.remove(&slot);
-            share.closed.remove(&number);
+            share.closed.remove(&(request.turn, number));
             if share.open.is_empty() && share.closed.is_empty() {
                 self.askers.remove(&request.ask.by);
             }
         }
     }
 
-    /// Gives a request another life.
-    pub(super) fn relive(&mut self, number: u64, request: &mut Request, life: Life) {
+    /// Gives a request another life, in this turn.
+    pub(super) fn relive(&mut self, number: u64, request: &mut Request, life: Life, turn: u64) {
         self.unlist(number, request);
         request.life = life;
+        request.turn = turn;
         self.list(number, request);
     }
 
@@ -115,13 +117,14 @@ impl Index {
     pub(super) fn all_of(&self, asker: &Party) -> Vec<u64> {
         let mut all = self.of_asker(asker, None);
         let closed = self.askers.get(asker).map(|share| share.closed.iter());
-        all.extend(closed.into_iter().flatten());
+        all.extend(closed.into_iter().flatten().map(|(_, number)| *number));
         all
     }
 
-    /// What somebody asked first of what is closed, if that is more than so many.
+    /// What was closed first of what somebody asked, if that is more than so many.
     pub(super) fn surplus(&self, asker: &Party, max: usize) -> Option<u64> {
         let closed = &self.askers.get(asker)?.closed;
-        closed.first().filter(|_| closed.len() > max).copied()
+        let first = closed.first().filter(|_| closed.len() > max);
+        first.map(|(_, number)| *number)
     }
 }

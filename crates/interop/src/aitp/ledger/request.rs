@@ -266,6 +266,8 @@ pub struct Request {
     pub at: Timestamp,
     /// How it stands.
     pub life: Life,
+    /// Which of the ledger's changes was its last: what was closed first is forgotten first.
+    pub(super) turn: u64,
     /// All answers, in order; the last one counts.
     pub answers: Vec<Given>,
     /// Answers that came too late and don't count, without their payloads.

@@ -66,6 +66,21 @@ fn of_what_somebody_asked_the_last_is_remembered() {
 }
 
 #[test]
+fn a_request_that_was_open_for_long_is_remembered_when_it_is_answered() {
+    let mut thread = Thread::new();
+    thread.say(&sample(Kind::Quote), ASKER).unwrap();
+    let cancel =
+        |id: usize| sample_with(Kind::Cancel, |it| it["request_id"] = id.to_string().into());
+    for id in 0..MAX_CLOSED {
+        thread.say(&ask(id), ASKER).unwrap();
+        thread.say(&cancel(id), ASKER).unwrap();
+    }
+    thread.say(&sample(Kind::Payment), USER).unwrap();
+    let confirmed = thread.say(&sample(Kind::PaymentConfirmation), ASKER);
+    assert_eq!(confirmed, Ok(Effect::Settles(Settlement::Success)));
+}
+
+#[test]
 fn an_item_with_too_many_messages_counts_for_nothing() {
     let mut thread = Thread::new();
     let asks: Vec<Message> = (0..=MAX_MESSAGES).map(ask).collect();
