@@ -9,6 +9,7 @@ use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,17 +17,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// How long a client may take for its part of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many handshakes may go on at once; others wait in the system's queue.
-const MAX_HANDSHAKES: usize = 4_096;
-/// How long to wait after the system could give no socket: too many are open.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How many handshakes may go on at once; each has a socket, of which a process often has 1,024. One
+/// more ends the oldest, so that whoever is silent keeps nobody out.
+const MAX_HANDSHAKES: usize = 512;
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -64,15 +64,23 @@ struct Current {
     files: TlsConfig,
     provider: Arc<CryptoProvider>,
     key: RwLock<Arc<CertifiedKey>>,
+    /// When the files were written that were read first.
+    written: Written,
 }
+
+/// When each of the two files was last written, as far as the system tells.
+type Written = [Option<SystemTime>; 2];
 
 impl Current {
     fn load(files: TlsConfig, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
+        // Before they are read: what is written meanwhile is seen at the next look.
+        let written = written(&files);
         let key = RwLock::new(load(&files, &provider)?);
         Ok(Self {
             files,
             provider,
             key,
+            written,
         })
     }
 
@@ -82,12 +90,10 @@ impl Current {
         *self.key.write().unwrap_or_else(PoisonError::into_inner) = key;
         Ok(())
     }
+}
 
-    /// When either file was last written, as far as the system tells.
-    fn written(&self) -> [Option<SystemTime>; 2] {
-        let written = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-        [written(&self.files.cert), written(&self.files.key)]
-    }
+fn written(files: &TlsConfig) -> Written {
+    [&files.cert, &files.key].map(|path| path.metadata().and_then(|file| file.modified()).ok())
 }
 
 impl ResolvesServerCert for Current {
@@ -138,6 +144,15 @@ pub(crate) struct TlsListener {
 
 impl TlsListener {
     pub(crate) fn new(sockets: TcpListener, files: TlsConfig) -> Result<Self, ServeError> {
+        Self::with_limit(sockets, files, MAX_HANDSHAKES)
+    }
+
+    /// The same, with so many handshakes at once.
+    fn with_limit(
+        sockets: TcpListener,
+        files: TlsConfig,
+        max_handshakes: usize,
+    ) -> Result<Self, ServeError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let current = Arc::new(Current::load(files, Arc::clone(&provider))?);
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -149,7 +164,8 @@ impl TlsListener {
         let addr = sockets.local_addr()?;
         let (ready, done) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(sockets, TlsAcceptor::from(Arc::new(config)), ready));
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        tasks.spawn(accept(sockets, acceptor, ready, max_handshakes));
         tasks.spawn(watch(current));
         Ok(Self {
             addr,
@@ -177,26 +193,29 @@ impl Listener for TlsListener {
 }
 
 async fn accept(
-    sockets: TcpListener,
+    mut sockets: TcpListener,
     acceptor: TlsAcceptor,
     ready: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
+    max_handshakes: usize,
 ) {
     let mut handshakes = JoinSet::new();
+    // The oldest first.
+    let mut going: VecDeque<AbortHandle> = VecDeque::new();
     loop {
+        // Also waits where the system has no more sockets to give.
+        let (socket, peer) = Listener::accept(&mut sockets).await;
         while handshakes.try_join_next().is_some() {}
-        if handshakes.len() >= MAX_HANDSHAKES {
-            handshakes.join_next().await;
+        if going.len() >= max_handshakes {
+            going.retain(|handshake| !handshake.is_finished());
         }
-        let (socket, peer) = match sockets.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "no connection can be accepted");
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-        };
+        if going.len() >= max_handshakes
+            && let Some(oldest) = going.pop_front()
+        {
+            tracing::debug!(max_handshakes, "the oldest TLS handshake makes room");
+            oldest.abort();
+        }
         let (acceptor, ready) = (acceptor.clone(), ready.clone());
-        handshakes.spawn(async move {
+        going.push_back(handshakes.spawn(async move {
             send_at_once(&socket);
             match timeout(HANDSHAKE, acceptor.accept(socket)).await {
                 // Nobody receives it only when the server stops.
@@ -204,16 +223,16 @@ async fn accept(
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
             }
-        });
+        }));
     }
 }
 
 /// Takes up files that were written anew.
 async fn watch(current: Arc<Current>) {
-    let mut known = current.written();
+    let mut known = current.written;
     loop {
         tokio::time::sleep(LOOK).await;
-        let written = current.written();
+        let written = written(&current.files);
         if written == known {
             continue;
         }
@@ -233,3 +252,6 @@ async fn watch(current: Arc<Current>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
