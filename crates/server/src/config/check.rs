@@ -156,6 +156,7 @@ impl Checker<'_> {
             .telemetry
             .map(|telemetry| self.telemetry(telemetry))
             .transpose()?;
+        self.distinct_keys(&file.tenants)?;
         for (name, tenant) in file.tenants {
             let tenant = self.tenant(&tenant)?;
             config.tenants.insert(name, tenant);

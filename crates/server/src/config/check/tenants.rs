@@ -5,9 +5,45 @@ use super::super::file::{Key, Tenant};
 use super::{Checker, ConfigError};
 use crate::auth::{self, KeyConfig, Rights, ThreadPattern};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use toml::Spanned;
 
 impl Checker<'_> {
+    /// Refuses a key that stands in the file twice: nobody could say which of the two counts.
+    pub(super) fn distinct_keys(
+        &self,
+        tenants: &BTreeMap<String, Tenant>,
+    ) -> Result<(), ConfigError> {
+        let named = tenants.iter().flat_map(|(tenant, it)| {
+            let plain = it.key_hashes.iter().zip(0..);
+            let plain = plain.map(move |(hash, at): (_, usize)| {
+                (hash, format!("tenants.{tenant}.key_hashes[{at}]"))
+            });
+            let keys = it.keys.iter();
+            let keys =
+                keys.map(move |(name, key)| (&key.hash, format!("tenants.{tenant}.keys.{name}")));
+            plain.chain(keys)
+        });
+        let mut in_order: Vec<_> = named.collect();
+        in_order.sort_by_key(|(hash, _)| hash.span().start);
+        let mut known = BTreeMap::new();
+        for (hash, name) in in_order {
+            // What is no hash is refused where it is read.
+            let Some(read) = auth::parse_hash(hash.get_ref()) else {
+                continue;
+            };
+            if let Some((first, first_name)) = known.insert(read, (hash, name)) {
+                let first = self.wrong(first, "");
+                let message = format!(
+                    "this is the key of {first_name}, too (line {}, column {}), expected each key once",
+                    first.line, first.column
+                );
+                return Err(self.wrong(hash, message));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn tenant(&self, tenant: &Tenant) -> Result<TenantConfig, ConfigError> {
         let mut keys = Vec::new();
         for (place, hash) in tenant.key_hashes.iter().enumerate() {

@@ -203,3 +203,18 @@ fn a_missing_variable_is_a_finding_and_the_rest_is_checked() {
     let worse = format!("{text}tools = [\"x\"]\n");
     assert!(Config::check(&worse, &env).is_err());
 }
+
+#[test]
+fn a_key_that_stands_in_the_file_twice_is_refused_with_both_places() {
+    let hash = |digit: &str| format!("\"sha256:{}\"", digit.repeat(64));
+    let (one, two) = (hash("1"), hash("2"));
+    let text =
+        format!("[tenants.b]\nkey_hashes = [{two}, {one}]\n[tenants.a.keys.desk]\nhash = {one}\n");
+    assert_eq!(
+        said(&text),
+        "line 4, column 8: this is the key of tenants.b.key_hashes[1], too (line 2, column 90), expected each key once"
+    );
+    let twice = format!("[tenants.a]\nkey_hashes = [{one}, {one}]\n");
+    assert!(said(&twice).contains("this is the key of tenants.a.key_hashes[0], too"));
+    parse(&text.replacen(&one, &hash("3"), 1)).unwrap();
+}
