@@ -103,8 +103,9 @@ impl RunEvents {
                 Seen::Last
             }
             (Some(_), Event::PartCreated { part, .. }) => {
-                let kind = part.str_field("type");
-                self.hands_over |= kind.as_deref() == Some(EventPart::AGENT_HANDOFF);
+                let event = EventPart::read(part);
+                self.hands_over |=
+                    event.is_some_and(|event| event.part_type == EventPart::AGENT_HANDOFF);
                 Seen::Own
             }
             (Some(_), _) => Seen::Own,
@@ -123,5 +124,46 @@ impl RunEvents {
             Begins::Answering(wanted) => wanted == trigger,
             Begins::Next => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use timeline::{ExecutionResult, Payload};
+
+    fn seen(part: Value) -> Seen {
+        let mut run = RunEvents::running(Some("e".into()));
+        let part = Payload::from(part);
+        let created = Event::PartCreated {
+            part_key: "s:0".into(),
+            step_id: "s".into(),
+            idx: 0,
+            part,
+        };
+        assert_eq!(run.see(&created), Seen::Own);
+        run.see(&Event::ThreadFinished {
+            thread_id: "t".into(),
+            context_id: "c".into(),
+            execution_id: "e".into(),
+            result: ExecutionResult::Completed,
+        })
+    }
+
+    #[test]
+    fn a_run_goes_on_after_a_handoff_and_no_other_part_is_read_for_it() {
+        let handoff = |data: Value| {
+            let mut part = json!({"type": EventPart::AGENT_HANDOFF, "id": "h"});
+            part["data"] = data;
+            part
+        };
+        let to = json!({"from": "a", "to": "b", "reason": ""});
+        assert_eq!(seen(handoff(to)), Seen::Own);
+        assert_eq!(
+            seen(json!({"type": "text", "text": "data-tp-agent_handoff"})),
+            Seen::Last
+        );
+        assert_eq!(seen(json!({"type": EventPart::AGENT_HANDOFF})), Seen::Last);
     }
 }

@@ -51,6 +51,9 @@ pub struct Below {
     pub logged: Arc<Logged>,
     /// Whether it was seen before, and is here for those who fold the log.
     pub is_past: bool,
+    /// Whether it is the last record of a thread beneath: nothing of it follows, unless another record
+    /// says that it goes on.
+    pub is_last: bool,
     /// The thread that is followed from here on, and the last event of it that is not, if the record
     /// says that one begins or goes on.
     pub follows: Option<(ThreadId, Seq)>,
@@ -214,6 +217,7 @@ fn tree(
                 key: live.key.clone(),
                 logged: Arc::clone(&logged),
                 is_past,
+                is_last: false,
                 begins: begins.as_ref().map(|(spawned, _)| spawned.clone()),
             };
             if let Some((spawned, after)) = begins {
@@ -288,6 +292,7 @@ fn inside(
                 let seq = found.path.is_empty().then_some(found.logged.record.seq);
                 if seq.is_some() {
                     report.push(&found.logged.record);
+                    found.is_last = report.is_over();
                 }
                 found.path.insert(0, place.clone());
                 yield (thread.clone(), Note::Record(Box::new(found)));

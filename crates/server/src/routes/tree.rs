@@ -1,10 +1,13 @@
 //! What happens beneath a thread, in the native streams.
 
+mod standing;
+
 use crate::error::ApiError;
 use crate::run_events::RunEvents;
 use crate::sse::{self, View};
 use runtime::{Below, CallPlace, Cursor};
 use serde::{Deserialize, Serialize};
+use standing::Standings;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 use std::ops::ControlFlow;
@@ -74,6 +77,18 @@ impl Place {
         {
             self.0.below.remove(&ended);
         }
+        // An id that is too long could not be given back. Threads' ids are in the order in which they
+        // were made; of what began first, who reconnects sees no more.
+        while self.0.below.len() > MAX_BELOW {
+            self.0.below.pop_first();
+        }
+    }
+
+    /// Nothing of these threads will follow, whoever reads on from here.
+    fn forget(&mut self, done: &[ThreadId]) {
+        for thread in done {
+            self.0.below.remove(thread);
+        }
     }
 }
 
@@ -88,6 +103,7 @@ fn ended(part: &Payload) -> Option<ThreadId> {
 /// Shows every record of a thread and of those beneath it, or of one run.
 pub(crate) struct TreeEvents {
     place: Place,
+    standings: Standings,
     run: Option<RunEvents>,
     left: usize,
 }
@@ -97,6 +113,7 @@ impl TreeEvents {
     pub(crate) fn all(place: Place, limit: usize) -> Self {
         Self {
             place,
+            standings: Standings::default(),
             run: None,
             left: limit,
         }
@@ -106,6 +123,7 @@ impl TreeEvents {
     pub(crate) fn of(run: RunEvents, after: Seq) -> Self {
         Self {
             place: Place(after.into()),
+            standings: Standings::default(),
             run: Some(run),
             left: usize::MAX,
         }
@@ -129,10 +147,15 @@ fn path(path: &[CallPlace]) -> Vec<PathView<'_>> {
 
 impl View<Below> for TreeEvents {
     fn write(&mut self, below: &Below, out: &mut String) -> ControlFlow<()> {
+        // Of what was seen before, too: it says how the threads stand.
+        let done = self.standings.see(below);
+        if !below.is_past {
+            self.place.see(below);
+        }
+        self.place.forget(&done);
         if below.is_past {
             return ControlFlow::Continue(());
         }
-        self.place.see(below);
         let logged = &below.logged;
         let mut flow = ControlFlow::Continue(());
         if below.path.is_empty() {
