@@ -134,10 +134,16 @@ impl App {
     }
 
     /// Puts other keys in place of those there are, from this instant on: so keys come and go without
-    /// a restart. Streams that are open go on. Nothing else of a configuration can be changed so.
-    pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) {
-        let keys = Arc::new(Keys::new(tenants));
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    /// a restart; answers with how many there are. Streams that are open with a key that stays as it was
+    /// go on, all others end, and what a key has spent of its rate stays spent. Nothing else of a
+    /// configuration can be changed so.
+    pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) -> usize {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let next = Arc::new(keys.replaced_by(tenants));
+        let former = std::mem::replace(&mut *keys, Arc::clone(&next));
+        drop(keys);
+        former.revoke_all_but(&next);
+        next.len()
     }
 
     /// The keys as they are now.

@@ -2,6 +2,7 @@
 
 mod rights;
 
+pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
 
 use crate::config::TenantConfig;
@@ -17,6 +18,10 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long to sleep at most before the clock is looked at again: it may be set.
+const LOOK_AT_CLOCK: Duration = Duration::from_mins(10);
 
 /// What a key begins with, so that one that was leaked is found by a search.
 const PREFIX: &str = "llk_";
@@ -113,6 +118,8 @@ pub(crate) struct Caller {
     expires: Option<Timestamp>,
     /// How many requests it still has; as many as it likes when absent.
     budget: Option<Arc<Budget>>,
+    /// Cancelled when the key is taken away, or may do something else than before.
+    revoked: CancellationToken,
 }
 
 impl Caller {
@@ -135,6 +142,7 @@ impl Caller {
             rights: Arc::default(),
             expires: None,
             budget: None,
+            revoked: CancellationToken::new(),
         }
     }
 
@@ -142,41 +150,117 @@ impl Caller {
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
+
+    /// Waits until its time is over.
+    pub(crate) async fn expired(&self) {
+        let Some(expires) = self.expires else {
+            return std::future::pending().await;
+        };
+        loop {
+            let left = expires.duration_since(Timestamp::now());
+            if !left.is_positive() {
+                return;
+            }
+            tokio::time::sleep(left.unsigned_abs().min(LOOK_AT_CLOCK)).await;
+        }
+    }
+
+    /// Waits until its key is taken away, or may do something else than before.
+    pub(crate) async fn revoked(&self) {
+        self.revoked.cancelled().await;
+    }
+}
+
+/// A key, and who has it.
+struct Key {
+    hash: [u8; 32],
+    requests_per_minute: Option<NonZeroU32>,
+    caller: Caller,
+}
+
+impl Key {
+    /// The key as it is configured. What it has spent of its budget, and what is open with it, stays
+    /// where the former configuration has the same.
+    fn new(tenant: &TenantId, config: &KeyConfig, former: Option<&Self>) -> Self {
+        let former = former.filter(|it| it.caller.tenant == *tenant);
+        let as_before = former.filter(|it| it.requests_per_minute == config.requests_per_minute);
+        let budget = match as_before {
+            Some(former) => former.caller.budget.clone(),
+            None => config.requests_per_minute.map(budget),
+        };
+        let mut caller = Caller {
+            tenant: tenant.clone(),
+            name: config.name.as_str().into(),
+            rights: Arc::new(config.rights.clone()),
+            expires: config.expires,
+            budget,
+            revoked: CancellationToken::new(),
+        };
+        if let Some(former) = former.filter(|it| it.opens_the_same(&caller)) {
+            caller.revoked = former.caller.revoked.clone();
+        }
+        Self {
+            hash: config.hash,
+            requests_per_minute: config.requests_per_minute,
+            caller,
+        }
+    }
+
+    fn opens_the_same(&self, other: &Caller) -> bool {
+        let own = &self.caller;
+        own.tenant == other.tenant && own.rights == other.rights && own.expires == other.expires
+    }
 }
 
 /// The keys of all tenants.
 #[derive(Default)]
 pub(crate) struct Keys {
-    keys: Vec<([u8; 32], Caller)>,
+    keys: Vec<Key>,
 }
 
 impl Keys {
     pub(crate) fn new(tenants: &BTreeMap<String, TenantConfig>) -> Self {
+        Self::default().replaced_by(tenants)
+    }
+
+    /// The keys of another configuration. Those that stay have spent what they have spent.
+    pub(crate) fn replaced_by(&self, tenants: &BTreeMap<String, TenantConfig>) -> Self {
         let keys = tenants.iter().flat_map(|(tenant, config)| {
             let tenant = TenantId::from(tenant.as_str());
-            config.keys.iter().map(move |key| {
-                let caller = Caller {
-                    tenant: tenant.clone(),
-                    name: key.name.as_str().into(),
-                    rights: Arc::new(key.rights.clone()),
-                    expires: key.expires,
-                    budget: key.requests_per_minute.map(budget),
-                };
-                (key.hash, caller)
-            })
+            let keys = config.keys.iter();
+            keys.map(move |key| Key::new(&tenant, key, self.known(&key.hash)))
         });
         Self {
             keys: keys.collect(),
         }
     }
 
+    /// Ends what is open with keys that are not among these, or may do something else there.
+    pub(crate) fn revoke_all_but(&self, kept: &Self) {
+        for key in &self.keys {
+            let stays = kept.known(&key.hash);
+            if !stays.is_some_and(|stays| key.opens_the_same(&stays.caller)) {
+                key.caller.revoked.cancel();
+            }
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn known(&self, hash: &[u8; 32]) -> Option<&Key> {
+        self.keys.iter().find(|key| key.hash == *hash)
+    }
+
     /// Who has this key. Every hash is compared, each in constant time.
     pub(crate) fn caller(&self, key: &str) -> Option<&Caller> {
         let given = hash(key);
         let mut found = None;
-        for (hash, caller) in &self.keys {
-            if constant_time::verify_slices_are_equal(hash, &given).is_ok() {
-                found = Some(caller);
+        for key in &self.keys {
+            if constant_time::verify_slices_are_equal(&key.hash, &given).is_ok() {
+                found = Some(&key.caller);
             }
         }
         found
@@ -225,6 +309,74 @@ mod tests {
         let caller = keys.caller("llk_x").unwrap();
         assert!(!caller.has_expired(end - jiff::SignedDuration::from_nanos(1)));
         assert!(caller.has_expired(end));
+    }
+
+    fn tenants(key: KeyConfig) -> BTreeMap<String, TenantConfig> {
+        BTreeMap::from([("a".to_owned(), tenant(vec![key]))])
+    }
+
+    #[test]
+    fn a_key_that_stays_has_spent_what_it_has_spent() {
+        let key = |name: &str, per_minute| KeyConfig {
+            name: name.into(),
+            requests_per_minute: NonZeroU32::new(per_minute),
+            ..key_of("llk_x")
+        };
+        let spend = |keys: &Keys| keys.caller("llk_x").unwrap().spend();
+        let keys = Keys::new(&tenants(key("one", 1)));
+        assert_eq!(spend(&keys), Ok(()));
+        let same = keys.replaced_by(&tenants(key("renamed", 1)));
+        assert!(spend(&same).is_err());
+        let other = same.replaced_by(&tenants(key("one", 2)));
+        assert_eq!(spend(&other), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_taken_away_or_may_do_less_ends_and_one_that_stays_does_not() {
+        let key = key_of("llk_x");
+        let less = KeyConfig {
+            rights: Rights {
+                threads: Some(Vec::new()),
+                ..Rights::default()
+            },
+            ..key.clone()
+        };
+        let renamed = KeyConfig {
+            name: "renamed".into(),
+            ..key.clone()
+        };
+        for (after, ends) in [
+            (tenants(renamed), false),
+            (tenants(less), true),
+            (tenants(key_of("llk_y")), true),
+            (BTreeMap::new(), true),
+            (
+                BTreeMap::from([("b".to_owned(), tenant(vec![key.clone()]))]),
+                true,
+            ),
+        ] {
+            let keys = Keys::new(&tenants(key.clone()));
+            let caller = keys.caller("llk_x").unwrap();
+            let next = keys.replaced_by(&after);
+            keys.revoke_all_but(&next);
+            assert_eq!(caller.revoked.is_cancelled(), ends, "{after:?}");
+            if let Some(caller) = next.caller("llk_x") {
+                assert!(!caller.revoked.is_cancelled());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_key_is_waited_for() {
+        let soon = Timestamp::now() + jiff::SignedDuration::from_millis(20);
+        let key = KeyConfig {
+            expires: Some(soon),
+            ..key_of("llk_x")
+        };
+        let keys = Keys::new(&tenants(key));
+        let caller = keys.caller("llk_x").unwrap();
+        caller.expired().await;
+        assert!(caller.has_expired(Timestamp::now()));
     }
 
     #[test]

@@ -21,12 +21,16 @@ pub(crate) enum ApiError {
     Unauthorized,
     #[error("the key has expired; use its successor, or ask who runs this server for one")]
     KeyExpired,
+    #[error("the key was taken away, or may do something else than before")]
+    KeyRevoked,
     #[error("this key may not do that; a key with the scope \"{}\" may", .needed.name())]
     MissingScope { needed: Scope },
     #[error("this key has made too many requests; the next one is taken in {} s", .wait.as_secs() + 1)]
     RateLimited { wait: Duration },
     #[error("this key may not touch this thread")]
     ForbiddenThread,
+    #[error("this key may not speak as {actor:?}")]
+    ForbiddenActor { actor: String, pointer: String },
     #[error("this server serves this machine only; the host {host:?} is not this machine")]
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
@@ -213,12 +217,16 @@ impl ApiError {
         match self {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
             Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
+            Self::KeyRevoked => Verdict::new(S::UNAUTHORIZED, "key_revoked"),
             Self::MissingScope { needed } => {
                 Verdict::new(S::FORBIDDEN, "missing_scope").with(json!({ "scope": needed.name() }))
             }
             Self::RateLimited { wait } => Verdict::new(S::TOO_MANY_REQUESTS, "rate_limited")
                 .with(json!({ "retryAfterS": wait.as_secs() + 1 })),
             Self::ForbiddenThread => Verdict::new(S::FORBIDDEN, "forbidden_thread"),
+            Self::ForbiddenActor { pointer, .. } => {
+                Verdict::new(S::FORBIDDEN, "forbidden_actor").at(pointer)
+            }
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
@@ -421,7 +429,7 @@ impl IntoResponse for ApiError {
 }
 
 /// An error with everything that caused it, on one line.
-pub(crate) fn told(error: &dyn std::error::Error) -> String {
+pub fn told(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

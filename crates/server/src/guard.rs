@@ -1,6 +1,7 @@
 //! Who may call: keys, and in development mode this machine alone.
 
 use crate::app::DEV_TENANT;
+use crate::audit::Who;
 use crate::auth::{Caller, Scope};
 use crate::error::ApiError;
 use crate::protocol::Dialect;
@@ -8,12 +9,13 @@ use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, Uri, header};
 use jiff::Timestamp;
 use runtime::TenantId;
 use std::net::IpAddr;
+use timeline::Payload;
 
 /// The tenant a request speaks for.
 pub(crate) struct Tenant(pub(crate) TenantId);
@@ -43,6 +45,37 @@ impl Caller {
         }
         Err(ApiError::ForbiddenThread)
     }
+
+    /// Refuses an actor that the key may not speak as; `pointer` is where the body names it.
+    pub(crate) fn check_actor(&self, actor: &str, pointer: &str) -> Result<(), ApiError> {
+        if self.rights.may_speak_as(actor) {
+            return Ok(());
+        }
+        Err(ApiError::ForbiddenActor {
+            actor: actor.to_owned(),
+            pointer: pointer.to_owned(),
+        })
+    }
+
+    /// The same for the actor that the metadata of a message names, if it names one.
+    pub(crate) fn check_speaker(
+        &self,
+        metadata: Option<&Payload>,
+        pointer: &str,
+    ) -> Result<(), ApiError> {
+        match metadata.and_then(|metadata| metadata.str_field("actor")) {
+            Some(actor) => self.check_actor(&actor, &format!("{pointer}/actor")),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the key opens nothing any more; says why.
+    pub(crate) async fn ended(&self) -> ApiError {
+        tokio::select! {
+            () = self.revoked() => ApiError::KeyRevoked,
+            () = self.expired() => ApiError::KeyExpired,
+        }
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
@@ -66,17 +99,13 @@ pub(crate) async fn authenticate(
 ) -> Result<Response, ApiError> {
     let caller = caller(&api, request.headers(), request.uri())?;
     let (mut parts, body) = request.into_parts();
-    // The answer says who it was, for the audit log, also when it is a refusal.
-    let done = match admit(&caller, &mut parts).await {
-        Ok(()) => {
-            parts.extensions.insert(caller.clone());
-            next.run(Request::from_parts(parts, body)).await
-        }
-        Err(error) => error.into_response(),
-    };
-    let mut response = done;
-    response.extensions_mut().insert(caller);
-    Ok(response)
+    // Before anything is judged or done: the audit log tells who it was, however this ends.
+    if let Some(who) = parts.extensions.get::<Who>() {
+        who.is(&caller);
+    }
+    admit(&caller, &mut parts).await?;
+    parts.extensions.insert(caller);
+    Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
 fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {

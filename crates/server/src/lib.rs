@@ -27,6 +27,7 @@ mod tools;
 
 mod app;
 
+mod audit;
 pub mod auth;
 mod error;
 mod guard;
@@ -44,6 +45,7 @@ mod tls;
 
 pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};
+pub use error::told;
 pub use inspect::{Inspection, inspect};
 pub use reactors::{AgentSummary, AgentsError};
 pub use routes::openapi;

@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
+mod listing;
 pub(crate) mod messages;
 pub(crate) mod runs;
 pub(crate) mod threads;

@@ -1,7 +1,7 @@
 //! The router with its layers, and the server around it.
 
 use crate::app::{App, DEV_TENANT};
-use crate::auth::{Caller, Scope};
+use crate::audit::Audit;
 use crate::config::ServerConfig;
 use crate::error::{ApiError, ErrorBody, Failure, openai};
 use crate::guard;
@@ -15,7 +15,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener as _, ListenerExt};
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
 use std::any::Any;
 use std::net::SocketAddr;
@@ -248,28 +248,15 @@ fn request_id(request: &Request) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Notes who changed what, or was not allowed to. Reading that was allowed is not noted. The line is within
-/// the request's span, which has its id.
-fn audit(method: &Method, path: &str, response: &Response) {
-    let Some(caller) = response.extensions().get::<Caller>() else {
-        return;
-    };
-    let status = response.status();
-    let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    if refused || Scope::of(method) != Scope::Read {
-        tracing::info!(target: "audit", tenant = %caller.tenant, key = %caller.name, %method, path, status = status.as_u16());
-    }
-}
-
 /// Counts the answer, and writes the body of one that failed.
-async fn answer(State(api): State<Api>, request: Request, next: Next) -> Response {
+async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
-    let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let request_id = request_id(&request);
+    let audit = Audit::begin(&mut request, request_id.clone());
     let mut response = next.run(request).await;
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
-    audit(&method, &path, &response);
+    audit.answered(response.status());
     api.metrics()
         .answered(&method, route, response.status().as_u16());
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {

@@ -8,11 +8,14 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use interop::aitp::shown_metadata;
 use runtime::{Logged, StoreError};
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use timeline::{Event, Item};
 
 /// How long a stream is silent before a comment shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -31,7 +34,7 @@ pub(crate) trait View<T>: Send + 'static {
     fn fail(&mut self, error: &ApiError, out: &mut String);
 }
 
-/// The stream of a view, until the view, the log or the server ends it.
+/// The stream of a view, until the view, the log, the server or the end of the caller's key ends it.
 pub(crate) fn response<T: Send + 'static>(
     happens: BoxStream<'static, Result<T, StoreError>>,
     mut view: impl View<T>,
@@ -39,10 +42,18 @@ pub(crate) fn response<T: Send + 'static>(
 ) -> Response {
     let frames = async_stream::stream! {
         let mut batches = happens.ready_chunks(BATCH);
+        let mut unwanted = std::pin::pin!(open.unwanted());
         loop {
             let next = tokio::select! {
                 biased;
-                () = open.unwanted() => break,
+                why = &mut unwanted => {
+                    if let Some(error) = why {
+                        let mut text = String::new();
+                        view.fail(&error, &mut text);
+                        yield Ok(Bytes::from(text));
+                    }
+                    break;
+                }
                 next = tokio::time::timeout(KEEP_ALIVE, batches.next()) => next,
             };
             let mut text = String::new();
@@ -130,13 +141,33 @@ pub(crate) fn record_json(logged: &Logged, out: &mut String) {
 
 /// Writes the fields of a record, and the end of its object.
 fn record_fields(logged: &Logged, out: &mut String) {
-    let fields = logged.text.strip_prefix('{').unwrap_or("}");
+    let text = shown(logged);
+    let fields = text.strip_prefix('{').unwrap_or("}");
     let _ = write!(
         out,
         r#""seq":{},"at":"{}","#,
         logged.record.seq, logged.record.at
     );
     out.push_str(fields);
+}
+
+/// The event as clients may see it: that an actor has joined, without the credential it is bound to.
+fn shown(logged: &Logged) -> Cow<'_, str> {
+    let text: &str = &logged.text;
+    let Event::ItemCreated { item } = &logged.record.event else {
+        return text.into();
+    };
+    let metadata = shown_metadata(item);
+    if metadata == item.metadata {
+        return text.into();
+    }
+    let item = Item {
+        metadata,
+        ..item.clone()
+    };
+    // An event that was read can be written.
+    let written = Event::ItemCreated { item }.encode();
+    written.map_or(Cow::Borrowed("}"), Cow::Owned)
 }
 
 /// Writes a failure as a frame.
@@ -175,7 +206,7 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timeline::{Event, Payload, Record, Seq};
+    use timeline::{Payload, Record, Seq};
 
     #[test]
     fn a_frame_is_one_event_whatever_line_breaks_its_json_has() {

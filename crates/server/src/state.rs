@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use std::sync::Arc;
@@ -23,14 +24,18 @@ struct Inner {
 /// The right to keep one stream open, given back when it is dropped.
 pub(crate) struct OpenStream {
     shutdown: CancellationToken,
+    caller: Caller,
     _permit: OwnedSemaphorePermit,
 }
 
 impl OpenStream {
-    /// Waits until the server wants streams to end.
+    /// Waits until the stream has to end; says why where it is the caller's key that has.
     // A method, so that an async block that calls it captures the permit too.
-    pub(crate) async fn unwanted(&self) {
-        self.shutdown.cancelled().await;
+    pub(crate) async fn unwanted(&self) -> Option<ApiError> {
+        tokio::select! {
+            () = self.shutdown.cancelled() => None,
+            error = self.caller.ended() => Some(error),
+        }
     }
 }
 
@@ -74,10 +79,12 @@ impl Api {
         self.inner.app.config().server.max_streams
     }
 
-    pub(crate) fn open_stream(&self) -> Result<OpenStream, ApiError> {
+    /// Opens a stream, which lasts as long as the caller's key at most.
+    pub(crate) fn open_stream(&self, caller: &Caller) -> Result<OpenStream, ApiError> {
         match Arc::clone(&self.inner.streams).try_acquire_owned() {
             Ok(permit) => Ok(OpenStream {
                 shutdown: self.inner.shutdown.clone(),
+                caller: caller.clone(),
                 _permit: permit,
             }),
             Err(_) => Err(ApiError::TooManyStreams {

@@ -4,7 +4,7 @@ use super::actors::{Actor, Capability, MAX_ACTORS, read_capabilities, read_id};
 use super::violation::Violation;
 use crate::parts::ThreadEvent;
 use serde_json::{Map, Value, json};
-use timeline::{Item, NewItem};
+use timeline::{Item, ItemType, NewItem, Payload};
 
 /// The type of the event that says that an actor joined.
 pub const ACTOR_JOIN: &str = "data-app-actor_join";
@@ -141,4 +141,20 @@ impl Change {
             _ => None,
         }
     }
+}
+
+/// The metadata of an item as clients may see it: all but the credential that an actor is bound to.
+/// What a message says of itself under that name is its own.
+pub fn shown_metadata(item: &Item) -> Option<Payload> {
+    let metadata = item.metadata.as_ref()?;
+    if item.item_type != ItemType::ItemReference {
+        return Some(metadata.clone());
+    }
+    let Value::Object(mut members) = metadata.value() else {
+        return Some(metadata.clone());
+    };
+    if members.shift_remove(PRINCIPAL).is_none() {
+        return Some(metadata.clone());
+    }
+    (!members.is_empty()).then(|| Value::Object(members).into())
 }

@@ -57,6 +57,23 @@ impl ThreadPattern {
         })
     }
 
+    /// What is to be looked for to find those that it means and whose keys begin so as well; none
+    /// where there can't be any.
+    pub(crate) fn within(&self, prefix: &str) -> Option<Sought> {
+        if self.whole {
+            let found = self.prefix.starts_with(prefix);
+            return found.then(|| Sought::Key(self.prefix.clone()));
+        }
+        let longer = if self.prefix.starts_with(prefix) {
+            self.prefix.as_str()
+        } else if prefix.starts_with(&self.prefix) {
+            prefix
+        } else {
+            return None;
+        };
+        Some(Sought::Prefix(longer.to_owned()))
+    }
+
     /// Whether it means the thread of this key.
     pub fn covers(&self, key: &str) -> bool {
         if self.whole {
@@ -67,6 +84,15 @@ impl ThreadPattern {
     }
 }
 
+/// Threads as a store finds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sought {
+    /// The one with this key.
+    Key(String),
+    /// All whose keys begin so.
+    Prefix(String),
+}
+
 /// What a key may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
@@ -74,7 +100,7 @@ pub struct Rights {
     pub scopes: BTreeSet<Scope>,
     /// On which threads; on all when absent.
     pub threads: Option<Vec<ThreadPattern>>,
-    /// As which actors it may speak (AITP); as any that joins with it when absent.
+    /// As which actors it may speak; as any when absent. As nobody in particular it always may.
     pub actors: Option<BTreeSet<String>>,
 }
 
@@ -95,6 +121,12 @@ impl Rights {
         let covers = |patterns: &Vec<ThreadPattern>| patterns.iter().any(|it| it.covers(key));
         self.threads.as_ref().is_none_or(covers)
     }
+
+    /// Whether it may speak as this actor.
+    pub fn may_speak_as(&self, actor: &str) -> bool {
+        let actors = self.actors.as_ref();
+        actors.is_none_or(|actors| actors.contains(actor))
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +143,18 @@ mod tests {
         for wrong in ["", "a*b", "**", "*a*"] {
             assert_eq!(ThreadPattern::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_pattern_and_a_prefix_mean_what_both_mean() {
+        let within = |pattern: &str, prefix| ThreadPattern::parse(pattern).unwrap().within(prefix);
+        let keys = |prefix: &str| Some(Sought::Prefix(prefix.to_owned()));
+        assert_eq!(within("support-*", ""), keys("support-"));
+        assert_eq!(within("support-*", "sup"), keys("support-"));
+        assert_eq!(within("support-*", "support-7"), keys("support-7"));
+        assert_eq!(within("support-*", "sales"), None);
+        assert_eq!(within("one", "on"), Some(Sought::Key("one".to_owned())));
+        assert_eq!(within("one", "once"), None);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Calls that wait for somebody, and the answers.
 
+mod above;
+
 use super::messages::{AcceptedView, accepted_view, replayed, streamed, token};
 use super::tree::TreeQuery;
+use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
@@ -141,7 +144,7 @@ fn view(pending: Pending) -> PendingView {
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     PathOf(key): PathOf<String>,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
@@ -150,20 +153,16 @@ pub(crate) async fn post(
     let token = token(&headers)?;
     let named = named(&mut body.answers)?;
     let content = content(body.answers)?;
-    if body
-        .actor
-        .as_ref()
-        .is_some_and(|actor| actor.len() > MAX_ACTOR_BYTES)
-    {
-        let what = format!("an actor has at most {MAX_ACTOR_BYTES} bytes");
-        return Err(ApiError::field("/actor", what));
-    }
+    check_actor(&caller, body.actor.as_deref())?;
     let open = (body.stream || sse::wants_stream(&headers))
-        .then(|| api.open_stream())
+        .then(|| api.open_stream(&caller))
         .transpose()?;
+    let tenant = caller.tenant;
     let metadata = json!({"actor": body.actor, "tenant": tenant.as_str(), "via": "api"});
     let target = target(&api, &tenant, &key, &content, &named).await?;
-    let (_, before) = api.runtime().state(&tenant, &key).await?;
+    // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
+    let (state, before) = api.runtime().state(&tenant, &key).await?;
+    let running = state.active().map(|active| active.execution.id.clone());
     let request = AnswerRequest {
         run: None,
         tenant: tenant.clone(),
@@ -174,20 +173,29 @@ pub(crate) async fn post(
     let accepted = api.runtime().answer(request).await?;
     let repeated = accepted.repeated;
     let response = match open {
-        Some(open) if target == key => {
-            let run = RunEvents::of(accepted.item_id);
-            streamed(&api, &tenant, &key, run, accepted.after, query, open).await?
-        }
         Some(open) => {
-            // What was asked goes on with the sub-agent that was answered.
-            let (state, _) = api.runtime().state(&tenant, &key).await?;
-            let running = state.active().map(|active| active.execution.id.clone());
-            let run = RunEvents::running(running);
-            streamed(&api, &tenant, &key, run, before, query, open).await?
+            let (run, after) = if target == key {
+                (RunEvents::of(accepted.item_id), accepted.after)
+            } else if repeated {
+                above::went_on(&api, &tenant, &key, &target, &accepted).await?
+            } else {
+                (RunEvents::running(running), before)
+            };
+            streamed(&api, &tenant, &key, run, after, query, open).await?
         }
         None => (StatusCode::ACCEPTED, Json(accepted_view(target, accepted))).into_response(),
     };
     Ok(replayed(response, repeated))
+}
+
+/// Refuses who can't have answered, or whom the key may not speak as.
+fn check_actor(caller: &Caller, actor: Option<&str>) -> Result<(), ApiError> {
+    let Some(actor) = actor else { return Ok(()) };
+    if actor.len() > MAX_ACTOR_BYTES {
+        let what = format!("an actor has at most {MAX_ACTOR_BYTES} bytes");
+        return Err(ApiError::field("/actor", what));
+    }
+    caller.check_actor(actor, "/actor")
 }
 
 /// Takes from each answer the key of the thread that has its call.

@@ -199,15 +199,20 @@ pub(crate) async fn post(
     let wanted = wanted(&query)?;
     let request = from_chat_request(&body)?;
     check_named_key(&caller, Some(&request.chat_id), "/id")?;
-    let tenant = caller.tenant;
+    let tenant = caller.tenant.clone();
     if request.last_user.is_none() && request.trigger == ChatTrigger::SubmitMessage {
         let given = answers::recorded(&api, &tenant, &request).await?;
         if !given.is_empty() {
-            return answers::answered(&api, tenant, request.chat_id, given, wanted).await;
+            return answers::answered(&api, &caller, request.chat_id, given, wanted).await;
         }
     }
     let said = said(&request)?;
-    let open = api.open_stream()?;
+    let place = request.n_messages.saturating_sub(1);
+    caller.check_speaker(
+        said.metadata.as_ref(),
+        &format!("/messages/{place}/metadata"),
+    )?;
+    let open = api.open_stream(&caller)?;
     let mut item = NewItem::user(said.id.as_str(), said.content.clone());
     item.channel = Some("web".into());
     item.metadata.clone_from(&said.metadata);
@@ -272,13 +277,14 @@ fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn resume(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     PathOf(id): PathOf<String>,
     Query(query): Query<ChatQuery>,
 ) -> Result<Response, ApiError> {
     let wanted = wanted(&query)?;
+    let tenant = &caller.tenant;
     // Clients ask on mount, also for a chat in which nothing was said yet.
-    let (state, tail) = match api.runtime().state(&tenant, &id).await {
+    let (state, tail) = match api.runtime().state(tenant, &id).await {
         Err(RuntimeError::Store(StoreError::NotFound)) => {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
@@ -287,15 +293,15 @@ pub(crate) async fn resume(
     let Some(active) = state.active() else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let open = api.open_stream()?;
-    let begun = begun::begun(&api, &tenant, &id, active, tail).await?;
+    let open = api.open_stream(&caller)?;
+    let begun = begun::begun(&api, tenant, &id, active, tail).await?;
     let message = if begun.is_answer {
-        answers::message_id(&api, &tenant, &id, &begun.execution).await?
+        answers::message_id(&api, tenant, &id, &begun.execution).await?
     } else {
         None
     };
     let stream = UiStream::new(begun.trigger, wanted).continuing(message);
-    stream.response(&api, &tenant, &id, begun.after, open).await
+    stream.response(&api, tenant, &id, begun.after, open).await
 }
 
 /// Reads the messages of a chat; the answer that is being written is not among them.

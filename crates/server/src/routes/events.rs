@@ -1,9 +1,9 @@
 //! The log of a thread: live, replayed, or resumed after any event (EK-10).
 
 use super::tree::{Place, TreeEvents};
+use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
-use crate::guard::Tenant;
 use crate::sse::{self, View};
 use crate::state::Api;
 use axum::extract::State;
@@ -82,7 +82,7 @@ impl View<Arc<Logged>> for AllEvents {
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn follow(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     PathOf(key): PathOf<String>,
     headers: HeaderMap,
     Query(query): Query<EventsQuery>,
@@ -93,14 +93,15 @@ pub(crate) async fn follow(
     let runtime = api.runtime();
     if sse::wants_json(&headers) {
         let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
-        let records = runtime.read(&tenant, &key, after, limit).await?;
+        let records = runtime.read(&caller.tenant, &key, after, limit).await?;
         return Ok((
             [(header::CONTENT_TYPE, "application/json")],
             page(&records, after, limit),
         )
             .into_response());
     }
-    let open = api.open_stream()?;
+    let open = api.open_stream(&caller)?;
+    let tenant = caller.tenant;
     let until = match query.until {
         Ends::Forever => Until::Forever,
         Ends::Rest => Until::Rest,

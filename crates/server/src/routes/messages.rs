@@ -3,6 +3,7 @@
 use super::check_key;
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
+use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
@@ -136,7 +137,7 @@ pub(crate) async fn list(
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,
-    Tenant(tenant): Tenant,
+    caller: Caller,
     PathOf(key): PathOf<String>,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
@@ -144,10 +145,12 @@ pub(crate) async fn post(
 ) -> Result<Response, ApiError> {
     check_key(&key, "")?;
     let token = token(&headers)?;
+    caller.check_speaker(message.metadata.as_ref(), "/metadata")?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = (message.stream || sse::wants_stream(&headers))
-        .then(|| api.open_stream())
+        .then(|| api.open_stream(&caller))
         .transpose()?;
+    let tenant = caller.tenant;
     let mut item = NewItem::user(api.runtime().mint(), content(&message.content)?);
     item.channel = message.channel;
     item.metadata = message.metadata;

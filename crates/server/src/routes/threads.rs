@@ -1,7 +1,7 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
-use super::check_named_key;
 use super::view::ThreadView;
+use super::{check_named_key, listing};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -10,10 +10,9 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use jiff::Timestamp;
-use runtime::{Cancelled, NewThreadRequest, Page, ThreadRow};
+use runtime::{Cancelled, NewThreadRequest, Page};
 use serde::{Deserialize, Serialize};
-use timeline::{ExecutionId, Payload, Seq, ThreadId};
+use timeline::{ExecutionId, Payload, Seq};
 use utoipa::{IntoParams, ToSchema};
 
 const DEFAULT_LIMIT: usize = 50;
@@ -111,47 +110,20 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ThreadList>, ApiError> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let after = query.cursor.as_deref().map(read_cursor).transpose()?;
-    let rows = api
-        .runtime()
-        .list(
-            &caller.tenant,
-            Page {
-                after,
-                prefix: query.prefix,
-                limit,
-            },
-        )
-        .await?;
-    let next = (rows.len() == limit)
-        .then(|| rows.last().map(cursor))
-        .flatten();
-    let may_see = |row: &ThreadRow| {
-        let key = row.thread.key.as_deref();
-        key.is_some_and(|key| caller.rights.cover(key))
+    let page = Page {
+        after: query
+            .cursor
+            .as_deref()
+            .map(listing::read_cursor)
+            .transpose()?,
+        prefix: query.prefix,
+        limit,
     };
+    let (rows, next) = listing::visible(&api, &caller, page).await?;
     Ok(Json(ThreadList {
-        threads: rows.into_iter().filter(may_see).map(Into::into).collect(),
+        threads: rows.into_iter().map(Into::into).collect(),
         next,
     }))
-}
-
-fn cursor(row: &ThreadRow) -> String {
-    let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);
-    format!("{}.{}", changed.as_nanosecond(), row.thread.id)
-}
-
-fn read_cursor(text: &str) -> Result<(Timestamp, ThreadId), ApiError> {
-    let read = || {
-        let (changed, id) = text.split_once('.')?;
-        Some((
-            Timestamp::from_nanosecond(changed.parse().ok()?).ok()?,
-            ThreadId::from(id),
-        ))
-    };
-    read().ok_or_else(|| ApiError::InvalidQuery {
-        what: "cursor is not the \"next\" of a page".into(),
-    })
 }
 
 /// Makes a thread, or finds the one with that key.

@@ -1,5 +1,6 @@
 //! What clients see of a thread and its conversation.
 
+use interop::aitp::shown_metadata;
 use interop::parts::is_prompt;
 use jiff::Timestamp;
 use runtime::{Run, ThreadRow};
@@ -128,6 +129,7 @@ impl From<Entry> for MessageView {
 impl MessageView {
     fn of(item: Item, content: Vec<Payload>) -> Self {
         Self {
+            metadata: shown_metadata(&item),
             id: item.id,
             item_type: item.item_type,
             role: item.role,
@@ -138,7 +140,6 @@ impl MessageView {
             content,
             execution_id: item.execution_id,
             interruption: None,
-            metadata: item.metadata,
         }
     }
 

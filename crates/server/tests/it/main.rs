@@ -8,6 +8,7 @@
 
 mod agents;
 mod answers;
+mod audit;
 mod bad_input;
 mod chat;
 mod documents;

@@ -3,6 +3,8 @@
 use crate::harness::{Server, names};
 use axum::body::Body;
 use http::header;
+use interop::aitp::{Change, read_actors};
+use loomline_server::DEV_TENANT;
 use serde_json::{Value, json};
 
 const SLOW: &str = "slow 20ms say 25 words";
@@ -333,4 +335,50 @@ async fn a_fork_goes_on_from_where_it_was_taken() {
             .1,
         "not_at_rest"
     );
+}
+
+#[tokio::test]
+async fn the_credential_that_an_actor_is_bound_to_is_shown_to_nobody() {
+    let server = Server::new("").await;
+    server.say("t", "hello").await;
+    let actor = json!({"id": "ada", "capabilities": []});
+    let joined = Change::Join {
+        actor: read_actors(&json!([actor]), "").unwrap().remove(0),
+        principal: Some("the-credential".to_owned()),
+        initiator: false,
+    };
+    let item = joined.into_item("joined").unwrap();
+    let tenant = DEV_TENANT.into();
+    server
+        .app
+        .runtime()
+        .record(&tenant, "t", item)
+        .await
+        .unwrap();
+    // What a client says of itself under that name is its own.
+    let body = json!({"content": "hello", "metadata": {"principal": "mine"}, "stream": true});
+    server.post("/api/v1/threads/t/messages", body).await;
+    for path in [
+        "/api/v1/threads/t/messages",
+        "/api/v1/threads/t/events?until=rest",
+        "/api/v1/threads/t/events?until=rest&subagents=true",
+        "/api/v1/threads/t/runs",
+        "/api/v1/threads/t/document",
+        "/api/chat/t/messages",
+    ] {
+        let text = server.get(path).await.text;
+        assert!(!text.contains("the-credential"), "{path}: {text}");
+    }
+    let request = server.request("GET", "/api/v1/threads/t/events");
+    let request = request.header(header::ACCEPT, "application/json");
+    let page = server.send(request.body(Body::empty()).unwrap()).await;
+    assert!(!page.text.contains("the-credential"), "{}", page.text);
+    assert!(page.text.contains("data-app-actor_join"), "{}", page.text);
+    let list = server.get("/api/v1/threads/t/messages").await.json();
+    let messages = list["messages"].as_array().unwrap();
+    let own: Vec<_> = messages
+        .iter()
+        .filter_map(|it| it.get("metadata"))
+        .collect();
+    assert_eq!(own, [&json!({"principal": "mine"})]);
 }

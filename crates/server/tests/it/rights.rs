@@ -2,11 +2,13 @@
 
 use crate::harness::{Answer, Server};
 use crate::tenants::{ask, guarded_routes};
+use axum::body::Body;
+use futures_util::StreamExt;
+use http_body_util::BodyExt;
 use loomline_server::Config;
 use loomline_server::auth::hash_text;
 use serde_json::json;
-use std::sync::{Arc, Mutex};
-use tracing_subscriber::fmt::MakeWriter;
+use tower::ServiceExt;
 
 /// A tenant whose key `llk_all` may do everything, and `llk_some` what `rights` says.
 fn tenant(rights: &str) -> String {
@@ -157,55 +159,127 @@ async fn keys_come_and_go_without_a_restart() {
     );
 }
 
-/// Where log lines go.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
+/// A model that asks whether it may compute, and a tenant.
+fn asking(rights: &str) -> String {
+    let agent = "[models.s]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"s\"\ntools = [\"compute\"]\nrequires_approval = [\"compute\"]\n";
+    format!("{agent}{}", tenant(rights))
 }
 
 #[tokio::test]
-async fn who_changes_something_or_is_refused_is_noted_and_the_key_is_not() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(lines.clone())
-        .with_ansi(false)
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let (_, some) = restricted("threads = [\"mine\"]").await;
-    some.post("/api/v1/threads", json!({ "key": "mine" })).await;
-    some.get("/api/v1/threads/mine").await;
-    some.get("/api/v1/threads/theirs").await;
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    let noted: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains(" audit: "))
-        .collect();
-    assert_eq!(noted.len(), 2, "{text}");
-    for (line, expected) in noted.iter().zip([
-        "path=\"/api/v1/threads\" status=201",
-        "path=\"/api/v1/threads/theirs\" status=403",
-    ]) {
-        assert!(
-            line.contains("tenant=a key=some") && line.contains(expected),
-            "{line}"
-        );
+async fn a_key_speaks_only_as_its_actors() {
+    let server = Server::new(&asking("actors = [\"ada\"]")).await;
+    let (all, some) = (server.with_key("llk_all"), server.with_key("llk_some"));
+    all.say("t", "use compute 6 * 7").await;
+    let call = all.get("/api/v1/threads/t/pending").await.json()["calls"][0]["toolCallId"].clone();
+    let answers = |actor: &str| {
+        let answer = json!({"toolCallId": call, "approved": true});
+        let body = json!({"answers": [answer], "actor": actor});
+        some.post("/api/v1/threads/t/answers", body)
+    };
+    let refused = |pointer: &str| (403, "forbidden_actor".to_owned(), Some(pointer.to_owned()));
+    assert_eq!(answers("bob").await.error(), refused("/actor"));
+    assert_eq!(answers("ada").await.status, 202);
+    all.at_rest("t").await;
+    // What is said names who says it in its metadata.
+    let says = |actor: &str| {
+        let body = json!({"content": "hello", "metadata": {"actor": actor}});
+        some.post("/api/v1/threads/t/messages", body)
+    };
+    assert_eq!(says("bob").await.error(), refused("/metadata/actor"));
+    assert_eq!(says("ada").await.status, 202);
+    let message = json!({
+        "id": "m", "role": "user", "metadata": {"actor": "bob"}, "parts": [{"type": "text", "text": "hello"}],
+    });
+    let chat = json!({"id": "c", "trigger": "submit-message", "messages": [message]});
+    assert_eq!(
+        some.post("/api/chat", chat.clone()).await.error(),
+        refused("/messages/0/metadata/actor")
+    );
+    assert_eq!(all.post("/api/chat", chat).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_list_has_pages_of_what_the_key_may_see_alone() {
+    let (all, some) =
+        restricted("threads = [\"support-*\", \"support-1\", \"one\", \"none\"]").await;
+    let make = |key: String| all.post("/api/v1/threads", json!({ "key": key }));
+    let mut hidden = Vec::new();
+    for n in 0..5 {
+        make(format!("support-{n}")).await;
+        let made = make(format!("secret-{n}")).await.json();
+        hidden.push(made["id"].as_str().unwrap().to_owned());
+        if n == 2 {
+            make("one".to_owned()).await;
+        }
     }
-    assert!(!text.contains("llk_"), "{text}");
+    let pages = |query: &'static str| {
+        let some = &some;
+        let hidden = &hidden;
+        async move {
+            let mut found: Vec<Vec<String>> = Vec::new();
+            let mut cursor = String::new();
+            loop {
+                let path = format!("/api/v1/threads?limit=2{query}{cursor}");
+                let page = some.get(&path).await.json();
+                let threads = page["threads"].as_array().unwrap();
+                let keys = threads
+                    .iter()
+                    .map(|it| it["key"].as_str().unwrap().to_owned());
+                found.push(keys.collect());
+                let Some(next) = page["next"].as_str() else {
+                    return found;
+                };
+                assert!(!hidden.iter().any(|id| next.contains(id)), "{next}");
+                cursor = format!("&cursor={next}");
+            }
+        }
+    };
+    let whole = [
+        vec!["support-4", "support-3"],
+        vec!["one", "support-2"],
+        vec!["support-1", "support-0"],
+    ];
+    assert_eq!(pages("").await, whole);
+    assert_eq!(
+        pages("&prefix=support-").await,
+        [
+            vec!["support-4", "support-3"],
+            vec!["support-2", "support-1"],
+            vec!["support-0"],
+        ]
+    );
+    assert_eq!(pages("&prefix=on").await, [vec!["one"]]);
+    assert_eq!(pages("&prefix=secret").await, [Vec::<String>::new()]);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_key_that_opened_it_and_says_so() {
+    let (all, some) = restricted("").await;
+    all.say("t", "hello").await;
+    let path = "/api/v1/threads/t/events";
+    let open = |client: &Server| {
+        let request = client.request("GET", path).body(Body::empty()).unwrap();
+        let router = client.router.clone();
+        async move { router.oneshot(request).await.unwrap().into_body() }
+    };
+    let (stays, ends) = (open(&all).await, open(&some).await);
+    let key = hash_text("llk_all");
+    let text = format!("[tenants.a]\nkey_hashes = [\"{key}\"]\n");
+    let config = Config::parse(&text, &|_| None).unwrap();
+    assert_eq!(all.app.replace_keys(&config.tenants), 1);
+    let ended = ends.collect().await.unwrap().to_bytes();
+    let ended = String::from_utf8(ended.into()).unwrap();
+    let last = ended.split_terminator("\n\n").last().unwrap();
+    let data = last.strip_prefix("event: error\ndata: ").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["error"]["code"], "key_revoked");
+    // The other one sees what comes.
+    let mut stays = stays.into_data_stream();
+    all.say("t", "once more").await;
+    let mut seen = String::new();
+    while !seen.contains("once more") {
+        let piece = stays.next().await.unwrap().unwrap();
+        seen.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    assert_eq!(some.get(path).await.error().1, "unauthorized");
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::{Server, names};
 use axum::body::Body;
+use futures_util::StreamExt;
 use http::header;
 use serde_json::{Value, json};
 
@@ -265,6 +266,85 @@ async fn what_a_sub_agent_asks_is_answered_through_the_thread_that_was_asked_fir
         let document = server.get("/api/v1/threads/t/document").await.text;
         assert!(document.contains("42"), "{document}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_for_a_sub_agent_that_is_repeated_gets_the_same_stream_again() {
+    let (server, question) = asking().await;
+    let call = &question["toolCallId"];
+    let answer = json!({"toolCallId": call, "approved": true, "threadKey": question["threadKey"]});
+    let body = json!({"answers": [answer], "stream": true}).to_string();
+    let send = || {
+        let request = server
+            .request("POST", "/api/v1/threads/t/answers")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("idempotency-key", "once");
+        server.send(request.body(Body::from(body.clone())).unwrap())
+    };
+    let first = send().await;
+    assert!(!first.headers.contains_key("idempotent-replayed"));
+    assert_eq!(
+        frames(&first.text).last().unwrap().2["type"],
+        "thread.finished"
+    );
+    // Also when the thread has gone on since.
+    for _ in 0..2 {
+        let again = send().await;
+        assert_eq!(again.status, 200);
+        assert!(again.headers.contains_key("idempotent-replayed"));
+        assert_eq!(frames(&again.text), frames(&first.text));
+        server.say("t", "hello").await;
+    }
+}
+
+#[tokio::test]
+async fn the_ids_of_a_stream_name_no_sub_agents_that_have_stopped() {
+    let server = Server::new(TEAM).await;
+    server.say("t", "hello").await;
+    let request = server.request("GET", "/api/v1/threads/t/events?subagents=true");
+    let (_, mut stream) = server.open(request.body(Body::empty()).unwrap()).await;
+    let mut text = String::new();
+    let mut more = async |enough: &dyn Fn(&[(String, String, Value)]) -> bool| {
+        loop {
+            let whole = text.rfind("\n\n").map_or("", |end| &text[..end]);
+            let seen = frames(whole);
+            if enough(&seen) {
+                return seen;
+            }
+            let piece = stream.next().await.unwrap().unwrap();
+            text.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    };
+    let ended = |seen: &[(String, String, Value)], depth| {
+        let is_end = |(_, _, data): &&(String, String, Value)| {
+            let path = data["path"].as_array();
+            data["type"] == "thread.finished" && path.map_or(0, Vec::len) == depth
+        };
+        seen.iter().filter(is_end).count()
+    };
+    for n in 1..=3 {
+        server.begin("t", &finding("slow 20ms say 500 words")).await;
+        // Until the innermost one speaks.
+        let speaks = |(_, _, data): &(String, String, Value)| {
+            data["path"].as_array().is_some_and(|path| path.len() == 2)
+                && data["chunkType"] == "text-delta"
+        };
+        more(&|seen| {
+            let last = seen
+                .iter()
+                .rposition(|it| it.2["type"] == "thread.finished");
+            seen.iter().skip(last.unwrap_or(0)).any(speaks)
+        })
+        .await;
+        server.post("/api/v1/threads/t/cancel", json!({})).await;
+        more(&|seen| ended(seen, 1) == n).await;
+    }
+    server.say("t", "hello").await;
+    let seen = more(&|seen| ended(seen, 0) == 5).await;
+    let (_, last, _) = seen.last().unwrap();
+    assert!(!last.contains('~'), "{last}");
+    let named = seen.iter().map(|(_, id, _)| id.matches('~').count()).max();
+    assert_eq!(named, Some(2));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Answers that a client puts into the message that asked.
 
 use super::{UiStream, Wanted};
+use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::answers::item;
 use crate::state::Api;
@@ -43,12 +44,13 @@ pub(super) async fn recorded(
 /// Answers calls, and streams what follows into the message that has them.
 pub(super) async fn answered(
     api: &Api,
-    tenant: TenantId,
+    caller: &Caller,
     key: String,
     answers: Vec<ChatAnswer>,
     wanted: Wanted,
 ) -> Result<Response, ApiError> {
-    let open = api.open_stream()?;
+    let open = api.open_stream(caller)?;
+    let tenant = &caller.tenant;
     let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
     let token = format!("chat-answers:{}", json!(ids));
     let parts = answers.into_iter().map(|answer| answer.part);
@@ -63,12 +65,12 @@ pub(super) async fn answered(
     };
     let accepted = api.runtime().answer(request).await?;
     let message = match &accepted.execution_id {
-        Some(execution) => message_id(api, &tenant, &key, execution).await?,
+        Some(execution) => message_id(api, tenant, &key, execution).await?,
         None => None,
     };
     let stream = UiStream::new(accepted.item_id, wanted).continuing(message);
     let after = accepted.after;
-    stream.response(api, &tenant, &key, after, open).await
+    stream.response(api, tenant, &key, after, open).await
 }
 
 /// The id of the message that an execution writes into.

@@ -1,0 +1,103 @@
+//! Pages of the threads that a caller may see.
+
+use crate::auth::{Caller, Sought, ThreadPattern};
+use crate::error::ApiError;
+use crate::state::Api;
+use jiff::Timestamp;
+use runtime::{Page, StoreError, ThreadRow};
+use std::cmp::Reverse;
+use timeline::ThreadId;
+
+/// Where a thread stands in the list: the last changed first.
+type Place = (Timestamp, ThreadId);
+
+/// A page of the threads that the caller may see, and the cursor of the next one if there is more.
+/// What it may not see is neither in the page nor in the cursor, and costs no page.
+///
+/// A key for some threads has each of its patterns looked up; a pattern costs what a page does.
+pub(super) async fn visible(
+    api: &Api,
+    caller: &Caller,
+    page: Page,
+) -> Result<(Vec<ThreadRow>, Option<String>), ApiError> {
+    let limit = page.limit;
+    // One more, to know whether there is more.
+    let page = Page {
+        limit: limit + 1,
+        ..page
+    };
+    let mut rows = match &caller.rights.threads {
+        None => api.runtime().list(&caller.tenant, page).await?,
+        Some(patterns) => of_patterns(api, caller, patterns, &page).await?,
+    };
+    let is_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| is_more).map(cursor);
+    Ok((rows, next))
+}
+
+async fn of_patterns(
+    api: &Api,
+    caller: &Caller,
+    patterns: &[ThreadPattern],
+    page: &Page,
+) -> Result<Vec<ThreadRow>, ApiError> {
+    let prefix = page.prefix.as_deref().unwrap_or_default();
+    let mut rows = Vec::new();
+    for sought in patterns.iter().filter_map(|pattern| pattern.within(prefix)) {
+        match sought {
+            Sought::Prefix(prefix) => {
+                let prefix = Some(prefix);
+                let page = Page {
+                    prefix,
+                    ..page.clone()
+                };
+                rows.extend(api.runtime().list(&caller.tenant, page).await?);
+            }
+            Sought::Key(key) => rows.extend(of_key(api, caller, &key, page).await?),
+        }
+    }
+    rows.sort_by_cached_key(|row| Reverse(place(row)));
+    // Patterns may mean the same threads.
+    rows.dedup_by(|one, other| one.thread.id == other.thread.id);
+    rows.truncate(page.limit);
+    Ok(rows)
+}
+
+async fn of_key(
+    api: &Api,
+    caller: &Caller,
+    key: &str,
+    page: &Page,
+) -> Result<Option<ThreadRow>, ApiError> {
+    let row = match api.runtime().find(&caller.tenant, key).await {
+        Err(runtime::RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
+        found => found?,
+    };
+    let is_after = page.after.as_ref().is_none_or(|after| place(&row) < *after);
+    Ok(Some(row).filter(|_| is_after))
+}
+
+fn place(row: &ThreadRow) -> Place {
+    let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);
+    (changed, row.thread.id.clone())
+}
+
+fn cursor(row: &ThreadRow) -> String {
+    let (changed, id) = place(row);
+    format!("{}.{id}", changed.as_nanosecond())
+}
+
+/// Reads the `next` of a page.
+pub(super) fn read_cursor(text: &str) -> Result<Place, ApiError> {
+    let read = || {
+        let (changed, id) = text.split_once('.')?;
+        Some((
+            Timestamp::from_nanosecond(changed.parse().ok()?).ok()?,
+            ThreadId::from(id),
+        ))
+    };
+    read().ok_or_else(|| ApiError::InvalidQuery {
+        what: "cursor is not the \"next\" of a page".into(),
+    })
+}
