@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, clean};
 use crate::store::Place;
 use serde_json::json;
-use server::{App, OpenMode};
+use server::{App, OpenMode, told};
 
 pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
     let mut n_findings = 0;
@@ -27,7 +27,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
             config
         }
         Err(error) => {
-            report("configuration", Some(chain(&error)))?;
+            report("configuration", Some(told(&error)))?;
             return Err(CliError::Unhealthy { n_findings });
         }
     };
@@ -41,7 +41,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         return Ok(());
     }
     match App::open(config, &directory, OpenMode::ReadOnly) {
-        Err(error) => report("store opens", Some(chain(&error)))?,
+        Err(error) => report("store opens", Some(told(&error)))?,
         Ok(app) => {
             report("store opens", None)?;
             let findings = app
@@ -62,14 +62,4 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     } else {
         Ok(())
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }

@@ -20,6 +20,9 @@ pub(crate) enum CliError {
     /// The configuration is wrong.
     #[error("the configuration {0} is not valid")]
     Config(String, #[source] server::ConfigError),
+    /// The configuration was to be read again.
+    #[error("the keys stay as they are")]
+    Reload(#[source] Box<Self>),
     /// The store can't be opened.
     #[error("can't open the store")]
     Open(#[source] server::OpenError),

@@ -127,6 +127,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::AgentUnclear { .. }
         | CliError::WorkerStopped
         | CliError::Config(..)
+        | CliError::Reload(_)
         | CliError::Exchange(_)
         | CliError::Key(_)
         | CliError::Serve(_)

@@ -1,8 +1,11 @@
 //! `serve` and `key`.
 
+mod hang_up;
+
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, GOOD, Output};
 use crate::store::Place;
+use hang_up::HangUp;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use server::telemetry::TelemetryGuard;
@@ -59,6 +62,8 @@ pub(crate) async fn serve(
     listen: Option<SocketAddr>,
     output: &Output,
 ) -> Result<(), CliError> {
+    // Before anything that takes long: the signal ends a process that does not listen for it.
+    let hang_up = HangUp::install()?;
     let config = place.config()?;
     let development = config.is_development();
     let directory = place.directory(&config);
@@ -97,7 +102,7 @@ pub(crate) async fn serve(
     };
     let keys = app.clone();
     tokio::select! {
-        () = reload(place, &keys, output) => Ok(()),
+        () = hang_up.reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
         () = stop => Ok(()),
     }
@@ -121,25 +126,6 @@ The agent \"demo\" uses the scripted model: deterministic, offline, no key. Thre
    curl {base}/api/v1/threads/hello/document
 "
     )
-}
-
-/// Reads the keys of the configuration again whenever the system says so (`SIGHUP`).
-async fn reload(place: &Place, app: &App, output: &Output) {
-    #[cfg(unix)]
-    if let Ok(mut hang_up) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
-    {
-        while hang_up.recv().await.is_some() {
-            match place.config() {
-                Ok(config) => {
-                    app.replace_keys(&config.tenants);
-                    output.say("the keys of the configuration were read again");
-                }
-                Err(error) => output.say(&format!("the keys stay as they are: {error}")),
-            }
-        }
-    }
-    let _ = (place, app, output);
-    std::future::pending::<()>().await;
 }
 
 async fn stopped() {

@@ -13,6 +13,8 @@ mod convert;
 mod crash;
 mod diff_merge;
 mod documents;
+#[cfg(unix)]
+mod hang_up;
 mod jsonl;
 mod main_job;
 mod policies;

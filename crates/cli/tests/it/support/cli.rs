@@ -131,9 +131,11 @@ impl Home {
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
         let mut child = self.command(arguments).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
+        let err = BufReader::new(child.stderr.take().unwrap());
         Running {
             child,
             out: Some(out),
+            err: Some(err),
         }
     }
 
@@ -148,6 +150,7 @@ impl Home {
 pub(crate) struct Running {
     child: Child,
     out: Option<BufReader<std::process::ChildStdout>>,
+    err: Option<BufReader<std::process::ChildStderr>>,
 }
 
 impl Running {
@@ -156,6 +159,28 @@ impl Running {
         let mut line = String::new();
         self.out.as_mut().unwrap().read_line(&mut line).unwrap();
         line
+    }
+
+    /// The next line on standard error that has these words.
+    pub(crate) fn told(&mut self, words: &str) -> String {
+        let mut all = String::new();
+        loop {
+            let start = all.len();
+            let n_read = self.err.as_mut().unwrap().read_line(&mut all).unwrap();
+            assert!(n_read > 0, "the command has ended; it said {all:?}");
+            if all[start..].contains(words) {
+                return all.split_off(start);
+            }
+        }
+    }
+
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status();
+        assert!(sent.unwrap().success());
     }
 
     /// The next bytes of the output.
@@ -168,7 +193,7 @@ impl Running {
     /// Closes the output's other end and waits.
     pub(crate) fn close(mut self) -> Ran {
         self.out = None;
-        let err = reading(self.child.stderr.take().unwrap());
+        let err = reading(self.err.take().unwrap());
         let code = ended(&mut self.child).unwrap_or_else(|| panic!("the command does not end"));
         let (out, err) = (String::new(), err.join().unwrap());
         Ran { code, out, err }
