@@ -13,6 +13,7 @@ pub use self::agents::{
     AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
     ToolRef,
 };
+pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
@@ -45,6 +46,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// The servers whose tools agents may use, by name.
     pub mcp: BTreeMap<String, McpServer>,
+    /// Where requests may go whose address a user chose.
+    pub outbound: OutboundConfig,
     /// Where traces go; nowhere when absent.
     pub telemetry: Option<TelemetryConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
@@ -135,6 +138,7 @@ impl Default for Config {
             default_agent: DEMO_AGENT.into(),
             tools: ToolsConfig::default(),
             mcp: BTreeMap::new(),
+            outbound: OutboundConfig::default(),
             telemetry: None,
             tenants: BTreeMap::new(),
         }

@@ -35,6 +35,7 @@ mod state;
 
 mod body;
 mod metrics;
+pub mod outbound;
 mod protocol;
 mod routes;
 mod run_events;

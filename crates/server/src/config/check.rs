@@ -5,6 +5,7 @@ mod links;
 mod mcp;
 mod models;
 mod names;
+mod outbound;
 mod secrets;
 mod subagents;
 mod tenants;
@@ -130,6 +131,7 @@ impl Checker<'_> {
         let mut config = Config {
             server: self.server(file.server)?,
             tools: self.tools(file.tools)?,
+            outbound: self.outbound(&file.outbound)?,
             ..Config::default()
         };
         if !file.agents.is_empty() {

@@ -25,6 +25,7 @@ pub(super) struct File {
     pub(super) default_agent: Option<Spanned<String>>,
     pub(super) tools: Tools,
     pub(super) mcp: BTreeMap<String, Spanned<McpTable>>,
+    pub(super) outbound: Outbound,
     pub(super) telemetry: Option<Telemetry>,
     pub(super) tenants: BTreeMap<String, Tenant>,
 }
@@ -55,6 +56,13 @@ pub(super) struct Tools {
     pub(super) read_file_root: Option<PathBuf>,
     pub(super) ledger: Option<PathBuf>,
     pub(super) ledger_effect: Option<Spanned<upp::Effect>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Outbound {
+    pub(super) allow: Vec<Spanned<String>>,
+    pub(super) http: bool,
 }
 
 #[derive(Deserialize)]

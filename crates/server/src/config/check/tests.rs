@@ -4,7 +4,7 @@ mod models;
 mod subagents;
 
 use super::*;
-use crate::config::Checked;
+use crate::config::{Checked, OutboundConfig};
 
 fn env(name: &str) -> Option<String> {
     match name {
@@ -217,4 +217,29 @@ fn a_key_that_stands_in_the_file_twice_is_refused_with_both_places() {
     let twice = format!("[tenants.a]\nkey_hashes = [{one}, {one}]\n");
     assert!(said(&twice).contains("this is the key of tenants.a.key_hashes[0], too"));
     parse(&text.replacen(&one, &hash("3"), 1)).unwrap();
+}
+
+#[test]
+fn what_requests_may_reach_is_public_unless_the_file_allows_more() {
+    assert_eq!(parse("").unwrap().outbound, OutboundConfig::default());
+    let text = "[outbound]\nallow = [\"10.0.0.0/8\", \"hooks.internal:8443\"]\nhttp = true\n";
+    let outbound = parse(text).unwrap().outbound;
+    assert!(outbound.http && outbound.allow.len() == 2);
+    refused(
+        "[outbound]\n",
+        &[
+            (
+                "allow = [\"hooks.internal\"]",
+                10,
+                "expected a network or a port of a host",
+            ),
+            (
+                "allow = [\"10.0.0.0/8\", \"10.0.0.0/99\"]",
+                24,
+                "this can't be allowed",
+            ),
+            ("http = 1", 8, "boolean"),
+            ("https = true", 1, "unknown field"),
+        ],
+    );
 }

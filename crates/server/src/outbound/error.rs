@@ -1,0 +1,90 @@
+//! Why a request was not sent, or has no answer.
+
+use super::address::AddressKind;
+use std::time::Duration;
+
+/// Why a request was not sent, or has no answer. No text repeats an address, which may hold a secret,
+/// but for its host.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    /// The text is no address.
+    #[error("this is no address, expected one such as \"https://example.org/hook\"")]
+    Address,
+    /// The address is of another kind.
+    #[error("only https: addresses are asked")]
+    Scheme,
+    /// It would be asked without encryption.
+    #[error(
+        "http: is not encrypted and not allowed here; use https:, or set http = true in [outbound]"
+    )]
+    Unencrypted,
+    /// A redirect leads from an encrypted address to one that is not.
+    #[error("a redirect leads from https: to http:, and is not followed")]
+    Downgraded,
+    /// The address has a name and a password.
+    #[error("an address has no user and no password; send a header instead")]
+    Credentials,
+    /// The host is not public.
+    #[error("{host} is not asked: its address is {kind}; [outbound] allow can name it")]
+    Refused {
+        /// The host, and where it is a name, its address.
+        host: String,
+        /// What the address is.
+        kind: AddressKind,
+    },
+    /// There were more redirects.
+    #[error("there are more than {limit} redirects")]
+    TooManyRedirects {
+        /// How many are followed.
+        limit: usize,
+    },
+    /// A redirect to another origin would take the body along.
+    #[error("a redirect would send the body somewhere else, and is not followed")]
+    BodyElsewhere,
+    /// The answer is too long.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLarge {
+        /// How long it may be.
+        limit: usize,
+    },
+    /// It took too long.
+    #[error("there is no whole answer after {} s", .after.as_secs_f32())]
+    Timeout {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The host can't be reached, or the connection broke.
+    #[error("the host can't be reached, or the connection broke")]
+    Unreached(#[source] reqwest::Error),
+    /// The client can't be made.
+    #[error("requests can't be sent at all")]
+    SetUp(#[source] reqwest::Error),
+    /// TLS can't be had.
+    #[error("requests can't be sent at all")]
+    Tls(#[source] upp::Error),
+}
+
+/// What the resolver says of a name that is not public.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the address of {host} is {kind}")]
+pub(super) struct NotPublic {
+    pub(super) host: String,
+    pub(super) kind: AddressKind,
+}
+
+impl OutboundError {
+    /// The error of a request that got no answer.
+    pub(super) fn unreached(error: reqwest::Error) -> Self {
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(inner) = cause {
+            if let Some(NotPublic { host, kind }) = inner.downcast_ref() {
+                return Self::Refused {
+                    host: host.clone(),
+                    kind: *kind,
+                };
+            }
+            cause = inner.source();
+        }
+        Self::Unreached(error.without_url())
+    }
+}
