@@ -33,7 +33,7 @@ impl HangUp {
         while self.next().await.is_some() {
             reload(place, app, output);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     #[cfg(unix)]

@@ -202,14 +202,14 @@ async fn a_key_speaks_only_as_its_actors() {
 async fn a_list_has_pages_of_what_the_key_may_see_alone() {
     let (all, some) =
         restricted("threads = [\"support-*\", \"support-1\", \"one\", \"none\"]").await;
-    let make = |key: String| all.post("/api/v1/threads", json!({ "key": key }));
+    let create = |key: String| all.post("/api/v1/threads", json!({ "key": key }));
     let mut hidden = Vec::new();
     for n in 0..5 {
-        make(format!("support-{n}")).await;
-        let made = make(format!("secret-{n}")).await.json();
+        create(format!("support-{n}")).await;
+        let made = create(format!("secret-{n}")).await.json();
         hidden.push(made["id"].as_str().unwrap().to_owned());
         if n == 2 {
-            make("one".to_owned()).await;
+            create("one".to_owned()).await;
         }
     }
     let pages = |query: &'static str| {

@@ -35,8 +35,10 @@ requires_approval = ["compute"]
 model = "m"
 "#;
 
-/// The frames of a stream: the event, the id, the data.
-fn frames(text: &str) -> Vec<(String, String, Value)> {
+/// A frame of a stream: the event, the id, the data.
+type Frame = (String, String, Value);
+
+fn frames(text: &str) -> Vec<Frame> {
     let frames = text.split_terminator("\n\n");
     let frames = frames.filter(|frame| !frame.starts_with(':'));
     let read = |frame: &str| {
@@ -67,11 +69,7 @@ fn finding(query: &str) -> String {
     format!("delegate {}", json!({"task": task}))
 }
 
-async fn all_events(
-    server: &Server,
-    key: &str,
-    after: Option<&str>,
-) -> Vec<(String, String, Value)> {
+async fn all_events(server: &Server, key: &str, after: Option<&str>) -> Vec<Frame> {
     let path = format!("/api/v1/threads/{key}/events?until=rest&subagents=true");
     let mut request = server.request("GET", &path);
     if let Some(after) = after {
@@ -140,9 +138,7 @@ async fn a_client_that_reconnects_anywhere_beneath_a_thread_sees_nothing_twice_a
 
 async fn reconnects_everywhere(server: &Server) {
     let all = all_events(server, "t", None).await;
-    let key = |(_, _, data): &(String, String, Value)| {
-        (data["threadKey"].to_string(), data["seq"].as_u64().unwrap())
-    };
+    let key = |(_, _, data): &Frame| (data["threadKey"].to_string(), data["seq"].as_u64().unwrap());
     let mut whole: Vec<_> = all.iter().map(key).collect();
     whole.sort();
     for cut in 0..all.len() {
@@ -304,7 +300,7 @@ async fn the_ids_of_a_stream_name_no_sub_agents_that_have_stopped() {
     let request = server.request("GET", "/api/v1/threads/t/events?subagents=true");
     let (_, mut stream) = server.open(request.body(Body::empty()).unwrap()).await;
     let mut text = String::new();
-    let mut more = async |enough: &dyn Fn(&[(String, String, Value)]) -> bool| {
+    let mut more = async |enough: &dyn Fn(&[Frame]) -> bool| {
         loop {
             let whole = text.rfind("\n\n").map_or("", |end| &text[..end]);
             let seen = frames(whole);
@@ -315,8 +311,8 @@ async fn the_ids_of_a_stream_name_no_sub_agents_that_have_stopped() {
             text.push_str(std::str::from_utf8(&piece).unwrap());
         }
     };
-    let ended = |seen: &[(String, String, Value)], depth| {
-        let is_end = |(_, _, data): &&(String, String, Value)| {
+    let ended = |seen: &[Frame], depth| {
+        let is_end = |(_, _, data): &&Frame| {
             let path = data["path"].as_array();
             data["type"] == "thread.finished" && path.map_or(0, Vec::len) == depth
         };
@@ -325,7 +321,7 @@ async fn the_ids_of_a_stream_name_no_sub_agents_that_have_stopped() {
     for n in 1..=3 {
         server.begin("t", &finding("slow 20ms say 500 words")).await;
         // Until the innermost one speaks.
-        let speaks = |(_, _, data): &(String, String, Value)| {
+        let speaks = |(_, _, data): &Frame| {
             data["path"].as_array().is_some_and(|path| path.len() == 2)
                 && data["chunkType"] == "text-delta"
         };
