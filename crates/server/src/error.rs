@@ -461,10 +461,8 @@ mod tests {
     #[test]
     fn every_code_has_its_section_and_no_section_is_of_a_code_there_is_not() {
         let codes = codes();
-        assert!(
-            codes.len() > 50 && codes.contains("thread_busy"),
-            "{codes:?}"
-        );
+        // One that fits its line, and one that does not.
+        assert!(codes.contains("unauthorized") && codes.contains("taken_over"));
         let page = include_str!("../../../docs/errors.md");
         let head = |line: &'static str| line.strip_prefix("### `")?.strip_suffix('`');
         let sections: Vec<&str> = page.lines().filter_map(head).collect();
