@@ -251,6 +251,7 @@ fn request_id(request: &Request) -> Option<String> {
 /// Counts the answer, and writes the body of one that failed.
 async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
+    let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
@@ -262,7 +263,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
         return response;
     };
-    let body = match Dialect::of(&path) {
+    let body = match dialect {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
         Dialect::Own => Json(ErrorBody {
             error: Failure {
