@@ -23,8 +23,9 @@ use thread::{Json, Object};
 /// known, the messages are added.
 ///
 /// What the archive ends with already is not added again. Messages that all have the `run_id` of one
-/// run of the archive are what that run added: told again, where any is known of it, they take the
-/// place of what was known; else that run goes on with them, if it is the last.
+/// run of the archive are what that run added: those that are known of it in one piece, be it less
+/// than all that is known, change nothing; told again, where any is known of it, they take the place
+/// of what was known; else that run goes on with them, if it is the last.
 ///
 /// Linear in `text` and in the archive, even where `text` is one new message: that nothing in it is
 /// known can only be said once it was held against every message there is. Who adds to a long

@@ -97,16 +97,21 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..300)
 }
 
-/// Whether the messages of one run stand in the place of what was known of it.
+/// Whether the messages of one run stand in the place of what was known of it, or are known of it
+/// already. Messages are held against each other as what they mean: of `back` there is one text.
 fn told_again(before: &[String], after: &[String], back: &str) -> bool {
-    let of = |message: &String| {
-        let id = Json::parse(message).unwrap().get("run_id").cloned();
+    let parsed = |messages: &[String]| -> Vec<Json> {
+        let messages = messages.iter();
+        messages.map(|text| Json::parse(text).unwrap()).collect()
+    };
+    let (before, after) = (parsed(before), parsed(after));
+    let of = |message: &Json| {
+        let id = message.get("run_id").cloned();
         id.filter(|id| !id.is_null())
     };
     let id = after.first().and_then(of);
     let is_one = id.is_some() && after.iter().all(|message| of(message) == id);
-    let back = Json::parse(back).unwrap();
-    let back: Vec<_> = back.as_array().unwrap().iter().map(Json::to_text).collect();
+    let back = Json::parse(back).unwrap().into_array().unwrap();
     let head = before
         .iter()
         .zip(&back)
@@ -118,6 +123,44 @@ fn told_again(before: &[String], after: &[String], back: &str) -> bool {
     is_one
         && changed.iter().all(|message| after.contains(message))
         && after.iter().all(|message| back.contains(message))
+}
+
+/// A history, and the same without the message at a place and with those of another behind it.
+fn rewritten(bytes: &[u8], others: &[u8], at: usize) -> (Vec<String>, Vec<String>) {
+    let before = history(bytes).messages;
+    let at = at.min(before.len());
+    let mut after = before[..at].to_vec();
+    after.extend(before.iter().skip(at + 1).cloned());
+    after.extend(history(others).messages);
+    (before, after)
+}
+
+/// What an archive of one history gives after another was appended.
+fn became(before: &[String], after: &[String]) -> String {
+    let mut archive = archive_of(&list(before));
+    append(&mut archive, &list(after), &ReadOptions::default()).unwrap();
+    write(&archive).value
+}
+
+/// Whether what comes back is the new history, both, the old one that ends with the new one, or the
+/// old one with a run of it told again.
+fn comes_back(before: &[String], after: &[String], back: &str) -> bool {
+    let added: Vec<String> = before.iter().chain(after).cloned().collect();
+    back == list(after)
+        || back == list(&added)
+        || (back == list(before) && before.ends_with(after))
+        || told_again(before, after, back)
+}
+
+#[test]
+fn a_run_that_tells_less_than_is_known_of_it_leaves_what_is_known_in_any_spelling() {
+    // The answer that the second history lacks has an escape that would be written otherwise.
+    let bytes = [103, 4, 0, 0, 0, 0, 0, 0, 0, 0, 105, 77, 0, 0, 7, 51];
+    let (before, after) = rewritten(&bytes, &[234], 1);
+    assert!(before[1].contains(r"\ud83d\ude00") && after == before[..1]);
+    let back = became(&before, &after);
+    assert_eq!(back, list(&before));
+    assert!(comes_back(&before, &after, &back));
 }
 
 fn growing(history: &History) -> Vec<usize> {
@@ -178,20 +221,9 @@ proptest! {
 
     #[test]
     fn whatever_a_history_becomes_is_what_comes_back(bytes in bytes(), others in bytes(), at in 0_usize..20) {
-        let (before, mut after) = (history(&bytes), history(&bytes));
-        let other = history(&others);
-        let at = at.min(after.messages.len());
-        after.messages.truncate(at);
-        after.messages.extend(before.messages.iter().skip(at + 1).cloned());
-        after.messages.extend(other.messages);
-        let mut archive = archive_of(&before.text());
-        append(&mut archive, &after.text(), &ReadOptions::default()).unwrap();
-        let back = write(&archive).value;
-        let added = before.messages.iter().chain(&after.messages).cloned().collect::<Vec<_>>();
-        prop_assert!(
-            back == after.text() || back == list(&added) || back == before.text() && before.text().ends_with(&after.text()[1..])
-                || told_again(&before.messages, &after.messages, &back)
-        );
+        let (before, after) = rewritten(&bytes, &others, at);
+        let back = became(&before, &after);
+        prop_assert!(comes_back(&before, &after, &back));
     }
 
     #[test]
