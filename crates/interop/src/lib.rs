@@ -49,6 +49,7 @@ pub mod model;
 pub mod options;
 pub mod parts;
 pub mod pydantic_ai;
+mod request;
 pub mod responses;
 pub mod runs;
 pub mod threads;

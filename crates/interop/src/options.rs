@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// How one run differs from what its agent is configured to do. Kept with the execution
 /// (`run.params`), so that a run goes on the same after a crash.
@@ -79,6 +80,23 @@ pub struct ClientTool {
     /// Whether the arguments must keep to the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
+}
+
+/// What a tool's name must be, for refusals.
+pub(crate) const TOOL_NAME: &str = "1 to 64 letters, digits, underscores and hyphens";
+
+/// Whether a tool may have this name: what every provider takes, 1 to 64 bytes of `[a-zA-Z0-9_-]`.
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=64).contains(&name.len()) && name.bytes().all(is_safe)
+}
+
+/// The place of the first tool that has the name of one before it: calls name nothing else.
+pub(crate) fn repeated(tools: &[ClientTool]) -> Option<usize> {
+    let mut names = BTreeSet::new();
+    tools
+        .iter()
+        .position(|tool| !names.insert(tool.name.as_str()))
 }
 
 /// Whether the model must call a tool, and which it may.

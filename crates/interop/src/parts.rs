@@ -130,6 +130,26 @@ impl ToolPart {
             ToolState::OutputAvailable | ToolState::OutputError => true,
         }
     }
+
+    /// The result as text, if there is one: what went wrong, in words, or else what the tool gave, a
+    /// string as it is and anything else as its JSON.
+    pub fn result_text(&self) -> Option<String> {
+        let output = || self.output.as_ref().map(text_of);
+        let text = match self.state {
+            ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded => return None,
+            ToolState::OutputAvailable => output(),
+            ToolState::OutputError => self.error_text.clone().or_else(output),
+        };
+        Some(text.unwrap_or_default())
+    }
+}
+
+/// A tool's output as text: a string as it is, anything else as its JSON.
+pub(crate) fn text_of(output: &Payload) -> String {
+    let text = output.read::<String>();
+    text.unwrap_or_else(|_| output.text().to_owned())
 }
 
 /// What was asked and answered about a call; the members are those of the AI SDK's tool parts.
@@ -154,6 +174,9 @@ pub const PROMPT: &str = "loomline-prompt";
 pub fn is_prompt(part: &Payload) -> bool {
     part.text().contains(PROMPT) && part.str_field("type").as_deref() == Some(PROMPT)
 }
+
+/// The type of a part that is a file a model has made: `file_data` or `file_url`, and `media_type`.
+pub const OUTPUT_FILE: &str = "loomline-output-file";
 
 /// Text the model wrote: `{"type": "output_text", …}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

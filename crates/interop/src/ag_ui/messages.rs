@@ -1,11 +1,12 @@
 //! A thread as the messages of an AG-UI client.
 
-use crate::parts::{PROMPT, ReasoningPart, ToolPart};
+use crate::document::data_url;
+use crate::parts::{PROMPT, ReasoningPart, StepResponse, ToolPart};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use timeline::{
-    Answer, Entry, Item, ItemType, PartKind, Payload, Role, StepRecord, StepStatus, Transcript,
-    part_kind, said_beside,
+    Answer, Entry, Item, ItemType, PartKind, Role, StepRecord, StepStatus, Transcript, part_kind,
+    said_beside,
 };
 
 /// The messages of a thread, under the ids that its runs have streamed them with. What waits for its turn, and
@@ -78,13 +79,15 @@ fn said(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
 fn content_part(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     let media = |kind: &str, url: &str| {
-        let inline = url
-            .strip_prefix("data:")
-            .and_then(|rest| rest.split_once(";base64,"));
-        let source = match inline {
+        let mut source = match data_url(url) {
             Some((mime, data)) => json!({"type": "data", "value": data, "mimeType": mime}),
             None => json!({"type": "url", "value": url}),
         };
+        // A range of types is what stands where the client has named none.
+        let named = text("media_type").filter(|mime| !mime.ends_with("/*"));
+        if let (Value::Object(source), Some(mime)) = (&mut source, named) {
+            source.entry("mimeType").or_insert_with(|| mime.into());
+        }
         json!({"type": kind, "source": source})
     };
     match part_kind(text("type")?)? {
@@ -114,14 +117,20 @@ fn content_part(part: &Value) -> Option<Value> {
 
 fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &mut Losses) {
     let id = record.step.id.as_str();
+    let response = record.response.as_ref();
+    let said: Option<StepResponse> = response.and_then(|(said, _)| said.read().ok());
+    // The calls of such a step are those of an earlier one.
+    let answers = said.is_some_and(|said| said.answers);
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
-    let mut n_reasonings = 0;
+    let (mut n_reasonings, mut n_hidden) = (0, 0);
     for part in &record.parts {
         if let Some(tool) = ToolPart::read(&part.part) {
-            calls.push(json!({
-                "id": tool.tool_call_id, "type": "function",
-                "function": {"name": tool.tool_name(), "arguments": tool.arguments()},
-            }));
+            if !answers {
+                calls.push(json!({
+                    "id": tool.tool_call_id, "type": "function",
+                    "function": {"name": tool.tool_name(), "arguments": arguments(&tool)},
+                }));
+            }
             results.extend(result(&tool));
             continue;
         }
@@ -135,8 +144,13 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
             Some(PartKind::Reasoning) => {
                 let said: Option<ReasoningPart> = part.part.read().ok();
                 let Some(said) = said else { continue };
-                let id = reasoning_id(id, n_reasonings);
-                n_reasonings += 1;
+                let id = if said.text.is_empty() {
+                    n_hidden += 1;
+                    format!("{id}-hidden-{}", n_hidden - 1)
+                } else {
+                    n_reasonings += 1;
+                    reasoning_id(id, n_reasonings - 1)
+                };
                 let mut message = json!({"id": id, "role": "reasoning", "content": said.text});
                 if let Some(proof) = said.signature {
                     message["encryptedValue"] = proof.into();
@@ -177,16 +191,17 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
     messages.append(&mut results);
 }
 
-fn result(tool: &ToolPart) -> Option<Value> {
-    if !tool.is_answered() {
-        return None;
+/// The arguments of a call, as the stream and the messages say them: clients read them as JSON, so a
+/// call without any has an empty object.
+pub(super) fn arguments(tool: &ToolPart) -> &str {
+    match tool.arguments() {
+        blank if blank.trim().is_empty() => "{}",
+        arguments => arguments,
     }
-    let output = tool.output.as_ref().map(Payload::value);
-    let content = match output {
-        Some(Value::String(text)) => text,
-        Some(value) => value.to_string(),
-        None => tool.error_text.clone().unwrap_or_default(),
-    };
+}
+
+fn result(tool: &ToolPart) -> Option<Value> {
+    let content = tool.result_text()?;
     let call = tool.tool_call_id.as_str();
     let mut message =
         json!({"id": result_id(call), "role": "tool", "toolCallId": call, "content": content});

@@ -1,8 +1,9 @@
 //! The body of a request: `RunAgentInput`.
 
-use crate::options::{ClientTool, RunOptions};
+use crate::options::{ClientTool, RunOptions, TOOL_NAME, is_tool_name, repeated};
+use crate::request::{is_inline, is_web};
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Payload};
+use timeline::{ANSWER, OpenCall, OpenKind, Payload};
 
 /// The most messages a request may have; all but the last are counted and not read.
 const MAX_MESSAGES: usize = 10_000;
@@ -27,13 +28,25 @@ pub struct RunInput {
     pub run_id: String,
     /// What the user has just said: the last message, if it is the user's.
     pub said: Option<Said>,
-    /// Results of tools that the client has run, as parts of the log's ([`timeline::Answer`]): the tool
-    /// messages at the end of the list.
-    pub results: Vec<ToolAnswer>,
+    /// The tool messages at the end of the list.
+    results: Vec<ToolAnswer>,
     /// Answers to interrupts.
     pub resume: Vec<Resume>,
     /// The client's tools and context, and its state for the echo.
     pub options: RunOptions,
+}
+
+impl RunInput {
+    /// Results of the tools that the client has run, of the calls that wait. The tool messages that a
+    /// client sends are also those of tools that the server has run, which are nothing new.
+    pub fn results_for(&self, open: &[OpenCall]) -> Vec<&ToolAnswer> {
+        let waits = |id: &str| {
+            let mut open = open.iter();
+            open.any(|call| call.kind == OpenKind::External && call.tool_call_id == id)
+        };
+        let results = self.results.iter();
+        results.filter(|it| waits(&it.tool_call_id)).collect()
+    }
 }
 
 /// What a user said.
@@ -50,7 +63,7 @@ pub struct Said {
 pub struct ToolAnswer {
     /// The call.
     pub tool_call_id: String,
-    /// The answer, as a part of the log's.
+    /// The answer, as a part of the log's ([`timeline::Answer`]).
     pub part: Value,
 }
 
@@ -248,14 +261,21 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
             match text(source, "/source", "type")?.as_str() {
                 "data" => {
                     let mime = text(source, "/source", "mimeType")?;
-                    Ok(file(
-                        &kind,
-                        &format!("data:{mime};base64,{value}"),
-                        Some(&mime),
-                    ))
+                    let url = format!("data:{mime};base64,{value}");
+                    if !is_inline(&url) {
+                        let pointer = format!("{pointer}/source/value");
+                        return Err(expected(pointer, "base64"));
+                    }
+                    Ok(file(&kind, &url, Some(&mime)))
                 }
-                "url" if value.starts_with("https://") || value.starts_with("http://") => {
-                    Ok(file(&kind, &value, mime.as_deref()))
+                "url" if is_web(&value) => {
+                    // A client need not know the type, and the part says what it shows.
+                    let range = match kind.as_str() {
+                        "audio" => Some("audio/*"),
+                        "video" => Some("video/*"),
+                        _ => None,
+                    };
+                    Ok(file(&kind, &value, mime.as_deref().or(range)))
                 }
                 "url" => Err(expected(
                     format!("{pointer}/source/value"),
@@ -294,13 +314,11 @@ fn result(message: &Value, pointer: &str) -> Result<ToolAnswer, RunInputError> {
     if let Some(error) = message.get("error").and_then(Value::as_str) {
         part["errorText"] = error.into();
     } else {
-        let text = message.get("content").and_then(Value::as_str);
-        let said = match text {
-            // What is JSON is a result as it stands; anything else is text.
-            Some(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+        // A text stays the text it is, even one that reads as JSON: so it comes back as it came.
+        part["output"] = match message.get("content").and_then(Value::as_str) {
+            Some(text) => text.into(),
             None => content(message, pointer)?,
         };
-        part["output"] = said;
     }
     Ok(ToolAnswer { tool_call_id, part })
 }
@@ -341,8 +359,13 @@ fn options(body: &Map<String, Value>) -> Result<RunOptions, RunInputError> {
         let said = body.get(key).filter(|value| !value.is_null());
         echo.extend(said.map(|value| (key.to_owned(), value.clone())));
     }
+    let tools: Vec<ClientTool> = tools.collect::<Result<_, _>>()?;
+    if let Some(place) = repeated(&tools) {
+        let pointer = format!("/tools/{place}/name");
+        return Err(expected(pointer, "a name that no other tool has"));
+    }
     Ok(RunOptions {
-        tools: tools.collect::<Result<_, _>>()?,
+        tools,
         additional_instructions: (!context.is_empty()).then(|| context.join("\n")),
         echo: Map::from_iter([(ECHO.to_owned(), Value::Object(echo))]),
         ..RunOptions::default()
@@ -363,8 +386,12 @@ fn client_tool(tool: &Value, pointer: &str) -> Result<ClientTool, RunInputError>
         }
     };
     let description = tool.get("description").and_then(Value::as_str);
+    let name = id(object, pointer, "name")?;
+    if !is_tool_name(&name) {
+        return Err(expected(format!("{pointer}/name"), TOOL_NAME));
+    }
     Ok(ClientTool {
-        name: id(object, pointer, "name")?,
+        name,
         description: description.map(str::to_owned),
         parameters,
         strict: None,

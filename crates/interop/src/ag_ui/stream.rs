@@ -1,7 +1,8 @@
 //! From the log of one execution to the events of a run.
 
-use super::messages::{reasoning_id, result_id, text_id};
+use super::messages::{arguments, reasoning_id, result_id, text_id};
 use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, ItemId, OpenCall, OpenKind, Payload, Record, StepId, StepStatus};
@@ -29,12 +30,14 @@ pub struct RunView {
     /// The messages that are open, by their blocks.
     texts: BTreeMap<String, String>,
     reasonings: BTreeMap<String, String>,
-    /// The calls that have begun, and those of them that have not ended.
+    /// The calls that have begun, and the arguments so far of those that have not ended.
     calls: BTreeSet<String>,
-    open_calls: BTreeSet<String>,
+    open_calls: BTreeMap<String, String>,
+    /// What the last step that is over leaves open.
     open: Vec<OpenCall>,
-    interrupts: Vec<Value>,
-    is_reset: bool,
+    /// The call that the record is about.
+    part: Option<ToolPart>,
+    wants_messages: bool,
     is_over: bool,
     out: Vec<Value>,
     held: Vec<Value>,
@@ -55,10 +58,10 @@ impl RunView {
             texts: BTreeMap::new(),
             reasonings: BTreeMap::new(),
             calls: BTreeSet::new(),
-            open_calls: BTreeSet::new(),
+            open_calls: BTreeMap::new(),
             open: Vec::new(),
-            interrupts: Vec::new(),
-            is_reset: false,
+            part: None,
+            wants_messages: false,
             is_over: false,
             out: Vec::new(),
             held: Vec::new(),
@@ -67,7 +70,9 @@ impl RunView {
 
     /// A view of an execution that goes on where calls were answered.
     #[must_use]
-    pub fn continuing(self, message_id: Option<String>) -> Self {
+    pub fn continuing(self) -> Self {
+        // No event of this protocol names the message that goes on.
+        let message_id = Some(self.run_id.clone());
         Self {
             chunks: self.chunks.continuing(message_id),
             ..self
@@ -96,7 +101,7 @@ impl RunView {
     /// Whether the client needs all messages ([`to_messages`](super::to_messages)) before the end: a person
     /// is asked something, or what a dead attempt said was shown and can't be taken back otherwise.
     pub fn wants_messages(&self) -> bool {
-        self.is_over && (!self.interrupts.is_empty() || self.is_reset)
+        self.is_over && self.wants_messages
     }
 
     /// What stands at the end; `messages` where they are wanted.
@@ -134,6 +139,25 @@ impl RunView {
             let open = outcome.open_calls.as_ref().map(Payload::read);
             self.open = open.and_then(Result::ok).unwrap_or_default();
         }
+        self.part = match event {
+            Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } => {
+                ToolPart::read(part)
+            }
+            Event::ContextCreated { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. }
+            | Event::ThreadCreated { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadStatusChanged { .. }
+            | Event::ThreadFinished { .. }
+            | Event::ItemCreated { .. }
+            | Event::ItemStatusChanged { .. }
+            | Event::ExecutionCreated { .. }
+            | Event::ExecutionStatusChanged { .. }
+            | Event::StepCreated { .. }
+            | Event::StepStatusChanged { .. }
+            | Event::ChunkEmitted { .. } => None,
+        };
     }
 
     fn translate(&mut self, chunk: &Map<String, Value>) {
@@ -151,21 +175,13 @@ impl RunView {
             }
             "finish-step" => self.finish_step(),
             "reset-step" => self.reset(),
-            "text-start" => self.text_started(text("id")),
-            "text-delta" => {
-                let message = self.texts.get(text("id")).cloned();
-                self.grown("TEXT_MESSAGE_CONTENT", message, text("delta"));
-            }
+            "text-delta" => self.spoke(text("id"), text("delta")),
             "text-end" => {
                 if let Some(id) = self.texts.remove(text("id")) {
                     self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
                 }
             }
-            "reasoning-start" => self.reasoning_started(text("id")),
-            "reasoning-delta" => {
-                let message = self.reasonings.get(text("id")).cloned();
-                self.grown("REASONING_MESSAGE_CONTENT", message, text("delta"));
-            }
+            "reasoning-delta" => self.thought(text("id"), text("delta")),
             "reasoning-end" => {
                 if let Some(id) = self.reasonings.remove(text("id")) {
                     self.reasoning_ended(&id);
@@ -173,11 +189,8 @@ impl RunView {
             }
             "tool-input-start" => self.called(text("toolCallId"), text("toolName")),
             "tool-input-delta" => self.arguments(text("toolCallId"), text("inputTextDelta")),
-            "tool-input-available" | "tool-input-error" => self.call_ended(chunk),
-            "tool-approval-request" => self.asked(text("approvalId"), text("toolCallId")),
-            "tool-output-available" | "tool-output-error" | "tool-output-denied" => {
-                self.returned(chunk);
-            }
+            "tool-input-available" | "tool-input-error" => self.call_ended(),
+            "tool-output-available" | "tool-output-error" | "tool-output-denied" => self.returned(),
             // After an error the run is over already.
             "finish" => self.finished(),
             "error" => self.hold(Self::failed(text("errorText"), "error")),
@@ -212,19 +225,37 @@ impl RunView {
         }
     }
 
-    fn text_started(&mut self, block: &str) {
-        let id = text_id(&self.step_name(), self.n_texts, self.attempt);
-        self.n_texts += 1;
-        self.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
-        self.texts.insert(block.to_owned(), id);
+    /// More of a text. A message begins with its first piece: one that says nothing is none.
+    fn spoke(&mut self, block: &str, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        let id = self.texts.get(block).cloned().unwrap_or_else(|| {
+            let id = text_id(&self.step_name(), self.n_texts, self.attempt);
+            self.n_texts += 1;
+            self.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
+            self.texts.insert(block.to_owned(), id.clone());
+            id
+        });
+        self.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta}));
     }
 
-    fn reasoning_started(&mut self, block: &str) {
-        let id = reasoning_id(&self.step_name(), self.n_reasonings);
-        self.n_reasonings += 1;
-        self.push(json!({"type": "REASONING_START", "messageId": id}));
-        self.push(json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}));
-        self.reasonings.insert(block.to_owned(), id);
+    /// More of a reasoning, which begins as a text does.
+    fn thought(&mut self, block: &str, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        let id = self.reasonings.get(block).cloned().unwrap_or_else(|| {
+            let id = reasoning_id(&self.step_name(), self.n_reasonings);
+            self.n_reasonings += 1;
+            self.push(json!({"type": "REASONING_START", "messageId": id}));
+            self.push(
+                json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}),
+            );
+            self.reasonings.insert(block.to_owned(), id.clone());
+            id
+        });
+        self.push(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": delta}));
     }
 
     fn reasoning_ended(&mut self, id: &str) {
@@ -232,16 +263,9 @@ impl RunView {
         self.push(json!({"type": "REASONING_END", "messageId": id}));
     }
 
-    /// An empty delta is no event.
-    fn grown(&mut self, kind: &str, message: Option<String>, delta: &str) {
-        if let Some(id) = message.filter(|_| !delta.is_empty()) {
-            self.push(json!({"type": kind, "messageId": id, "delta": delta}));
-        }
-    }
-
     fn called(&mut self, call: &str, tool: &str) {
         if self.calls.insert(call.to_owned()) {
-            self.open_calls.insert(call.to_owned());
+            self.open_calls.insert(call.to_owned(), String::new());
             let parent = text_id(&self.step_name(), 0, self.attempt);
             self.push(json!({
                 "type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": tool,
@@ -250,73 +274,55 @@ impl RunView {
         }
     }
 
+    /// An empty delta is no event.
     fn arguments(&mut self, call: &str, delta: &str) {
-        if self.open_calls.contains(call) && !delta.is_empty() {
+        if let Some(known) = self.open_calls.get_mut(call).filter(|_| !delta.is_empty()) {
+            known.push_str(delta);
             self.push(json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": delta}));
         }
     }
 
-    /// The arguments are complete: they are said now if they were not streamed.
-    fn call_ended(&mut self, chunk: &Map<String, Value>) {
-        let text = |key: &str| chunk.get(key).and_then(Value::as_str).unwrap_or_default();
-        let call = text("toolCallId");
-        if !self.calls.contains(call) {
-            self.called(call, text("toolName"));
-            let input = chunk.get("input").unwrap_or(&Value::Null);
-            let said = input
-                .as_str()
-                .map_or_else(|| input.to_string(), str::to_owned);
-            self.arguments(call, &said);
+    /// The arguments are complete: what was not streamed of them is said now. If others were streamed,
+    /// the messages put it right.
+    fn call_ended(&mut self) {
+        let Some(tool) = self.part.take() else {
+            return;
+        };
+        let call = tool.tool_call_id.as_str();
+        self.called(call, tool.tool_name());
+        let whole = arguments(&tool);
+        let known = self.open_calls.get(call);
+        match known.map(|known| whole.strip_prefix(known.as_str())) {
+            Some(Some(rest)) => self.arguments(call, rest),
+            Some(None) => self.wants_messages = true,
+            None => {}
         }
-        if self.open_calls.remove(call) {
+        if self.open_calls.remove(call).is_some() {
             self.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
         }
+        self.part = Some(tool);
     }
 
-    fn asked(&mut self, approval: &str, call: &str) {
-        self.interrupts.push(json!({
-            "id": approval, "reason": "tool_call", "toolCallId": call,
-            "message": "May this tool run?",
-            "responseSchema": {
-                "type": "object",
-                "properties": {
-                    "approved": {"type": "boolean"},
-                    "editedArgs": {"type": "object"},
-                    "reason": {"type": "string"},
-                },
-                "required": ["approved"],
-            },
-        }));
-    }
-
-    fn returned(&mut self, chunk: &Map<String, Value>) {
-        let text = |key: &str| chunk.get(key).and_then(Value::as_str);
-        // What a tool says while it runs is no result yet.
-        if chunk.get("preliminary").and_then(Value::as_bool) == Some(true) {
+    fn returned(&mut self) {
+        let Some(tool) = self.part.take() else {
             return;
-        }
-        let call = text("toolCallId").unwrap_or_default();
-        let content = match (text("type"), chunk.get("output")) {
-            (Some("tool-output-denied"), _) => "The call was refused.".to_owned(),
-            (_, Some(Value::String(output))) => output.clone(),
-            (_, Some(output)) => output.to_string(),
-            (_, None) => text("errorText").unwrap_or_default().to_owned(),
         };
-        self.interrupts.retain(|asked| asked["toolCallId"] != call);
-        self.push(json!({
-            "type": "TOOL_CALL_RESULT", "messageId": result_id(call),
-            "toolCallId": call, "content": content, "role": "tool",
-        }));
+        let call = tool.tool_call_id.as_str();
+        if let Some(content) = tool.result_text() {
+            self.push(json!({
+                "type": "TOOL_CALL_RESULT", "messageId": result_id(call),
+                "toolCallId": call, "content": content, "role": "tool",
+            }));
+        }
     }
 
     /// A dead attempt is over: what it had begun is closed, and what it said is not taken up again.
     fn reset(&mut self) {
         self.close();
-        self.is_reset = true;
+        self.wants_messages = true;
         self.attempt += 1;
         self.n_texts = 0;
         self.calls.clear();
-        self.interrupts.clear();
     }
 
     /// Closes what is open: nothing may be when a run ends.
@@ -327,7 +333,7 @@ impl RunView {
         for id in std::mem::take(&mut self.reasonings).into_values() {
             self.reasoning_ended(&id);
         }
-        for call in std::mem::take(&mut self.open_calls) {
+        for call in std::mem::take(&mut self.open_calls).into_keys() {
             self.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
         }
     }
@@ -336,13 +342,15 @@ impl RunView {
         if self.is_over {
             return;
         }
-        let waits: Vec<OpenCall> = std::mem::take(&mut self.open);
-        let external = waits
+        let open = std::mem::take(&mut self.open);
+        let interrupts: Vec<Value> = open.iter().filter_map(interrupt).collect();
+        let external = open
             .into_iter()
             .filter(|call| call.kind == OpenKind::External);
         let pending: Vec<String> = external.map(|call| call.tool_call_id).collect();
-        let outcome = if !self.interrupts.is_empty() {
-            json!({"type": "interrupt", "interrupts": self.interrupts})
+        let outcome = if !interrupts.is_empty() {
+            self.wants_messages = true;
+            json!({"type": "interrupt", "interrupts": interrupts})
         } else if pending.is_empty() {
             json!({"type": "success"})
         } else {
@@ -368,4 +376,22 @@ impl RunView {
             self.held.push(event);
         }
     }
+}
+
+/// The question whether a call may run, if that is what it waits for.
+fn interrupt(open: &OpenCall) -> Option<Value> {
+    let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
+    Some(json!({
+        "id": tool.approval?.id, "reason": "tool_call", "toolCallId": open.tool_call_id,
+        "message": "May this tool run?",
+        "responseSchema": {
+            "type": "object",
+            "properties": {
+                "approved": {"type": "boolean"},
+                "editedArgs": {"type": "object"},
+                "reason": {"type": "string"},
+            },
+            "required": ["approved"],
+        },
+    }))
 }

@@ -2,9 +2,9 @@
 
 use super::chunk::Major;
 use super::reduce::Reducer;
-use super::stream::{OUTPUT_FILE, StreamView};
+use super::stream::StreamView;
 use crate::document::{data_url, read_object};
-use crate::parts::{EventPart, PROMPT, StepResponse};
+use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

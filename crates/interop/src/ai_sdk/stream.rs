@@ -4,8 +4,6 @@ mod blocks;
 mod part;
 
 use crate::parts::StepResponse;
-pub(super) use part::OUTPUT_FILE;
-
 use blocks::{Blocks, Kind};
 use serde_json::{Map, Value, json};
 use timeline::{

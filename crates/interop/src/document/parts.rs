@@ -2,14 +2,12 @@
 
 use super::content::{CUSTOM, PART, binary, data_url, own_extension, to_data_url};
 use super::delta::{difference, is_plain, patched, read, read_object, stored, unwrapped, wrapped};
-use crate::parts::{ReasoningPart, TextPart, ToolPart, ToolState};
+use crate::parts::{OUTPUT_FILE, ReasoningPart, TextPart, ToolPart, ToolState};
 use thread::{Json, Object};
 use timeline::Payload;
 
 /// The part that holds a message which is neither a response nor the returns that follow it.
 pub(super) const MESSAGE: &str = "threadprotocol-message";
-/// A file a model made.
-const FILE: &str = "loomline-output-file";
 
 /// A part of the log as the document has it; tool calls are read by [`ToolPart::read`] first.
 pub(super) fn exported(part: &Payload) -> Json {
@@ -29,11 +27,11 @@ pub(super) fn exported(part: &Payload) -> Json {
         Some("refusal") => kind("text")
             .with("content", text("refusal").unwrap_or_default())
             .with("refusal", true),
-        Some(FILE) => match text("file_data").and_then(data_url) {
+        Some(OUTPUT_FILE) => match text("file_data").and_then(data_url) {
             Some((media_type, data)) => {
                 kind("file").with("content", binary(&json, media_type, data))
             }
-            None => kind(&format!("{CUSTOM}{FILE}")).with("value", json.clone()),
+            None => kind(&format!("{CUSTOM}{OUTPUT_FILE}")).with("value", json.clone()),
         },
         Some(name) => kind(&format!("{CUSTOM}{name}")).with("value", json.clone()),
         None => kind("custom:unknown").with("value", json.clone()),
@@ -104,7 +102,7 @@ fn file(part: &Json) -> Option<Result<Payload, serde_json::Error>> {
     let media_type = text("media_type")?;
     let (url, changed) = to_data_url(media_type, text("data")?);
     let own = Object::new()
-        .with("type", FILE)
+        .with("type", OUTPUT_FILE)
         .with("file_data", url)
         .with("media_type", media_type)
         .with_some("alphabet", changed.then_some("urlsafe"));

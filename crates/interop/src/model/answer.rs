@@ -1,7 +1,7 @@
 //! What a model answers: the parts of a step, and the message again.
 
 use super::user::{media_kind, source_of};
-use crate::parts::{ReasoningPart, StepResponse, TextPart, ToolPart};
+use crate::parts::{OUTPUT_FILE, ReasoningPart, StepResponse, TextPart, ToolPart};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use timeline::{PartKind, Payload, part_kind};
@@ -9,9 +9,6 @@ use upp::{
     Arguments, AssistantContent, AssistantMessage, Media, MediaSource, MessageOptions, Response,
     StopReason, ToolCall,
 };
-
-/// A file that a model made; where it stands among the blocks is where the model put it.
-const OUTPUT_FILE: &str = "loomline-output-file";
 
 /// The parts of a model's answer in its order, calls last, and what it says of itself.
 pub fn answer(response: &Response) -> Result<(Vec<Payload>, Payload), serde_json::Error> {

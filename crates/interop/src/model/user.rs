@@ -1,5 +1,6 @@
 //! What users say, as messages.
 
+use crate::request::is_base64;
 use serde_json::Value;
 use timeline::{Item, PartKind, Payload, part_kind};
 use upp::{Media, MediaSource, MessageOptions, Metadata, UserContent, UserMessage};
@@ -144,15 +145,6 @@ pub(super) fn source_of(text: &str) -> Option<(MediaSource, Option<String>)> {
         return Some((MediaSource::Url { url }, None));
     }
     Some((base64(text)?, None))
-}
-
-/// Whether a text is base64 in the standard alphabet, with its padding or without.
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    let n_padding = text.len() - digits.len();
-    let is_padded = n_padding == 0 || (n_padding <= 2 && text.len().is_multiple_of(4));
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    is_padded && digits.len() % 4 != 1 && digits.bytes().all(is_digit)
 }
 
 /// What a type of media is: `audio`, `video`, or else `image`.

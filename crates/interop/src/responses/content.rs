@@ -3,6 +3,7 @@
 use super::error::RequestError;
 use super::fields::{Fields, invalid, too_long, unsupported, wrong};
 use crate::document::data_url;
+use crate::request::{is_base64, is_inline, is_web};
 use serde_json::{Map, Value, json};
 
 /// The most characters of a text.
@@ -178,25 +179,6 @@ fn no_file_id(fields: &Fields<'_>) -> Result<(), RequestError> {
             "files are sent as data or by their address; none are kept under an id",
         )),
     }
-}
-
-fn is_web(url: &str) -> bool {
-    url.starts_with("https://") || url.starts_with("http://")
-}
-
-fn is_inline(url: &str) -> bool {
-    let data = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    data.is_some_and(|(_, data)| is_base64(data))
-}
-
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    let n_padding = text.len() - digits.len();
-    let is_padded = n_padding == 0 || (n_padding <= 2 && text.len().is_multiple_of(4));
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    is_padded && digits.len() % 4 != 1 && digits.bytes().all(is_digit)
 }
 
 /// The type of a file that only its name tells.

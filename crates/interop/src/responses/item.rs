@@ -4,6 +4,7 @@ use super::content::{MAX_TEXT, Side, content};
 use super::error::RequestError;
 use super::fields::{Fields, invalid, unsupported, wrong};
 use super::sealed;
+use crate::options::{TOOL_NAME, is_tool_name};
 use crate::parts::ReasoningPart;
 use serde_json::{Value, json};
 use timeline::{Payload, Role};
@@ -163,21 +164,13 @@ fn message(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
     })
 }
 
-pub(super) fn is_name(name: &str) -> bool {
-    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    !name.is_empty() && name.bytes().all(is_safe)
-}
-
 /// The name of a tool.
 pub(super) fn name(fields: &Fields<'_>) -> Result<String, RequestError> {
     let name = fields.needed("name", MAX_NAME)?;
-    if is_name(name) {
+    if is_tool_name(name) {
         return Ok(name.to_owned());
     }
-    Err(invalid(
-        fields.at("name"),
-        "expected 1 to 64 characters of a-z, A-Z, 0-9, _ and -",
-    ))
+    Err(invalid(fields.at("name"), &format!("expected {TOOL_NAME}")))
 }
 
 fn call_id(fields: &Fields<'_>) -> Result<String, RequestError> {

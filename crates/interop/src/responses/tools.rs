@@ -2,10 +2,9 @@
 
 use super::error::RequestError;
 use super::fields::{Fields, invalid, unsupported, wrong};
-use super::item::{is_name, name};
-use crate::options::{AnswerFormat, ClientTool, ToolChoice};
+use super::item::name;
+use crate::options::{AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, is_tool_name, repeated};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 
 /// The most tools of a request.
 const MAX_TOOLS: usize = 128;
@@ -15,16 +14,16 @@ const MAX_DESCRIPTION: usize = 65_536;
 /// The tools of a request, which its client executes.
 pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError> {
     let list = fields.list("tools", MAX_TOOLS)?.unwrap_or_default();
-    let mut names = BTreeSet::new();
-    let mut tools = Vec::with_capacity(list.len());
-    for (place, value) in list.iter().enumerate() {
-        let pointer = format!("{}/{place}", fields.at("tools"));
-        let tool = tool(value, &pointer)?;
-        if !names.insert(tool.name.clone()) {
-            let message = format!("a tool named {:?} is there already", tool.name);
-            return Err(invalid(format!("{pointer}/name"), &message));
-        }
-        tools.push(tool);
+    let at = fields.at("tools");
+    let read = |(place, value)| tool(value, &format!("{at}/{place}"));
+    let tools: Vec<ClientTool> = list
+        .iter()
+        .enumerate()
+        .map(read)
+        .collect::<Result<_, _>>()?;
+    if let Some(place) = repeated(&tools) {
+        let pointer = format!("{at}/{place}/name");
+        return Err(invalid(pointer, "expected a name that no other tool has"));
     }
     Ok(tools)
 }
@@ -168,9 +167,8 @@ fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestE
         )),
         "json_schema" => {
             let name = fields.needed("name", 64)?;
-            if !is_name(name) {
-                let expected = "expected 1 to 64 characters of a-z, A-Z, 0-9, _ and -";
-                return Err(invalid(fields.at("name"), expected));
+            if !is_tool_name(name) {
+                return Err(invalid(fields.at("name"), &format!("expected {TOOL_NAME}")));
             }
             let schema = match fields.get("schema") {
                 Some(Value::Object(schema)) => schema.clone(),

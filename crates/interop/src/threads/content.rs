@@ -4,6 +4,7 @@ use super::error::RequestError;
 use super::fields::{Fields, MAX_ID, check_length, wrong};
 use crate::Losses;
 use crate::document::data_url;
+use crate::parts::OUTPUT_FILE;
 use serde::Serialize;
 use serde_json::{Value, json};
 use timeline::{PartKind, Payload, Role, part_kind};
@@ -17,9 +18,6 @@ const MAX_PARTS: usize = 256;
 
 const KINDS: &[&str] = &["text", "image_url", "image_file"];
 const DETAILS: &[&str] = &["auto", "low", "high"];
-
-/// A file that a model made.
-const OUTPUT_FILE: &str = "loomline-output-file";
 
 /// A part of a message, as clients are shown it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

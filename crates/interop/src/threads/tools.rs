@@ -2,7 +2,7 @@
 
 use super::error::RequestError;
 use super::fields::{Fields, check_word, wrong};
-use crate::options::{AnswerFormat, ClientTool, ToolChoice};
+use crate::options::{AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, is_tool_name, repeated};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -56,20 +56,32 @@ pub(super) fn tools(fields: &Fields<'_>, max: usize) -> Result<Option<Vec<Tool>>
         let pointer = tool.at("type");
         Err(RequestError::Unsupported { pointer, what })
     });
-    tools.collect::<Result<_, _>>().map(Some)
+    let tools: Vec<Tool> = tools.collect::<Result<_, _>>()?;
+    // Nothing but functions has come so far.
+    if let Some(place) = repeated(&client_tools(&tools)) {
+        let pointer = format!("{}/{place}/function/name", fields.at("tools"));
+        let expected = "a name that no other tool has";
+        return Err(RequestError::Outside { pointer, expected });
+    }
+    Ok(Some(tools))
+}
+
+/// The name of a function.
+fn tool_name(function: &Fields<'_>) -> Result<String, RequestError> {
+    let name = function.required("name", MAX_NAME)?;
+    if is_tool_name(name) {
+        return Ok(name.to_owned());
+    }
+    let pointer = function.at("name");
+    let expected = TOOL_NAME;
+    Err(RequestError::Outside { pointer, expected })
 }
 
 fn client_tool(function: &Fields<'_>) -> Result<ClientTool, RequestError> {
-    let name = function.required("name", MAX_NAME)?;
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if name.is_empty() || !name.bytes().all(is_name) {
-        let pointer = function.at("name");
-        let expected = "a name of letters, digits, underscores and hyphens";
-        return Err(RequestError::Outside { pointer, expected });
-    }
+    let name = tool_name(function)?;
     let parameters = function.object("parameters")?;
     Ok(ClientTool {
-        name: name.to_owned(),
+        name,
         description: function
             .text("description", MAX_DESCRIPTION)?
             .map(str::to_owned),
@@ -117,7 +129,7 @@ fn named(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
         _ => {
             let function = choice.object("function")?;
             let function = function.ok_or_else(|| choice.missing("function"))?;
-            let name = function.required("name", MAX_NAME)?.to_owned();
+            let name = tool_name(&function)?;
             return Ok(ToolChoice::Function { name });
         }
     };

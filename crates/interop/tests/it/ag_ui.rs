@@ -360,11 +360,16 @@ fn only_what_the_client_adds_is_read() {
     }))
     .unwrap();
     assert_eq!(input.said, None);
-    let parts: Vec<&Value> = input.results.iter().map(|result| &result.part).collect();
+    let open = [
+        waits("c", OpenKind::External),
+        waits("d", OpenKind::External),
+    ];
+    let results = input.results_for(&open);
+    let parts: Vec<&Value> = results.iter().map(|result| &result.part).collect();
     assert_eq!(
         parts,
         [
-            &json!({"type": "loomline-answer", "toolCallId": "c", "output": {"ok": true}}),
+            &json!({"type": "loomline-answer", "toolCallId": "c", "output": "{\"ok\":true}"}),
             &json!({"type": "loomline-answer", "toolCallId": "d", "errorText": "it broke"}),
         ]
     );
@@ -374,6 +379,258 @@ fn only_what_the_client_adds_is_read() {
         Some("Where: Bonn")
     );
     assert_eq!(input.options.echo["ag-ui"]["state"], json!({"n": 1}));
+}
+
+fn waits(call: &str, kind: OpenKind) -> OpenCall {
+    let approval = (kind == OpenKind::Approval).then(|| ToolApproval {
+        id: format!("q-{call}"),
+        approved: None,
+        reason: None,
+    });
+    let tool = ToolPart {
+        approval,
+        ..ToolPart::call("pay", call, r#"{"eur":5}"#)
+    };
+    OpenCall {
+        tool_call_id: call.into(),
+        kind,
+        part: tool.write().unwrap(),
+        origin: None,
+        children: Vec::new(),
+    }
+}
+
+#[test]
+fn tool_messages_of_calls_that_wait_for_no_client_are_no_results() {
+    let input = from_run_input(&json!({
+        "threadId": "t", "runId": "r1",
+        "messages": [
+            {"id": "1", "role": "tool", "toolCallId": "servers-own", "content": "3"},
+            {"id": "2", "role": "tool", "toolCallId": "asked", "content": "yes"},
+            {"id": "3", "role": "tool", "toolCallId": "clients", "content": "4"},
+        ],
+    }))
+    .unwrap();
+    let open = [
+        waits("asked", OpenKind::Approval),
+        waits("clients", OpenKind::External),
+    ];
+    let results = input.results_for(&open);
+    let calls: Vec<&str> = results.iter().map(|it| it.tool_call_id.as_str()).collect();
+    assert_eq!(calls, ["clients"]);
+    assert!(input.results_for(&[]).is_empty());
+}
+
+#[test]
+fn what_a_person_is_asked_is_what_the_last_step_leaves_open() {
+    let mut log = begun();
+    let call = ToolPart {
+        state: ToolState::ApprovalRequested,
+        approval: Some(ToolApproval {
+            id: "q1".into(),
+            approved: None,
+            reason: None,
+        }),
+        ..ToolPart::call("pay", "c1", "{}")
+    };
+    respond(&mut log, vec![call.write().unwrap()]);
+    // The step asked, and its end leaves another call open and not that one.
+    end(&mut log, &[waits("c2", OpenKind::Approval)]);
+    let events = runs(&log).remove(0);
+    let interrupts = &events.last().unwrap()["outcome"]["interrupts"];
+    assert_eq!(interrupts.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&interrupts[0]["id"], &interrupts[0]["toolCallId"]),
+        (&json!("q-c2"), &json!("c2"))
+    );
+}
+
+/// A log in which a call has waited, was answered, and its run goes on.
+fn answered() -> Log {
+    let mut log = begun();
+    let call = ToolPart::call("pay", "c1", r#"{ "eur": 5 }"#);
+    respond(&mut log, vec![call.write().unwrap()]);
+    end(&mut log, &[waits("c1", OpenKind::External)]);
+    let answer = json!([{"type": "loomline-answer", "toolCallId": "c1", "output": "paid"}]);
+    log.run(Command::Start {
+        trigger: Trigger::New(NewItem {
+            id: "answer".into(),
+            item_type: timeline::ItemType::ActionResult,
+            role: None,
+            channel: None,
+            content: Some(answer.into()),
+            metadata: None,
+        }),
+        run: None,
+        execution_id: "e2".into(),
+        reaction_item_id: "a2".into(),
+        step_id: "s2".into(),
+        workflow_run_id: None,
+    });
+    let done = ToolPart {
+        state: ToolState::OutputAvailable,
+        output: Some(json!("paid").into()),
+        ..call
+    };
+    let parts = vec![done.write().unwrap()];
+    let response = json!({"answers": true}).into();
+    log.run(Command::Respond { parts, response });
+    end(&mut log, &[]);
+    log
+}
+
+#[test]
+fn a_step_that_is_about_earlier_calls_adds_their_results_and_not_the_calls() {
+    let log = answered();
+    let messages = to_messages(&log.transcript()).value;
+    let calls = messages.iter().filter_map(|it| it["toolCalls"].as_array());
+    assert_eq!(calls.flatten().count(), 1, "{messages:#?}");
+    let result = json!({"id": "c1-result", "role": "tool", "toolCallId": "c1", "content": "paid"});
+    assert_eq!(messages.last(), Some(&result));
+
+    let mut view = RunView::new("t", "r", "answer".into()).continuing();
+    let events = told(&mut view, &log.records, &log);
+    assert_eq!(
+        kinds(&events),
+        [
+            "RUN_STARTED",
+            "STEP_STARTED",
+            "TOOL_CALL_RESULT",
+            "STEP_FINISHED",
+            "RUN_FINISHED"
+        ]
+    );
+}
+
+#[test]
+fn a_result_and_arguments_are_the_same_in_the_stream_and_in_the_messages() {
+    let base = ToolPart {
+        state: ToolState::OutputError,
+        ..ToolPart::call("pay", "c1", "")
+    };
+    let denied = ToolPart {
+        outcome: Some("denied".into()),
+        error_text: Some("Ann says no".into()),
+        ..base.clone()
+    };
+    let failed = ToolPart {
+        output: Some(json!({"n": 1}).into()),
+        error_text: Some("it broke".into()),
+        ..base.clone()
+    };
+    let told_why = ToolPart {
+        output: Some(json!("it broke").into()),
+        ..base.clone()
+    };
+    let spaced = ToolPart {
+        state: ToolState::OutputAvailable,
+        output: Some(json!({"sum": 3}).into()),
+        ..ToolPart::call("pay", "c1", "{ \"eur\": 5 }")
+    };
+    for (tool, arguments, content) in [
+        (denied, "{}", "Ann says no"),
+        (failed, "{}", "it broke"),
+        (told_why, "{}", "it broke"),
+        (spaced, "{ \"eur\": 5 }", "{\"sum\":3}"),
+    ] {
+        let mut log = begun();
+        let call = ToolPart::call("pay", "c1", tool.arguments());
+        respond(&mut log, vec![call.write().unwrap()]);
+        let part = tool.write().unwrap();
+        log.run(Command::PutPart { idx: 0, part });
+        end(&mut log, &[]);
+        let events = runs(&log).remove(0);
+        let of = |kind: &str| events.iter().find(|event| event["type"] == kind).unwrap();
+        assert_eq!(of("TOOL_CALL_ARGS")["delta"], arguments);
+        assert_eq!(of("TOOL_CALL_RESULT")["content"], content);
+        let messages = to_messages(&log.transcript()).value;
+        let called = &messages[1]["toolCalls"][0]["function"];
+        assert_eq!(called["arguments"], arguments);
+        assert_eq!(messages[2]["content"], content);
+    }
+}
+
+#[test]
+fn arguments_that_were_streamed_are_ended_as_the_call_has_them() {
+    for (streamed, is_prefix) in [("{\"eur\"", true), ("{\"usd\"", false)] {
+        let mut log = begun();
+        let start = json!({"toolCallId": "c1", "toolName": "pay"});
+        emit(&mut log, "tool-input-start", start);
+        let delta = json!({"toolCallId": "c1", "inputTextDelta": streamed});
+        emit(&mut log, "tool-input-delta", delta);
+        let call = ToolPart::call("pay", "c1", r#"{"eur":5}"#);
+        respond(&mut log, vec![call.write().unwrap()]);
+        end(&mut log, &[]);
+        let events = runs(&log).remove(0);
+        assert_eq!(check(&events), Ok(()));
+        let said: String = events
+            .iter()
+            .filter(|event| event["type"] == "TOOL_CALL_ARGS")
+            .map(|event| event["delta"].as_str().unwrap())
+            .collect();
+        let is_put_right = events.iter().any(|it| it["type"] == "MESSAGES_SNAPSHOT");
+        assert_eq!(
+            (said == r#"{"eur":5}"#, is_put_right),
+            (is_prefix, !is_prefix)
+        );
+    }
+}
+
+#[test]
+fn texts_that_say_nothing_are_no_messages_and_take_no_ids() {
+    let mut log = begun();
+    emit(&mut log, "text-start", json!({"id": "0"}));
+    emit(&mut log, "text-end", json!({"id": "0"}));
+    emit(&mut log, "reasoning-start", json!({"id": "h"}));
+    emit(&mut log, "reasoning-end", json!({"id": "h"}));
+    emit(&mut log, "reasoning-start", json!({"id": "r"}));
+    emit(
+        &mut log,
+        "reasoning-delta",
+        json!({"id": "r", "delta": "hm"}),
+    );
+    emit(&mut log, "text-start", json!({"id": "1"}));
+    emit(&mut log, "text-delta", json!({"id": "1", "delta": "ho"}));
+    let parts = vec![
+        json!({"type": "output_text", "text": ""}).into(),
+        json!({"type": "reasoning", "text": "", "signature": "sealed"}).into(),
+        json!({"type": "reasoning", "text": "hm"}).into(),
+        json!({"type": "output_text", "text": "ho"}).into(),
+    ];
+    respond(&mut log, parts);
+    end(&mut log, &[]);
+    let events = runs(&log).remove(0);
+    let begun = |kind: &str| {
+        let begun = events.iter().filter(|event| event["type"] == kind);
+        begun.map(|it| &it["messageId"]).collect::<Vec<_>>()
+    };
+    let messages = to_messages(&log.transcript()).value;
+    let with = |content: &str| {
+        let mut all = messages.iter();
+        &all.find(|it| it["content"] == content).unwrap()["id"]
+    };
+    assert_eq!(begun("REASONING_START"), [with("hm")]);
+    assert_eq!(begun("TEXT_MESSAGE_START"), [with("ho")]);
+}
+
+#[test]
+fn what_a_client_has_sent_comes_back_as_it_was() {
+    let content = json!([
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": {"type": "url", "value": "https://a.b/c"}},
+        {"type": "image", "source": {"type": "url", "value": "https://a.b/c.png", "mimeType": "image/png"}},
+        {"type": "audio", "source": {"type": "url", "value": "https://a.b/c.wav"}},
+        {"type": "video", "source": {"type": "url", "value": "https://a.b/c.mp4", "mimeType": "video/mp4"}},
+        {"type": "video", "source": {"type": "url", "value": "https://a.b/c"}},
+        {"type": "document", "source": {"type": "data", "value": "AAAA", "mimeType": "application/pdf"}},
+    ]);
+    let message = json!({"id": "1", "role": "user", "content": content});
+    let body = json!({"threadId": "t", "runId": "r", "messages": [message]});
+    let said = from_run_input(&body).unwrap().said.unwrap();
+    let mut log = Log::new(thread(), "2026-01-05T08:00:00Z".parse().unwrap());
+    let item = NewItem::user(said.id.as_str(), said.content);
+    log.run(Command::Record { item });
+    assert_eq!(to_messages(&log.transcript()).value, [message]);
 }
 
 #[test]
@@ -468,6 +725,20 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             json!({"threadId": "t", "runId": "r", "tools": [{"name": "f", "parameters": 1}]}),
             "/tools/0/parameters",
+        ),
+        (
+            json!({"threadId": "t", "runId": "r", "tools": [{"name": "two words"}]}),
+            "/tools/0/name",
+        ),
+        (
+            json!({"threadId": "t", "runId": "r", "tools": [{"name": "f"}, {"name": "f"}]}),
+            "/tools/1/name",
+        ),
+        (
+            with(
+                json!({"id": "1", "role": "user", "content": [{"type": "image", "source": {"type": "data", "value": "<>", "mimeType": "image/png"}}]}),
+            ),
+            "/messages/0/content/0/source/value",
         ),
         (
             json!({"threadId": "t", "runId": "r", "context": [{"description": "d"}]}),

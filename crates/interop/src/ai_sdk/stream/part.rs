@@ -1,12 +1,9 @@
 //! The chunks of a stored part.
 
 use super::{Kind, StreamView, Then};
-use crate::parts::{EventPart, ToolPart, ToolState};
+use crate::parts::{EventPart, OUTPUT_FILE, ToolPart, ToolState};
 use serde_json::{Value, json};
 use timeline::{PartKind, Payload, part_kind};
-
-/// A file a model made.
-pub(in crate::ai_sdk) const OUTPUT_FILE: &str = "loomline-output-file";
 
 /// The first major version whose clients are asked for approvals.
 const ASKS: u8 = 6;
@@ -127,8 +124,7 @@ impl StreamView {
                 self.push(json!({"type": "tool-output-denied", "toolCallId": id}));
             }
             ToolState::OutputError => {
-                let told = || tool.output.as_ref().map(|output| output.text().to_owned());
-                let text = tool.error_text.clone().or_else(told).unwrap_or_default();
+                let text = tool.result_text().unwrap_or_default();
                 self.push(json!({
                     "type": "tool-output-error", "toolCallId": id, "errorText": text,
                 }));

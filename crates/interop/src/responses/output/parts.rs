@@ -9,13 +9,12 @@ use super::cited::{Citations, citations};
 use super::step::StepState;
 use super::{Done, LastWord, Output, child};
 use crate::ids::{FUNCTION_CALL, FUNCTION_OUTPUT, MESSAGE, REASONING};
-use crate::parts::{EventPart, ReasoningPart, StepResponse, ToolPart, ToolState, is_prompt};
+use crate::parts::{
+    EventPart, OUTPUT_FILE, ReasoningPart, StepResponse, ToolPart, ToolState, is_prompt,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{PartKind, Payload, part_kind};
-
-/// A file that a model made is one of its blocks.
-const OUTPUT_FILE: &str = "loomline-output-file";
 
 /// What an assistant's message can be in its turn.
 const PHASES: [&str; 2] = ["commentary", "final_answer"];

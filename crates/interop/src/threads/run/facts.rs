@@ -3,7 +3,7 @@
 use super::partial::Partial;
 use super::step::{self, MessageEnd, Step};
 use super::{Change, Grown, PendingCall, Place, Run};
-use crate::parts::{EventPart, StepResponse, ToolPart, is_prompt};
+use crate::parts::{EventPart, StepResponse, ToolPart, is_prompt, text_of};
 use crate::threads::object::{StepCall, Usage};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -70,8 +70,8 @@ impl Run {
             },
         };
         self.slots.insert(idx, place);
-        if tool.is_answered() {
-            self.resolve(id, place, step::output_of(tool), at);
+        if let Some(output) = tool.result_text() {
+            self.resolve(id, place, output, at);
         }
     }
 
@@ -201,7 +201,7 @@ impl Run {
             self.answering.insert(id.clone(), place);
             match answer.says {
                 Says::Output(output) => {
-                    self.resolve(&id, place, step::text_of(&output), item.created_at);
+                    self.resolve(&id, place, text_of(&output), item.created_at);
                 }
                 Says::Failure(error) => self.resolve(&id, place, error, item.created_at),
                 Says::Approved { .. } | Says::Denied { .. } | Says::Resumed => {}

@@ -1,6 +1,6 @@
 //! One step of ours: a message, and calls of tools.
 
-use crate::parts::{ToolPart, ToolState};
+use crate::parts::ToolPart;
 use crate::threads::content::{self, Content};
 use crate::threads::object::{Function, Reason, StepCall, Usage};
 use crate::{Loss, Losses};
@@ -228,25 +228,6 @@ fn is_empty(content: &Content) -> bool {
         Content::Refusal { refusal } => refusal.is_empty(),
         Content::ImageUrl { .. } | Content::ImageFile { .. } => false,
     }
-}
-
-/// The text of a call's result, good or bad.
-pub(super) fn output_of(tool: &ToolPart) -> String {
-    let output = || tool.output.as_ref().map(text_of);
-    match tool.state {
-        ToolState::OutputError => tool.error_text.clone().or_else(output),
-        ToolState::OutputAvailable
-        | ToolState::InputAvailable
-        | ToolState::ApprovalRequested
-        | ToolState::ApprovalResponded => output(),
-    }
-    .unwrap_or_default()
-}
-
-/// A result as text: a string as it is, anything else as its JSON.
-pub(super) fn text_of(output: &Payload) -> String {
-    let text = output.read::<String>();
-    text.unwrap_or_else(|_| output.text().to_owned())
 }
 
 /// What one model call used.

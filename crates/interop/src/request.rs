@@ -1,0 +1,20 @@
+//! What the requests of several protocols have in common.
+
+/// Whether this is an address that a server fetches from.
+pub(crate) fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+/// Whether this is a `data:` URL in base64.
+pub(crate) fn is_inline(url: &str) -> bool {
+    crate::document::data_url(url).is_some_and(|(_, data)| is_base64(data))
+}
+
+/// Whether this is base64, with or without its padding.
+pub(crate) fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let n_padding = text.len() - digits.len();
+    let is_padded = n_padding == 0 || (n_padding <= 2 && text.len().is_multiple_of(4));
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    is_padded && digits.len() % 4 != 1 && digits.bytes().all(is_digit)
+}
