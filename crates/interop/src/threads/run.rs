@@ -238,15 +238,22 @@ impl Run {
         }
     }
 
-    /// Whether its time was up while it waited. Who ends what waits is not this view's matter.
+    /// Whether its time was up while it waited for its client. Who ends what waits is not this view's
+    /// matter.
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        let is_up = self.expires_at().is_some_and(|at| now.as_second() >= at);
-        self.standing == Standing::Waiting && is_up
+        let waits = self.standing == Standing::Waiting && self.queued.is_empty();
+        waits && self.lapses_at().is_some_and(|at| now >= at)
     }
 
     /// When its time is up, in Unix seconds.
     fn expires_at(&self) -> Option<i64> {
         let seconds = i64::try_from(self.echo.expires_after?).ok()?;
         Some(self.created_at.as_second().saturating_add(seconds))
+    }
+
+    /// When it is expired if it still waits: not before it began to.
+    fn lapses_at(&self) -> Option<Timestamp> {
+        let at = Timestamp::from_second(self.expires_at()?).ok()?;
+        Some(at.max(self.rested_at))
     }
 }

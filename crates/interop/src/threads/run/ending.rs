@@ -115,6 +115,7 @@ impl Run {
     /// Something else was said on the thread, or another run began: the calls it waits for can't be
     /// answered any more. Answers that wait to be acted on came before that.
     pub(in crate::threads) fn left_behind(&mut self, at: Timestamp) {
+        self.lapse(at);
         match self.standing {
             Standing::Waiting if self.queued.is_empty() => {
                 self.over(Over::Cancelled, at.max(self.rested_at));
@@ -126,8 +127,16 @@ impl Run {
 
     /// Somebody has stopped it while it waited.
     pub(in crate::threads) fn cancelled(&mut self, at: Timestamp) {
+        self.lapse(at);
         if self.standing == Standing::Waiting {
             self.over(Over::Cancelled, at);
+        }
+    }
+
+    /// A run whose time was up before this instant was over then, whatever comes after it.
+    fn lapse(&mut self, now: Timestamp) {
+        if let Some(at) = self.lapses_at().filter(|_| self.is_expired(now)) {
+            self.over(Over::Expired, at);
         }
     }
 

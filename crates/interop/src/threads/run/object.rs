@@ -252,8 +252,8 @@ impl Run {
             return None;
         }
         let end = calls.end.map(|(end, at)| (end, at.as_second()));
-        let expired = self.expires_at().filter(|_| self.is_expired(now));
-        let end = end.or_else(|| expired.map(|at| (End::Expired, at)));
+        let expired = self.lapses_at().filter(|_| self.is_expired(now));
+        let end = end.or_else(|| expired.map(|at| (End::Expired, at.as_second())));
         Some(self.calls_step(step, calls.list.clone(), end))
     }
 

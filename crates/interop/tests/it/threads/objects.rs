@@ -326,6 +326,41 @@ fn a_run_that_waits_is_expired_when_its_time_is_up() {
 }
 
 #[test]
+fn a_run_that_is_expired_stays_so_whatever_comes_after_it() {
+    let mut writer = Writer::asked(&json!({"assistant_id": "ada"}));
+    writer.asks("call_1");
+    let before = view(&writer);
+    let execution = before.runs()[0].executions()[0].clone();
+    let late = writer.log.at + SignedDuration::from_secs(601);
+    let expected = before.runs()[0].steps(late);
+    let said = writer.user("are you there?");
+    let stopped = cancels(&writer.id(), &execution);
+    for item in [said, stopped] {
+        let mut log = crate::log::Log {
+            state: writer.log.state.clone(),
+            records: writer.log.records.clone(),
+            at: late,
+        };
+        log.run(Command::Record { item });
+        let after = ThreadView::of(&log.transcript());
+        let run = &after.runs()[0];
+        assert_eq!(run.status(log.at), RunStatus::Expired);
+        assert_eq!(run.steps(log.at), expected);
+    }
+}
+
+#[test]
+fn a_run_whose_outputs_came_in_time_is_not_expired() {
+    let mut writer = Writer::asked(&json!({"assistant_id": "ada"}));
+    writer.asks("call_1");
+    let item = writer.answer_item(&[("call_1", OpenKind::External)]);
+    let run = writer.run.clone().into();
+    writer.log.run(Command::Enqueue { item, run });
+    let late = writer.log.at + SignedDuration::from_secs(601);
+    assert_eq!(view(&writer).runs()[0].status(late), RunStatus::Queued);
+}
+
+#[test]
 fn a_run_that_waits_can_be_stopped_and_is_left_behind_by_what_is_said_next() {
     let mut writer = Writer::new();
     writer.asks("call_1");
