@@ -44,6 +44,7 @@ pub mod convert;
 pub mod document;
 pub mod ids;
 mod loss;
+mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
 pub mod options;

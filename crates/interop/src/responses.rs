@@ -55,7 +55,7 @@ mod wire;
 pub use compact::{CompactRequest, compaction, input_tokens, read_input_tokens};
 pub use conversation::{
     CreateConversation, NewItems, conversation, deleted_conversation, deleted_response, kept_items,
-    read_conversation_update,
+    kept_metadata, read_conversation_update,
 };
 pub use echo::Echo;
 pub use error::{ErrorKind, RequestError};

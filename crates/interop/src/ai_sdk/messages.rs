@@ -14,6 +14,9 @@ use timeline::{
     Reaction, Role, StepStatus, Transcript, part_kind, said_beside,
 };
 
+/// The member of an item's metadata that is the metadata of the client's message.
+pub(super) const METADATA: &str = "ai_sdk";
+
 /// The newest major version of the client, whose messages are built.
 const NEWEST: u8 = 7;
 
@@ -95,7 +98,7 @@ fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
     message.insert("id".to_owned(), item.id.as_str().into());
     let metadata = read_object(item.metadata.as_ref());
     if let Some(metadata) = metadata
-        .get("ai_sdk")
+        .get(METADATA)
         .and_then(|metadata| metadata.to_value().ok())
     {
         message.insert("metadata".to_owned(), metadata);

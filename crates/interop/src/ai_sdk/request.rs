@@ -1,5 +1,6 @@
 //! What `useChat` posts (`DefaultChatTransport`).
 
+use super::messages::METADATA;
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Payload};
 
@@ -28,7 +29,8 @@ pub struct UserMessage {
     pub id: String,
     /// The parts, in the log's shapes.
     pub content: Payload,
-    /// The client's own metadata of it.
+    /// The client's own metadata of it, as the metadata of its item: under a name of its own, where it
+    /// comes from again and can pass for nothing else.
     pub metadata: Option<Payload>,
 }
 
@@ -230,7 +232,7 @@ fn user(message: &Value, pointer: &str) -> Result<UserMessage, ChatRequestError>
     Ok(UserMessage {
         id,
         content: Value::Array(content).into(),
-        metadata: metadata.cloned().map(Into::into),
+        metadata: metadata.map(|noted| json!({ METADATA: noted }).into()),
     })
 }
 

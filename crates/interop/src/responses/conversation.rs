@@ -1,12 +1,13 @@
 //! Conversations: threads, as `OpenAI`'s API sees them.
 
 use super::error::RequestError;
-use super::fields::{Fields, metadata};
+use super::fields::{Fields, thread_metadata};
 use super::item::{self, InputItem, InputSays};
 use super::items::{ListedItem, listed};
 use super::page;
 use super::said::{kept, marked, said_item};
 use crate::ids::CONVERSATION;
+use crate::metadata::{is_aitp, is_own, noted};
 use crate::{Converted, Losses};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -29,7 +30,7 @@ impl CreateConversation {
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let fields = Fields::of(body, "")?;
         Ok(Self {
-            metadata: metadata(&fields, "metadata")?,
+            metadata: thread_metadata(&fields)?,
             items: item::items(&fields, "items", MAX_ITEMS)?,
         })
     }
@@ -46,13 +47,20 @@ impl CreateConversation {
     }
 }
 
-/// `POST /conversations/{id}`: reads the metadata that takes the place of what was there.
+/// `POST /conversations/{id}`: reads the metadata that takes the place of what was noted; what becomes
+/// of the thread's is what [`kept_metadata`] says.
 pub fn read_conversation_update(body: &Value) -> Result<Map<String, Value>, RequestError> {
     let fields = Fields::of(body, "")?;
     if fields.get("metadata").is_none() {
         return Err(fields.missing("metadata"));
     }
-    metadata(&fields, "metadata")
+    thread_metadata(&fields)
+}
+
+/// A thread's metadata with that of an update: in the place of what clients have noted, and beside what
+/// is the server's own.
+pub fn kept_metadata(before: Option<&Payload>, update: Map<String, Value>) -> Payload {
+    Value::Object(noted(before, update)).into()
 }
 
 /// `POST /conversations/{id}/items`: items that are kept, and answered by nobody.
@@ -163,7 +171,9 @@ pub fn conversation(thread: &Thread) -> Value {
         Some(Value::Object(metadata)) => metadata,
         Some(_) | None => Map::new(),
     };
-    let texts = metadata.into_iter().filter(|(_, value)| value.is_string());
+    let is_noted =
+        |(key, value): &(String, Value)| value.is_string() && !is_own(key) && !is_aitp(key);
+    let texts = metadata.into_iter().filter(is_noted);
     json!({
         "id": CONVERSATION.write(thread.id.as_str()), "object": "conversation",
         "created_at": thread.created_at.as_second(), "metadata": texts.collect::<Map<_, _>>(),

@@ -1,6 +1,7 @@
 //! Reading members of a request, with what was expected where.
 
 use super::error::RequestError;
+use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde_json::{Map, Value};
 
 /// An object of a request, and where it stands.
@@ -211,4 +212,21 @@ pub(super) fn metadata(fields: &Fields<'_>, key: &str) -> Result<Map<String, Val
         }
     }
     Ok(pairs.clone())
+}
+
+/// The metadata of a conversation, which is its thread's: it has no members that are the server's own
+/// there, or AITP's.
+pub(super) fn thread_metadata(fields: &Fields<'_>) -> Result<Map<String, Value>, RequestError> {
+    let pairs = metadata(fields, "metadata")?;
+    match pairs.keys().find(|key| is_own(key) || is_aitp(key)) {
+        Some(key) if is_aitp(key) => Err(invalid(
+            format!("/metadata/{key}"),
+            "expected a key that is not AITP's own, as \"actors\" and \"parent_id\" are",
+        )),
+        Some(key) => Err(invalid(
+            format!("/metadata/{key}"),
+            &format!("expected {EXPECTED}"),
+        )),
+        None => Ok(pairs),
+    }
 }

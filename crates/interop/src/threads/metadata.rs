@@ -3,6 +3,7 @@
 use super::error::RequestError;
 use super::fields::{Fields, check_length, wrong};
 use crate::Losses;
+use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use timeline::Payload;
@@ -28,7 +29,7 @@ impl Carrier {
     /// The members whose value is any JSON, and which no limit of the pairs binds.
     fn is_aitp(self, key: &str) -> bool {
         match self {
-            Self::Thread => matches!(key, "actors" | "parent_id"),
+            Self::Thread => is_aitp(key),
             Self::Message => key == "actor",
             Self::Other => false,
         }
@@ -79,6 +80,10 @@ impl Metadata {
                 check_size(&pointer, value)?;
             } else {
                 check_pair(&pointer, key, value)?;
+                if carrier == Carrier::Thread && is_own(key) {
+                    let expected = EXPECTED;
+                    return Err(RequestError::Outside { pointer, expected });
+                }
             }
             members.insert(key.clone(), value.clone());
         }
@@ -97,7 +102,7 @@ impl Metadata {
         };
         let mut members = Map::new();
         for (key, value) in kept {
-            if key == NAMESPACE && value.is_object() {
+            if carrier == Carrier::Thread && is_own(&key) {
                 continue;
             }
             if value.is_string() || carrier.is_aitp(&key) {
@@ -112,11 +117,6 @@ impl Metadata {
 
 fn check_pair(pointer: &str, key: &str, value: &Value) -> Result<(), RequestError> {
     check_length(pointer, key, MAX_KEY)?;
-    if key == NAMESPACE {
-        let expected = "a key other than \"threads\", which is this server's own";
-        let pointer = pointer.to_owned();
-        return Err(RequestError::Outside { pointer, expected });
-    }
     let Value::String(text) = value else {
         return Err(wrong(pointer.to_owned(), "a string", value));
     };

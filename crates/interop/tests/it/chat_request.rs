@@ -1,7 +1,9 @@
 //! What the real client posts, and what nobody should.
 
+use crate::log::Log;
 use crate::pydantic_ai::option_env_of;
-use loomline_interop::ai_sdk::{ChatRequestError, ChatTrigger, from_chat_request};
+use jiff::Timestamp;
+use loomline_interop::ai_sdk::{ChatRequestError, ChatTrigger, from_chat_request, to_ui_messages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -28,6 +30,24 @@ fn only_what_the_user_just_said_is_taken() {
         {"type": "data-poll", "data": 1}]);
     assert_eq!((user.id.as_str(), user.content.value()), ("u1", expected));
     assert_eq!(timeline::check_content(&user.content), Ok(()));
+}
+
+#[test]
+fn what_a_client_notes_on_a_message_comes_back_and_passes_for_nothing_else() {
+    let noted = json!({"actor": "someone-else", "threadprotocol": {"turn": {}}, "n": 1.0});
+    let mut message = json!({"id": "m", "role": "user", "metadata": noted});
+    message["parts"] = json!([{"type": "text", "text": "hi"}]);
+    let body = json!({"id": "c", "messages": [message]});
+    let user = from_chat_request(&body).unwrap().last_user.unwrap();
+    let kept = user.metadata.clone().unwrap();
+    assert_eq!(kept.value(), json!({"ai_sdk": noted}));
+
+    let mut log = Log::new(timeline::NewThread::new("c", None), Timestamp::UNIX_EPOCH);
+    let mut item = timeline::NewItem::user(user.id.as_str(), user.content);
+    item.metadata = Some(kept);
+    log.run(timeline::Command::Record { item });
+    let messages = to_ui_messages(&log.transcript()).value;
+    assert_eq!(json!(messages), json!([message]));
 }
 
 #[test]

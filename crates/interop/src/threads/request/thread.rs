@@ -1,6 +1,7 @@
 //! `POST /threads` (AITP: `POST /thread`) and `POST /threads/{id}`.
 
 use super::message::CreateMessage;
+use crate::metadata::noted;
 use crate::threads::error::RequestError;
 use crate::threads::fields::Fields;
 use crate::threads::metadata::{Carrier, Metadata, NAMESPACE};
@@ -74,16 +75,15 @@ impl ModifyThread {
     }
 
     /// A thread's metadata with the change made. AITP's members stay unless the change has them, and
-    /// what other views keep (values that are no strings) stays.
+    /// what is the server's own stays.
     pub fn kept(self, before: Option<&Payload>) -> Payload {
-        let mut kept = match before.map(Payload::value) {
-            Some(Value::Object(kept)) => kept,
-            _ => Map::new(),
+        let mut kept = match self.metadata {
+            Some(metadata) => noted(before, metadata.0),
+            None => match before.map(Payload::value) {
+                Some(Value::Object(kept)) => kept,
+                _ => Map::new(),
+            },
         };
-        if let Some(metadata) = self.metadata {
-            kept.retain(|key, value| !value.is_string() || key == "actors" || key == "parent_id");
-            kept.extend(metadata.0);
-        }
         if let Some(resources) = self.tool_resources {
             let own = json!({"tool_resources": resources});
             kept.insert(NAMESPACE.to_owned(), own);

@@ -5,9 +5,10 @@ use super::schemas::Published;
 use crate::log::{Log, ids};
 use crate::native::thread;
 use loomline_interop::responses::{
-    CompactRequest, Continues, CreateConversation, ListOptions, NewItems, Tokens, compaction,
-    conversation, conversation_item, conversation_items, deleted_conversation, deleted_response,
-    input_tokens, kept_items, read_conversation_update, read_input_tokens,
+    CompactRequest, Continues, CreateConversation, CreateRequest, ListOptions, NewItems, Tokens,
+    compaction, conversation, conversation_item, conversation_items, deleted_conversation,
+    deleted_response, input_tokens, kept_items, kept_metadata, read_conversation_update,
+    read_input_tokens,
 };
 use serde_json::{Map, Value, json};
 use timeline::{Command, Payload};
@@ -138,6 +139,33 @@ fn at_most_twenty_items_come_at_once() {
 }
 
 #[test]
+fn a_client_can_not_note_what_is_the_servers_own_or_aitps_on_a_conversation() {
+    for key in ["threadprotocol", "uap", "threads", "actors", "parent_id"] {
+        let body = json!({"metadata": {key: "x"}});
+        let create = CreateConversation::read(&body).map(|_| ());
+        let update = read_conversation_update(&body).map(|_| ());
+        for refused in [create, update] {
+            let error = refused.unwrap_err();
+            let param = error.param().unwrap();
+            assert_eq!(param, format!("metadata.{key}"));
+            assert!(error.message.contains("own"), "{error}");
+        }
+        let mut new = thread();
+        new.metadata = Some(body["metadata"].clone().into());
+        let log = Log::new(new, at());
+        let object = conversation(log.state.thread().unwrap());
+        assert_eq!(object["metadata"], json!({}));
+    }
+    // What is noted on a response is kept with its request.
+    let body = json!({"input": "hi", "metadata": {"threads": "x", "parent_id": "y"}});
+    let read = CreateRequest::read(&body).unwrap().value;
+    assert_eq!(
+        read.options.echo["responses"]["said"]["metadata"],
+        body["metadata"]
+    );
+}
+
+#[test]
 fn a_conversation_has_the_texts_of_its_threads_metadata() {
     let mut new = thread();
     new.metadata = Some(json!({"topic": "demo", "threadprotocol": {"n": 1}}).into());
@@ -149,6 +177,8 @@ fn a_conversation_has_the_texts_of_its_threads_metadata() {
     let update = read_conversation_update(&json!({"metadata": {"a": "b"}})).unwrap();
     assert_eq!(update, Map::from_iter([("a".to_owned(), "b".into())]));
     assert!(read_conversation_update(&json!({})).is_err());
+    let kept = kept_metadata(log.state.thread().unwrap().metadata.as_ref(), update);
+    assert_eq!(kept.value(), json!({"threadprotocol": {"n": 1}, "a": "b"}));
     if let Some(mut openai) = Published::openai() {
         openai.check("ConversationResource", &object);
         openai.check(

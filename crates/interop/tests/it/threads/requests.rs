@@ -1,6 +1,6 @@
 //! What clients ask for, and what is refused.
 
-use super::logs::{Writer, start};
+use super::logs::{THREAD, Writer, start};
 use super::schema;
 use loomline_interop::options::{AnswerFormat, RunOptions, ToolChoice};
 use loomline_interop::threads::{
@@ -160,6 +160,41 @@ fn a_thread_may_begin_with_nothing_with_messages_or_as_aitp_has_it() {
         told(CreateThread::read(Some(&body))).1.unwrap(),
         "messages[0].content"
     );
+}
+
+#[test]
+fn a_client_can_not_note_what_is_the_servers_own_on_a_thread() {
+    for key in ["threadprotocol", "uap", "loomline", "responses", "threads"] {
+        let body = json!({"metadata": {key: "x"}});
+        let expected = format!("metadata.{key}");
+        let (message, param) = told(CreateThread::read(Some(&body)));
+        assert_eq!(param.as_deref(), Some(expected.as_str()));
+        assert!(message.contains("the server's own"), "{message}");
+        assert!(ModifyThread::read(Some(&body)).is_err());
+        // Notes on runs and messages are kept apart, and may be called anything.
+        for of_message in [true, false] {
+            let noted = metadata_of(&body, of_message).unwrap().unwrap();
+            assert_eq!(json!(noted.map()), body["metadata"]);
+        }
+    }
+}
+
+#[test]
+fn what_is_the_servers_own_on_a_thread_is_neither_shown_nor_lost() {
+    let link = json!({"relation": "spawned_from", "thread_id": "t"});
+    let own = json!({"threadprotocol": {"root": {"relationships": {"links": [link]}}},
+        "uap": "odd", "old": "x"});
+    let mut new = timeline::NewThread::new(THREAD, None);
+    new.metadata = Some(own.clone().into());
+    let log = crate::log::Log::new(new, start());
+    let thread = log.state.thread().unwrap();
+    let shown = loomline_interop::threads::thread_object(thread);
+    assert_eq!(json!(shown.value.metadata.map()), json!({"old": "x"}));
+    assert!(shown.losses.is_empty());
+    let change = ModifyThread::read(Some(&json!({"metadata": {}}))).unwrap();
+    let kept = change.kept(thread.metadata.as_ref()).value();
+    let expected = json!({"threadprotocol": own["threadprotocol"], "uap": "odd"});
+    assert_eq!(kept, expected);
 }
 
 #[test]
