@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::ending::{Over, Standing};
-use super::step::{Calls, End, Message, MessageEnd, Step};
+use super::step::{End, Message, MessageEnd, Step};
 use crate::ids::MESSAGE;
 use crate::threads::content::Content;
 use crate::threads::ids::RunStepId;
@@ -126,7 +126,7 @@ impl Run {
         let streamed;
         let message = match &step.message {
             Some(message) => message,
-            None if place + 1 == self.steps.len() && !step.is_told() => {
+            None if !self.is_told_of(place, step) => {
                 let texts = self.partial.texts();
                 let content: Vec<_> = (0..).zip(texts.into_iter().map(Content::text)).collect();
                 streamed = Message { content, end: None };
@@ -147,7 +147,7 @@ impl Run {
         let content = Vec::new();
         let message = Message { content, end };
         let object = self.message_of(step, &message);
-        Some((object, self.message_step(step, &message)))
+        Some((object, self.message_step(step, end)))
     }
 
     fn message_of(&self, step: &Step, message: &Message) -> MessageObject {
@@ -214,13 +214,21 @@ impl Run {
     /// The run step that wrote the message of a step of ours.
     pub(in crate::threads) fn message_step_at(&self, place: usize) -> Option<StepObject> {
         let step = self.steps.get(place)?;
-        self.message(place)?;
-        let unsaid = Message::default();
-        Some(self.message_step(step, step.message.as_ref().unwrap_or(&unsaid)))
+        match &step.message {
+            Some(message) if message.content.is_empty() => None,
+            Some(message) => Some(self.message_step(step, message.end)),
+            None if self.is_told_of(place, step) || self.n_streamed_texts() == 0 => None,
+            None => Some(self.message_step(step, None)),
+        }
     }
 
-    fn message_step(&self, step: &Step, message: &Message) -> StepObject {
-        let end = message.end.map(|(end, at)| (end.step(), at.as_second()));
+    /// Whether all is known that a step says: what is streamed is the running one's.
+    fn is_told_of(&self, place: usize, step: &Step) -> bool {
+        place + 1 != self.steps.len() || step.is_told()
+    }
+
+    fn message_step(&self, step: &Step, end: Option<(MessageEnd, Timestamp)>) -> StepObject {
+        let end = end.map(|(end, at)| (end.step(), at.as_second()));
         let message_id = MESSAGE.write(step.id.as_str());
         let message_creation = Written { message_id };
         let mut object = self.step_object(step, end);
@@ -238,23 +246,18 @@ impl Run {
         now: Timestamp,
     ) -> Option<StepObject> {
         let step = self.steps.get(place)?;
-        let streamed;
-        let calls = match &step.calls {
-            Some(calls) => calls,
-            None if place + 1 == self.steps.len() && !step.is_told() => {
-                let list = self.partial.calls();
-                streamed = Calls::begun(list);
-                &streamed
-            }
+        let (list, end) = match &step.calls {
+            Some(calls) => (calls.list.clone(), calls.end),
+            None if !self.is_told_of(place, step) => (self.partial.calls(), None),
             None => return None,
         };
-        if calls.list.is_empty() {
+        if list.is_empty() {
             return None;
         }
-        let end = calls.end.map(|(end, at)| (end, at.as_second()));
+        let end = end.map(|(end, at)| (end, at.as_second()));
         let expired = self.lapses_at().filter(|_| self.is_expired(now));
         let end = end.or_else(|| expired.map(|at| (End::Expired, at.as_second())));
-        Some(self.calls_step(step, calls.list.clone(), end))
+        Some(self.calls_step(step, list, end))
     }
 
     /// A run step of calls as it is before it has some.

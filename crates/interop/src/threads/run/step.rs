@@ -79,14 +79,6 @@ impl Calls {
             ..Self::default()
         }
     }
-
-    /// Calls that are being made.
-    pub(super) fn begun(list: Vec<StepCall>) -> Self {
-        Self {
-            list,
-            ..Self::default()
-        }
-    }
 }
 
 /// One step of ours.

@@ -148,10 +148,8 @@ impl RunStream {
             | RunStatus::Incomplete => (MessageEnd::Failed, End::Failed),
         };
         let has_message = self.step.message != Shown::Not;
-        if let Some((message, step)) = run
-            .empty_message(place, Some((message_end, at)))
-            .filter(|_| has_message)
-        {
+        let empty = || run.empty_message(place, Some((message_end, at)));
+        if let Some((message, step)) = has_message.then(empty).flatten() {
             frame::event("thread.message.incomplete", &message, out);
             step_ended(&step, out);
         }
