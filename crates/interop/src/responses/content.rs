@@ -234,6 +234,10 @@ pub(super) fn shown_output(output: &Value) -> Value {
                 .iter()
                 .map(|part| {
                     let kind = part.get("type").and_then(Value::as_str)?;
+                    if kind == "input_video" {
+                        let url = part.get("video_url").and_then(Value::as_str)?;
+                        return Some(json!({"type": "input_video", "video_url": url}));
+                    }
                     shown_input(part).filter(|_| kind != "output_text")
                 })
                 .collect();

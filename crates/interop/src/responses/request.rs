@@ -129,7 +129,10 @@ pub(super) fn continues(fields: &Fields<'_>) -> Result<Continues, RequestError> 
     let previous = fields.short("previous_response_id", 1_024)?;
     let conversation = match fields.get("conversation") {
         None => None,
-        Some(Value::String(id)) => Some(id.clone()),
+        Some(Value::String(id)) => {
+            fields.short("conversation", 1_024)?;
+            Some(id.clone())
+        }
         Some(value @ Value::Object(_)) => {
             let at = fields.at("conversation");
             Some(Fields::of(value, &at)?.needed("id", 1_024)?.to_owned())

@@ -6,12 +6,12 @@ use super::usage::Tokens;
 use super::wire::{Wire, put, quoted};
 use crate::Converted;
 use crate::ids::{CONVERSATION, response_id};
-use crate::parts::EventPart;
+use crate::parts::{EventPart, StepResponse};
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::BTreeSet;
 use timeline::{
-    Answer, Entry, Execution, ExecutionId, ExecutionStatus, Interruption, Reaction, Says,
+    Answer, Entry, Execution, ExecutionId, ExecutionStatus, Interruption, Item, Reaction, Says,
     StepStatus, Transcript,
 };
 
@@ -277,14 +277,11 @@ pub(super) fn replay(
 ) {
     let shows = shows.unwrap_or_else(|| Shows::from(&Echo::of(&reaction.execution)));
     output.execution(shows);
-    let given = given(transcript, place, reaction);
+    let mut given = Some(given(transcript, place, reaction));
     let mut out = String::new();
     for step in &reaction.steps {
-        output.step_begins(
-            step.step.id.as_str(),
-            step.step.iteration,
-            Some(given.clone()),
-        );
+        // Only the first step can be about answers.
+        output.step_begins(step.step.id.as_str(), step.step.iteration, given.take());
         if step.response.is_none() {
             for (kind, data) in &step.chunks {
                 output.chunk(kind, data.as_ref(), &mut out);
@@ -304,16 +301,27 @@ pub(super) fn replay(
     }
 }
 
-/// The calls whose results the trigger of this execution has brought.
+/// The calls whose results the trigger of this execution has brought. Looks for it only where a step
+/// is about answers, so that a transcript that lacks it costs no more.
 fn given(transcript: &Transcript, place: usize, reaction: &Reaction) -> BTreeSet<String> {
+    let first = reaction.steps.first();
+    let said = first.and_then(|step| step.response.as_ref());
+    let said: Option<StepResponse> = said.and_then(|(said, _)| said.read().ok());
+    if !said.is_some_and(|said| said.answers) {
+        return BTreeSet::new();
+    }
     let before = transcript.entries.get(..place).unwrap_or_default();
     // The trigger stands right before what answers it, but for what was kept meanwhile.
     let trigger = before.iter().rev().find_map(|entry| match entry {
         Entry::Item(item) if item.id == reaction.execution.trigger_item_id => Some(item),
         Entry::Item(_) | Entry::Reaction(_) => None,
     });
-    let content = trigger.and_then(|item| item.content.as_ref());
-    let answers = Answer::read(content).unwrap_or_default();
+    trigger.map(given_by).unwrap_or_default()
+}
+
+/// The calls whose results an item of answers brings.
+pub(super) fn given_by(item: &Item) -> BTreeSet<String> {
+    let answers = Answer::read(item.content.as_ref()).unwrap_or_default();
     answers
         .into_iter()
         .filter_map(|answer| match answer.says {

@@ -3,12 +3,13 @@
 use super::echo::Echo;
 use super::error::ErrorKind;
 use super::output::{Output, Shows};
-use super::resource::{Ending, Head, ResponseObject, Status, is_handoff};
+use super::resource::{Ending, Head, ResponseObject, Status, given_by, is_handoff};
 use super::wire::{Framing, Wire, put};
 use jiff::Timestamp;
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
-    Event, Execution, ExecutionId, ExecutionStatus, ItemId, Record, StepId, StepStatus,
+    Event, Execution, ExecutionId, ExecutionStatus, ItemId, ItemType, Record, StepId, StepStatus,
 };
 
 /// Which response a stream is of.
@@ -37,6 +38,10 @@ pub struct ResponseStream {
     step: Option<StepId>,
     head: Option<Head>,
     output: Output,
+    /// The calls whose results each item of answers has brought; of those seen before it begins.
+    brought: BTreeMap<ItemId, BTreeSet<String>>,
+    /// The same of the item that the execution answers, if that was seen.
+    given: Option<BTreeSet<String>>,
     /// Another agent goes on when this execution is over.
     hands_over: bool,
     ending: Ending,
@@ -61,6 +66,8 @@ impl ResponseStream {
             step: None,
             head: None,
             output: Output::new(wire),
+            brought: BTreeMap::new(),
+            given: None,
             hands_over: false,
             ending: Ending::none(Status::Queued),
             ended_at: None,
@@ -112,10 +119,16 @@ impl ResponseStream {
         }
         match &record.event {
             Event::ExecutionCreated { execution } => self.begins(execution, out),
+            Event::ItemCreated { item } if self.head.is_none() => {
+                if item.item_type == ItemType::ActionResult {
+                    self.brought.insert(item.id.clone(), given_by(item));
+                }
+            }
             Event::StepCreated { step } if self.is_own(&step.execution_id) => {
                 self.step = Some(step.id.clone());
+                let given = self.given.take();
                 self.output
-                    .step_begins(step.id.as_str(), step.iteration, None);
+                    .step_begins(step.id.as_str(), step.iteration, given);
             }
             Event::StepStatusChanged { step_id, to, .. } if self.is_step(step_id) => match to {
                 StepStatus::Running => {}
@@ -196,6 +209,8 @@ impl ResponseStream {
         if !is_wanted {
             return;
         }
+        self.given = self.brought.remove(&execution.trigger_item_id);
+        self.brought.clear();
         let echo = Echo::of(execution);
         self.execution = Some(execution.id.clone());
         self.head = Some(Head::of(execution, &echo));

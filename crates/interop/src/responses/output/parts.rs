@@ -37,13 +37,20 @@ impl Output {
         };
     }
 
-    /// The step is over. What a step has stored without a model's answer is shown now; what it had
-    /// begun to say and was cut off in is kept if the step has failed.
+    /// The step is over. What a step has stored without a model's answer is shown now; where it has
+    /// stored nothing, what it has streamed is what it says. What it had begun to say and was cut off
+    /// in is kept if the step has failed.
     pub(in crate::responses) fn step_ends(&mut self, has_failed: bool, out: &mut String) {
         if !self.step.is_answered && !self.step.parts.is_empty() {
             self.show_parts(&Citations::new(), out);
         }
-        self.cut(has_failed, out);
+        if self.step.is_answered {
+            self.cut(None, out);
+        } else if has_failed {
+            self.cut(Some(Standing::Incomplete), out);
+        } else {
+            self.cut(Some(Standing::Completed), out);
+        }
     }
 
     /// A part was written.
@@ -109,7 +116,7 @@ impl Output {
                 self.said(*idx, part, standing, cited, out);
             }
         }
-        self.cut(false, out);
+        self.cut(None, out);
         for (idx, part) in &parts {
             if let Some(tool) = ToolPart::read(part) {
                 self.became(*idx, &tool, out);
@@ -177,7 +184,8 @@ impl Output {
         self.complete(idx, begun, SlotKind::Block(block), id, &last, out);
     }
 
-    /// Completes an item that pieces have begun, or shows one whole.
+    /// Completes an item that pieces have begun, or shows one whole: where none was begun, or one that
+    /// says something else, which can't be taken back and ends where it stands.
     fn complete(
         &mut self,
         idx: u32,
@@ -187,7 +195,8 @@ impl Output {
         last: &LastWord<'_>,
         out: &mut String,
     ) {
-        let begun = begun.filter(|place| self.step.is(*place, &kind));
+        let text = last.text.unwrap_or_default();
+        let begun = begun.filter(|place| self.step.is(*place, &kind, text));
         let place = begun.unwrap_or_else(|| self.begin(kind, id, out));
         if let Some((id, json)) = self.end(place, last, out) {
             let rank = self.rank(0, idx);

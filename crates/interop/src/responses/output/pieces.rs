@@ -131,7 +131,7 @@ impl Output {
     /// A dead attempt's pieces are void: its items end as they stand, and what comes again comes as
     /// new items. None of them is in the response when that is over.
     fn reset(&mut self, out: &mut String) {
-        self.cut(false, out);
+        self.cut(None, out);
         let step = std::mem::take(&mut self.step);
         // What was stored is void too, and what it used is not counted.
         let (execution, iteration) = (self.n_executions, step.iteration);
@@ -145,19 +145,23 @@ impl Output {
         };
     }
 
-    /// Ends what is open where it stands; says whether it is kept.
-    pub(super) fn cut(&mut self, is_kept: bool, out: &mut String) {
+    /// Ends what is open where it stands. `kept` says how it stands then, where all that was streamed
+    /// is what the step says; else it is void.
+    pub(super) fn cut(&mut self, kept: Option<Standing>, out: &mut String) {
         for place in 0..self.step.slots.len() {
-            let is_open = self
-                .step
-                .slots
-                .get(place)
-                .is_some_and(|(_, slot)| slot.is_open);
-            if !is_open {
-                continue;
-            }
-            let ended = self.end(place, &LastWord::CUT, out);
-            if let Some((id, json)) = ended.filter(|_| is_kept) {
+            let slot = self.step.slots.get(place);
+            let standing = match slot.map(|(_, slot)| slot.is_open) {
+                Some(true) => kept.unwrap_or(Standing::Incomplete),
+                // It was over before the step was, as it should be.
+                Some(false) if kept.is_some() => Standing::Completed,
+                Some(false) | None => continue,
+            };
+            let last = LastWord {
+                standing,
+                ..LastWord::CUT
+            };
+            let ended = self.end(place, &last, out);
+            if let Some((id, json)) = ended.filter(|_| kept.is_some()) {
                 let rank = self.rank(3, u32::try_from(place).unwrap_or(u32::MAX));
                 self.done.push(Done { rank, id, json });
             }

@@ -79,10 +79,12 @@ impl Streamed {
 }
 
 impl StepState {
-    /// Whether an item is of this kind, so that a stored part can complete it.
-    pub(super) fn is(&self, place: usize, kind: &SlotKind) -> bool {
-        self.slots
-            .get(place)
-            .is_some_and(|(_, slot)| slot.kind == *kind)
+    /// Whether an item is of this kind and begins as this text does, or is all of it if it is over: so
+    /// that a stored part can complete it.
+    pub(super) fn is(&self, place: usize, kind: &SlotKind, text: &str) -> bool {
+        self.slots.get(place).is_some_and(|(_, slot)| {
+            let rest = text.strip_prefix(slot.text.as_str());
+            slot.kind == *kind && rest.is_some_and(|rest| slot.is_open || rest.is_empty())
+        })
     }
 }

@@ -237,6 +237,59 @@ fn a_response_to_answers_has_what_the_server_did_and_not_what_the_client_brought
 }
 
 #[test]
+fn what_came_of_a_call_that_a_sub_agent_held_up_is_shown_in_the_stream_too() {
+    let mut log = begun(None);
+    answer(&mut log, vec![call("ask", "k", "{}")], "tool_use");
+    let open = [open_call("k", OpenKind::Child)];
+    let outcome = StepOutcome {
+        open_calls: Some(Payload::write(&open).unwrap()),
+        ..StepOutcome::default()
+    };
+    log.run(Command::CompleteStep {
+        outcome,
+        next: None,
+    });
+    let ending = Ending::Completed;
+    log.run(Command::End { ending });
+    let resumed = json!([{"type": "loomline-answer", "toolCallId": "k", "resumed": true}]);
+    assert_eq!(
+        Answer::read(Some(&resumed.clone().into())).unwrap()[0].says,
+        Says::Resumed
+    );
+    let mut item = super::rig::user("wake");
+    item.item_type = timeline::ItemType::ActionResult;
+    item.role = None;
+    item.content = Some(resumed.into());
+    log.run(Command::Start {
+        trigger: Trigger::New(item),
+        run: None,
+        execution_id: "e2".into(),
+        reaction_item_id: "a2".into(),
+        step_id: "s2".into(),
+        workflow_run_id: None,
+    });
+    let mut tool = ToolPart::call("ask", "k", "{}");
+    let about = StepResponse {
+        answers: true,
+        ..StepResponse::default()
+    };
+    log.run(Command::Respond {
+        parts: vec![tool.write().unwrap()],
+        response: Payload::write(&about).unwrap(),
+    });
+    tool.state = ToolState::OutputAvailable;
+    tool.output = Some(json!("found").into());
+    let part = tool.write().unwrap();
+    log.run(Command::PutPart { idx: 0, part });
+    over(&mut log);
+    let (events, _) = events_of(&stream(&log.records, ResponseOf::Trigger("wake".into())));
+    let last = Client::of(&events).last.unwrap();
+    assert_eq!(last["output"][0]["output"], "found");
+    let read = response(&log.transcript(), &"e2".into()).unwrap().value;
+    assert_eq!(serde_json::from_str::<Value>(&read.json).unwrap(), last);
+}
+
+#[test]
 fn answers_are_listed_as_the_results_they_brought() {
     let log = answered(true);
     let transcript = log.transcript();

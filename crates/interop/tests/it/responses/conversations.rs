@@ -193,6 +193,17 @@ fn a_conversation_has_the_texts_of_its_threads_metadata() {
 }
 
 #[test]
+fn a_result_with_a_video_is_listed_as_it_was_given() {
+    let video = json!([{"type": "input_video", "video_url": "https://a.b/c.mp4"}]);
+    let mut given = output();
+    given["output"] = video.clone();
+    let items = NewItems::read(&json!({"items": [given]})).unwrap();
+    let records = items.records(&mut ids()).unwrap().value;
+    let list: Value = serde_json::from_str(&kept_items(&records, at())).unwrap();
+    assert_eq!(list["data"][0]["output"], video);
+}
+
+#[test]
 fn a_compaction_has_what_users_said_and_a_summary() {
     let body = json!({"model": "small", "prompt_cache_key": "k", "instructions": "i", "input": [
         {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "user", "content": "three"},

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::rig::{
-    answer, begun, events, handed_over, object, over, reset, text, transcript, types, user,
+    answer, begun, emit, events, handed_over, object, over, reset, text, transcript, types, user,
 };
 use crate::log::Log;
 use loomline_interop::responses::{Framing, ResponseOf, ResponseStream, Status, response};
@@ -159,6 +159,62 @@ fn a_stream_that_waits_for_its_turn_shows_nothing_of_others() {
     assert!(stream.is_over());
     assert_eq!(stream.execution(), Some(&"e2".into()));
     assert!(out.ends_with("data: [DONE]\n\n"));
+}
+
+#[test]
+fn what_a_step_of_no_model_has_streamed_is_what_it_says() {
+    let mut log = begun(None);
+    text(&mut log, "I am ");
+    text(&mut log, "no model.");
+    over(&mut log);
+    let last = Client::of(&events(&log)).last.unwrap();
+    assert_eq!(last["status"], "completed");
+    let item = &last["output"][0];
+    assert_eq!(item["content"][0]["text"], "I am no model.");
+    assert_eq!(item["status"], "completed");
+    assert_eq!(last, object(&log.records, "e"));
+}
+
+#[test]
+fn reasoning_that_was_over_stays_in_a_response_that_fails_behind_it() {
+    let mut log = begun(None);
+    let delta = json!({"id": "r0", "delta": "hm"});
+    emit(&mut log, "reasoning-delta", delta);
+    text(&mut log, "I th");
+    stopped(&mut log, "error");
+    let last = Client::of(&events(&log)).last.unwrap();
+    let output = last["output"].as_array().unwrap();
+    let stands: Vec<_> = output
+        .iter()
+        .map(|it| (&it["type"], &it["status"]))
+        .collect();
+    assert_eq!(
+        stands,
+        [
+            (&json!("reasoning"), &json!("completed")),
+            (&json!("message"), &json!("incomplete")),
+        ]
+    );
+    assert_eq!(last, object(&log.records, "e"));
+}
+
+#[test]
+fn an_item_that_was_streamed_otherwise_than_it_is_stored_comes_anew() {
+    let mut log = begun(None);
+    text(&mut log, "Helo");
+    answer(
+        &mut log,
+        vec![json!({"type": "output_text", "text": "Hello"})],
+        "end_turn",
+    );
+    over(&mut log);
+    let client = Client::of(&events(&log));
+    let said = |item: &Value| item["content"][0]["text"].clone();
+    let seen: Vec<Value> = client.items.iter().map(|(item, _)| said(item)).collect();
+    assert_eq!(seen, ["Helo", "Hello"]);
+    let last = client.last.unwrap();
+    assert_eq!(last["output"].as_array().unwrap().len(), 1);
+    assert_eq!(said(&last["output"][0]), "Hello");
 }
 
 #[test]

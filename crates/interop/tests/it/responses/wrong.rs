@@ -203,6 +203,11 @@ fn a_number_or_a_word_out_of_its_range_is_refused() {
             "string_above_max_length",
         ),
         (
+            with("conversation", json!("x".repeat(1_025))),
+            Some("conversation"),
+            "string_above_max_length",
+        ),
+        (
             with("prompt", json!({"id": "p"})),
             Some("prompt"),
             "unsupported_value",
