@@ -48,6 +48,7 @@ mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
 pub mod options;
+mod page;
 pub mod parts;
 pub mod pydantic_ai;
 mod request;

@@ -60,7 +60,9 @@ pub use conversation::{
 pub use echo::Echo;
 pub use error::{ErrorKind, RequestError};
 pub use item::{InputItem, InputSays};
-pub use items::{ListOptions, ListedItem, conversation_item, conversation_items, input_items};
+pub use items::{
+    ListOptions, ListedItem, conversation_item, conversation_items, input_items, walk_items,
+};
 pub use page::Page;
 pub use request::{Continues, CreateRequest, EXTENSIONS};
 pub use resource::{ResponseObject, Status, response};

@@ -8,6 +8,7 @@ use super::resource::{reaction_of, replay};
 use super::sealed::{seal_reasoning, seal_summary};
 use super::wire::{Wire, quoted};
 use crate::ids::{COMPACTION, FUNCTION_OUTPUT, MESSAGE, REASONING};
+use crate::page::Named;
 use crate::parts::{ReasoningPart, StepResponse};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
@@ -23,6 +24,12 @@ pub struct ListedItem {
     pub id: String,
     /// The item as JSON text.
     pub json: String,
+}
+
+impl Named for ListedItem {
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 /// What a list shows beside what every list shows.
@@ -63,6 +70,22 @@ pub fn conversation_items(
         list.entry(transcript, place, entry);
     }
     list.losses.with(list.items)
+}
+
+/// The same items from either end, each entry's when they are asked for: for pages ([`super::Page`]).
+pub fn walk_items(
+    transcript: &Transcript,
+    options: ListOptions,
+) -> impl DoubleEndedIterator<Item = ListedItem> {
+    let entries = transcript.entries.iter().enumerate();
+    entries.flat_map(move |(place, entry)| {
+        let mut list = List {
+            options,
+            ..List::default()
+        };
+        list.entry(transcript, place, entry);
+        list.items
+    })
 }
 
 /// The items that a response answers: what was said since the response before it, and the past that
@@ -108,8 +131,7 @@ pub fn conversation_item(
     id: &str,
     options: ListOptions,
 ) -> Option<ListedItem> {
-    let items = conversation_items(transcript, options).value;
-    items.into_iter().find(|item| item.id == id)
+    walk_items(transcript, options).rfind(|item| item.id == id)
 }
 
 /// An item that was just kept, as it is listed.

@@ -4,6 +4,8 @@ use super::error::RequestError;
 use super::fields::invalid;
 use super::items::ListedItem;
 use super::wire::quoted;
+use crate::page;
+use std::ops::ControlFlow;
 
 /// Which part of a list is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,21 +55,34 @@ impl Page {
         })
     }
 
-    /// The page of these items, the oldest of which come first, as a list object.
-    pub fn list(&self, mut items: Vec<ListedItem>) -> Result<String, RequestError> {
-        if self.newest_first {
-            items.reverse();
-        }
-        let start = match &self.after {
-            None => 0,
-            Some(after) => {
-                let place = items.iter().position(|item| item.id == *after);
-                place.ok_or_else(|| RequestError::item_not_found(after, "/after"))? + 1
+    /// The page of these items, the oldest of which come first, as a list object. Items behind the page
+    /// are not asked for.
+    pub fn list<I>(&self, items: I) -> Result<String, RequestError>
+    where
+        I: IntoIterator<Item = ListedItem>,
+        I::IntoIter: DoubleEndedIterator,
+    {
+        let mut items = items.into_iter();
+        let mut items = std::iter::from_fn(|| {
+            if self.newest_first {
+                items.next_back()
+            } else {
+                items.next()
             }
-        };
-        let rest = items.get(start..).unwrap_or_default();
-        let shown = rest.get(..self.limit).unwrap_or(rest);
-        Ok(list(shown, shown.len() < rest.len()))
+        });
+        if let Some(after) = &self.after
+            && !items.any(|item| item.id == *after)
+        {
+            return Err(RequestError::item_not_found(after, "/after"));
+        }
+        let mut page = page::Page::of(self.limit, false, None);
+        for item in items {
+            if let ControlFlow::Break(()) = page.push(item) {
+                break;
+            }
+        }
+        let (shown, has_more) = page.finish();
+        Ok(list(&shown, has_more))
     }
 }
 
@@ -115,6 +130,18 @@ mod tests {
                 seen.reverse();
             }
             assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6]);
+        }
+    }
+
+    #[test]
+    fn no_item_behind_a_page_is_made() {
+        for order in ["asc", "desc"] {
+            let page = Page::read(Some("3"), Some(order), None).unwrap();
+            let n_made = std::cell::Cell::new(0);
+            let made = items(50).into_iter();
+            page.list(made.inspect(|_| n_made.set(n_made.get() + 1)))
+                .unwrap();
+            assert_eq!(n_made.get(), 4, "{order}");
         }
     }
 

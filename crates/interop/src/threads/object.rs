@@ -7,14 +7,9 @@ pub use words::{MessageStatus, Reason, RunStatus, StepStatus};
 use super::content::Content;
 use super::metadata::Metadata;
 use super::tools::Tool;
+pub use crate::page::Named;
 use serde::Serialize;
 use serde_json::Value;
-
-/// An object with an id, for lists.
-pub trait Named {
-    /// Its id.
-    fn id(&self) -> &str;
-}
 
 macro_rules! named {
     ($($name:ident),*) => {

@@ -3,7 +3,7 @@
 use super::error::RequestError;
 use super::fields::check_word;
 use super::object::{List, Named};
-use std::ops::ControlFlow;
+pub use crate::page::{Order, Page};
 
 const MAX_LIMIT: usize = 100;
 const DEFAULT_LIMIT: usize = 20;
@@ -11,25 +11,6 @@ const MAX_FILES: usize = 10_000;
 const ORDERS: &[&str] = &["asc", "desc"];
 /// The only thing that lists of steps can be asked to have more of; there is never any here.
 const INCLUDES: &[&str] = &["step_details.tool_calls[*].file_search.results[*].content"];
-
-/// The order of a list, by the place in the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// The oldest first.
-    Ascending,
-    /// The newest first.
-    #[default]
-    Descending,
-}
-
-impl Order {
-    fn reversed(self) -> Self {
-        match self {
-            Self::Ascending => Self::Descending,
-            Self::Descending => Self::Ascending,
-        }
-    }
-}
 
 /// The query of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,49 +111,18 @@ fn cursor(pointer: &str, value: &str) -> Result<Option<String>, RequestError> {
     Ok((!value.is_empty()).then(|| value.to_owned()))
 }
 
-/// A page while its objects come, in the order of [`ListQuery::walk`]. It needs one object more than
-/// it shows.
-#[derive(Debug)]
-pub struct Page<T> {
-    data: Vec<T>,
-    limit: usize,
-    is_backward: bool,
-    until: Option<String>,
-    has_more: bool,
-}
-
 impl<T: Named> Page<T> {
-    /// An empty page.
+    /// An empty page, for the objects in the order of [`ListQuery::walk`].
     pub fn new(query: &ListQuery) -> Self {
         let is_backward = query.is_backward();
-        Self {
-            data: Vec::new(),
-            limit: query.limit,
-            is_backward,
-            until: query.before.clone().filter(|_| !is_backward),
-            has_more: false,
-        }
-    }
-
-    /// Takes the next object; breaks when nothing more is needed.
-    pub fn push(&mut self, object: T) -> ControlFlow<()> {
-        if self.until.as_deref() == Some(object.id()) {
-            return ControlFlow::Break(());
-        }
-        if self.data.len() == self.limit {
-            self.has_more = true;
-            return ControlFlow::Break(());
-        }
-        self.data.push(object);
-        ControlFlow::Continue(())
+        let until = query.before.clone().filter(|_| !is_backward);
+        Self::of(query.limit, is_backward, until)
     }
 
     /// The page.
-    pub fn list(mut self) -> List<T> {
-        if self.is_backward {
-            self.data.reverse();
-        }
-        List::new(self.data, self.has_more)
+    pub fn list(self) -> List<T> {
+        let (data, has_more) = self.finish();
+        List::new(data, has_more)
     }
 }
 

@@ -8,7 +8,7 @@ use loomline_interop::responses::{
     CompactRequest, Continues, CreateConversation, CreateRequest, ListOptions, NewItems, Tokens,
     compaction, conversation, conversation_item, conversation_items, deleted_conversation,
     deleted_response, input_tokens, kept_items, kept_metadata, read_conversation_update,
-    read_input_tokens,
+    read_input_tokens, walk_items,
 };
 use serde_json::{Map, Value, json};
 use timeline::{Command, Payload};
@@ -41,7 +41,13 @@ fn a_conversation_begins_with_what_it_is_given() {
     for (at, command) in create.commands(at(), &mut ids()).unwrap() {
         log.run_at(at, command);
     }
-    let list = listed(conversation_items(&log.transcript(), ListOptions::default()).value);
+    let transcript = log.transcript();
+    let all = conversation_items(&transcript, ListOptions::default()).value;
+    let walked = walk_items(&transcript, ListOptions::default());
+    let mut walked: Vec<_> = walked.rev().collect();
+    walked.reverse();
+    assert_eq!(walked, all);
+    let list = listed(all);
     let kinds: Vec<&Value> = list["data"]
         .as_array()
         .unwrap()
