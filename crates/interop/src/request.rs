@@ -1,5 +1,34 @@
 //! What the requests of several protocols have in common.
 
+use std::borrow::Cow;
+
+/// A key as a segment of a JSON pointer (RFC 6901).
+pub(crate) fn token(key: &str) -> Cow<'_, str> {
+    if key.contains(['~', '/']) {
+        key.replace('~', "~0").replace('/', "~1").into()
+    } else {
+        key.into()
+    }
+}
+
+/// A JSON pointer as `OpenAI`'s protocols write places: `messages[0].content`.
+pub(crate) fn param(pointer: &str) -> String {
+    let mut param = String::new();
+    for segment in pointer.split('/').skip(1) {
+        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+            param.push('[');
+            param.push_str(segment);
+            param.push(']');
+            continue;
+        }
+        if !param.is_empty() {
+            param.push('.');
+        }
+        param.push_str(&segment.replace("~1", "/").replace("~0", "~"));
+    }
+    param
+}
+
 /// Whether this is an address that a server fetches from.
 pub(crate) fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")

@@ -1,6 +1,7 @@
 //! What `useChat` posts (`DefaultChatTransport`).
 
 use super::messages::METADATA;
+use crate::request::is_web;
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Payload};
 
@@ -259,7 +260,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
 
 fn file(part: &Value, url: &str, mime: &str, pointer: &str) -> Result<Value, ChatRequestError> {
     let inline = url.starts_with("data:");
-    if !inline && !url.starts_with("https://") && !url.starts_with("http://") {
+    if !inline && !is_web(url) {
         let pointer = format!("{pointer}/url");
         return Err(ChatRequestError::Url { pointer });
     }

@@ -1,5 +1,6 @@
 //! What clients are told of requests that can't be followed.
 
+use crate::request::param;
 use serde_json::{Value, json};
 
 /// What kind of error it is; the server maps it to a status of its transport.
@@ -123,20 +124,7 @@ impl RequestError {
             .pointer
             .as_deref()
             .filter(|pointer| !pointer.is_empty())?;
-        let mut param = String::new();
-        for segment in pointer.split('/').skip(1) {
-            if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
-                param.push('[');
-                param.push_str(segment);
-                param.push(']');
-            } else {
-                if !param.is_empty() {
-                    param.push('.');
-                }
-                param.push_str(&segment.replace("~1", "/").replace("~0", "~"));
-            }
-        }
-        Some(param)
+        Some(param(pointer))
     }
 
     fn payload(&self) -> Value {

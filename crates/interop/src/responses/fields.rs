@@ -2,6 +2,7 @@
 
 use super::error::RequestError;
 use crate::metadata::{EXPECTED, is_aitp, is_own};
+use crate::request::token;
 use serde_json::{Map, Value};
 
 /// An object of a request, and where it stands.
@@ -200,7 +201,7 @@ pub(super) fn metadata(fields: &Fields<'_>, key: &str) -> Result<Map<String, Val
         return Err(invalid(at, "at most 16 pairs are allowed"));
     }
     for (name, value) in pairs {
-        let at = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        let at = format!("{at}/{}", token(name));
         if is_longer(name, 64) {
             return Err(too_long(at, 64));
         }

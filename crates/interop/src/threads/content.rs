@@ -5,6 +5,7 @@ use super::fields::{Fields, MAX_ID, check_length, wrong};
 use crate::Losses;
 use crate::document::data_url;
 use crate::parts::OUTPUT_FILE;
+use crate::request::{is_inline, is_web};
 use serde::Serialize;
 use serde_json::{Value, json};
 use timeline::{PartKind, Payload, Role, part_kind};
@@ -142,10 +143,9 @@ fn image_url(part: &Fields<'_>) -> Result<Value, RequestError> {
     let image = part.object("image_url")?;
     let image = image.ok_or_else(|| part.missing("image_url"))?;
     let url = image.required("url", MAX_URL)?;
-    let known = ["https://", "http://", "data:"];
-    if !known.iter().any(|scheme| url.starts_with(scheme)) {
+    if !is_web(url) && !is_inline(url) {
         let pointer = image.at("url");
-        let expected = "an https:, http: or data: URL";
+        let expected = "an https: or http: URL, or a data: URL in base64";
         return Err(RequestError::Outside { pointer, expected });
     }
     let detail = image.word("detail", DETAILS)?.unwrap_or("auto");

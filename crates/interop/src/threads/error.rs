@@ -1,6 +1,7 @@
 //! Why a request is refused, in the words that clients of this API know.
 
 use super::object::RunStatus;
+use crate::request::param;
 use serde_json::{Value, json};
 
 /// What a refusal is to a server.
@@ -236,24 +237,6 @@ impl RequestError {
             "param": param, "code": self.code(),
         }})
     }
-}
-
-/// A JSON pointer as this API writes places: `messages[0].content`.
-fn param(pointer: &str) -> String {
-    let mut out = String::new();
-    for segment in pointer.split('/').skip(1) {
-        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            out.push('[');
-            out.push_str(segment);
-            out.push(']');
-            continue;
-        }
-        if !out.is_empty() {
-            out.push('.');
-        }
-        out.push_str(&segment.replace("~1", "/").replace("~0", "~"));
-    }
-    out
 }
 
 fn words(allowed: &[&str]) -> String {

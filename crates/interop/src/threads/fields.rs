@@ -1,6 +1,7 @@
 //! Reading a request's members, each with its place.
 
 use super::error::RequestError;
+use crate::request::token;
 use serde_json::{Map, Value};
 
 /// An object of a request, and where it stands.
@@ -70,8 +71,7 @@ impl<'a> Fields<'a> {
 
     /// The pointer of a member.
     pub(super) fn at(&self, key: &str) -> String {
-        let key = key.replace('~', "~0").replace('/', "~1");
-        format!("{}/{key}", self.pointer)
+        format!("{}/{}", self.pointer, token(key))
     }
 
     pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = (&'a String, &'a Value)> {

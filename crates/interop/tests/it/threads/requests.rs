@@ -96,7 +96,12 @@ fn a_wrong_message_is_refused_with_its_place() {
         ),
         (
             json!({"content": [{"type": "image_url", "image_url": {"url": "ftp://x"}}]}),
-            "Invalid 'content[0].image_url.url': expected an https:, http: or data: URL.",
+            "Invalid 'content[0].image_url.url': expected an https: or http: URL, or a data: URL in base64.",
+            "content[0].image_url.url",
+        ),
+        (
+            json!({"content": [{"type": "image_url", "image_url": {"url": "data:image/png,<>"}}]}),
+            "Invalid 'content[0].image_url.url': expected an https: or http: URL, or a data: URL in base64.",
             "content[0].image_url.url",
         ),
         (
