@@ -127,6 +127,8 @@ impl RunView {
             self.attempt = 0;
             self.n_texts = 0;
             self.n_reasonings = 0;
+            // Some models give the calls of every step the same ids.
+            self.calls.clear();
         }
         if let Event::StepStatusChanged {
             step_id,

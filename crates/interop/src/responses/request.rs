@@ -284,6 +284,11 @@ fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
     if let Some(word) = fields.word("truncation", &["auto", "disabled"])? {
         echo.say("truncation", word);
     }
+    let text = fields.get("text").and_then(Value::as_object);
+    if text.is_some_and(|text| text.get("verbosity").is_some_and(|it| !it.is_null())) {
+        let what = "how much an answer says is left to the model";
+        losses.push("/text/verbosity", what);
+    }
     let tiers = ["auto", "default", "flex", "scale", "priority"];
     if let Some(tier) = fields.word("service_tier", &tiers)?
         && tier != "auto"

@@ -109,6 +109,33 @@ proptest! {
     }
 
     #[test]
+    fn what_was_streamed_of_any_thread_is_what_its_messages_say(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let log = conversation(&bytes);
+        let messages = to_messages(&log.transcript()).value;
+        let said = |id: &Value| messages.iter().find(|message| message["id"] == *id);
+        let calls = messages.iter().filter_map(|message| message["toolCalls"].as_array());
+        let calls: Vec<&Value> = calls.flatten().collect();
+        // Where the client gets all messages at the end, they count.
+        let plain = |events: &Vec<Value>| events.iter().all(|it| it["type"] != "MESSAGES_SNAPSHOT");
+        for events in runs(&log).into_iter().filter(plain) {
+            for event in events.iter().filter(|event| event["type"] == "TOOL_CALL_RESULT") {
+                // A step that came to nothing is in no message.
+                if let Some(message) = said(&event["messageId"]) {
+                    prop_assert_eq!(&message["content"], &event["content"]);
+                }
+            }
+            for event in events.iter().filter(|event| event["type"] == "TOOL_CALL_END") {
+                let id = &event["toolCallId"];
+                let deltas = events.iter().filter(|it| it["type"] == "TOOL_CALL_ARGS" && it["toolCallId"] == *id);
+                let streamed: String = deltas.map(|it| it["delta"].as_str().unwrap()).collect();
+                if let Some(call) = calls.iter().find(|call| call["id"] == *id) {
+                    prop_assert_eq!(&call["function"]["arguments"], &streamed);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_thread_has_messages_with_ids_of_their_own(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let messages = to_messages(&conversation(&bytes).transcript()).value;
         let ids: Vec<&str> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
@@ -443,6 +470,27 @@ fn what_a_person_is_asked_is_what_the_last_step_leaves_open() {
         (&interrupts[0]["id"], &interrupts[0]["toolCallId"]),
         (&json!("q-c2"), &json!("c2"))
     );
+}
+
+#[test]
+fn calls_of_several_steps_may_have_one_id() {
+    let mut log = begun();
+    for next in [Some("s2"), None] {
+        let call = ToolPart::call("add", "call_0", "{}");
+        respond(&mut log, vec![call.write().unwrap()]);
+        log.run(Command::CompleteStep {
+            outcome: StepOutcome::default(),
+            next: next.map(Into::into),
+        });
+    }
+    log.run(Command::End {
+        ending: Ending::Completed,
+    });
+    let events = runs(&log).remove(0);
+    assert_eq!(check(&events), Ok(()));
+    let begun = events.iter().filter(|it| it["type"] == "TOOL_CALL_START");
+    let parents: Vec<&Value> = begun.map(|it| &it["parentMessageId"]).collect();
+    assert_eq!(parents, ["s", "s2"]);
 }
 
 /// A log in which a call has waited, was answered, and its run goes on.

@@ -37,7 +37,8 @@ fn everything() -> Value {
 #[test]
 fn all_that_can_be_asked_is_read() {
     let read = CreateRequest::read(&everything()).unwrap();
-    assert_eq!(read.losses, []);
+    let unmet: Vec<&str> = read.losses.iter().map(|it| it.pointer.as_str()).collect();
+    assert_eq!(unmet, ["/text/verbosity"]);
     let request = read.value;
     assert_eq!(request.continues, Continues::Nothing);
     assert_eq!(
@@ -187,14 +188,21 @@ fn what_a_request_goes_on_with_stands_in_its_ids() {
 
 #[test]
 fn wishes_that_can_not_be_met_are_told() {
-    let body = json!({"input": "hi", "include": ["message.output_text.logprobs"], "service_tier": "flex", "top_logprobs": 3});
+    let body = json!({"input": "hi", "include": ["message.output_text.logprobs"], "service_tier": "flex", "top_logprobs": 3,
+        "text": {"verbosity": "high"}});
     let pointers: Vec<String> = CreateRequest::read(&body)
         .unwrap()
         .losses
         .into_iter()
         .map(|loss| loss.pointer)
         .collect();
-    assert_eq!(pointers, ["/include/0", "/service_tier", "/top_logprobs"]);
+    let expected = [
+        "/include/0",
+        "/text/verbosity",
+        "/service_tier",
+        "/top_logprobs",
+    ];
+    assert_eq!(pointers, expected);
 }
 
 #[test]
