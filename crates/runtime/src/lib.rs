@@ -19,6 +19,7 @@ mod follow;
 pub mod handoff;
 mod live;
 mod memory;
+pub mod objects;
 mod react;
 mod reactor;
 mod registry;

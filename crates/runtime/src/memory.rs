@@ -1,8 +1,10 @@
 //! A store that keeps everything in memory: for tests, and for threads that need not outlive the process.
 
 mod checkpoints;
+mod objects;
 
 use crate::checkpoint::{CheckpointMetadata, CheckpointTable};
+use crate::objects::ObjectTable;
 use crate::store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
     TenantId, ThreadRow, Token,
@@ -49,6 +51,7 @@ struct Kept {
     // The forks of each thread that has some, in the order they were made.
     forks: BTreeMap<ThreadId, Vec<ThreadId>>,
     checkpoints: BTreeMap<(TenantId, String), (CheckpointMetadata, String)>,
+    objects: objects::Objects,
 }
 
 #[derive(Debug)]
@@ -432,6 +435,10 @@ impl Store for MemoryStore {
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {
+        self
+    }
+
+    fn objects(&self) -> &dyn ObjectTable {
         self
     }
 

@@ -1,6 +1,7 @@
 //! What a store must do (architecture rules 1 and 2).
 
 use crate::checkpoint::CheckpointTable;
+use crate::objects::ObjectTable;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -187,6 +188,14 @@ pub enum StoreError {
         /// The answer.
         answer: String,
     },
+    /// There is no such object, or it is another tenant's.
+    #[error("there is no {kind} {id:?}")]
+    NoSuchObject {
+        /// What kind of object.
+        kind: String,
+        /// Its id.
+        id: String,
+    },
     /// Other threads are forked from it.
     #[error("thread {thread} has forks; delete them first")]
     HasForks {
@@ -303,6 +312,9 @@ pub trait Store: Send + Sync {
 
     /// The checkpoints that lie beside the threads.
     fn checkpoints(&self) -> &dyn CheckpointTable;
+
+    /// The objects that lie beside the threads.
+    fn objects(&self) -> &dyn ObjectTable;
 
     /// Writes out what is buffered and closes. Later calls answer [`StoreError::Closed`].
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;

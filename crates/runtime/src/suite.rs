@@ -12,6 +12,7 @@
 mod appends;
 mod checkpoints;
 mod heads;
+mod objects;
 mod reads;
 mod script;
 mod threads;
@@ -20,6 +21,7 @@ mod trees;
 pub use appends::*;
 pub use checkpoints::*;
 pub use heads::*;
+pub use objects::*;
 pub use reads::*;
 pub use script::{Author, script};
 pub use threads::*;
@@ -99,6 +101,15 @@ macro_rules! store_suite {
             a_reopened_store_has_its_checkpoints
             checkpoints_and_threads_do_not_disturb_each_other
             a_closed_store_has_no_checkpoints_to_give
+            an_object_is_kept_to_the_byte_with_its_content
+            an_object_replaces_the_one_before
+            objects_are_listed_in_pages_without_gap_or_repeat
+            a_page_after_an_unknown_object_is_refused
+            a_deleted_object_is_gone
+            a_content_stays_until_the_last_object_that_has_it_goes
+            objects_never_cross_tenants
+            objects_and_threads_do_not_disturb_each_other
+            a_closed_store_has_no_objects_to_give
             a_stored_tree_is_the_same_after_reopening
         }
     };

@@ -354,6 +354,7 @@ fn of_store(error: &StoreError) -> Verdict {
     match error {
         StoreError::NotFound => Verdict::new(S::NOT_FOUND, "thread_not_found"),
         StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
+        StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
         StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
         StoreError::Duplicate(_) => Verdict::hidden(
             S::CONFLICT,

@@ -6,6 +6,7 @@ mod checkpoints;
 mod connection;
 mod error;
 mod kind;
+mod objects;
 mod projection;
 mod readers;
 mod rebuild;
@@ -24,6 +25,7 @@ use error::failed;
 use futures_util::future::BoxFuture;
 use readers::Readers;
 use runtime::checkpoint::CheckpointTable;
+use runtime::objects::ObjectTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Logged, NewRecord, Page, Store, StoreError, TenantId,
     ThreadRow,
@@ -246,6 +248,10 @@ impl Store for SqliteStore {
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {
+        self
+    }
+
+    fn objects(&self) -> &dyn ObjectTable {
         self
     }
 

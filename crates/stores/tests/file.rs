@@ -93,7 +93,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 3
+                    known: 4
                 })
             ),
             "{refused:?}"
@@ -376,7 +376,7 @@ async fn appends_of_many_writers_share_commits() {
         stats.n_requests >= 64 * 30 && stats.n_commits < stats.n_requests,
         "{stats:?}"
     );
-    assert_eq!((stats.n_threads, stats.schema_version), (64, 3));
+    assert_eq!((stats.n_threads, stats.schema_version), (64, 4));
 }
 
 #[tokio::test]
@@ -483,7 +483,7 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     store.close().await.unwrap();
     Connection::open(&path)
         .unwrap()
-        .execute_batch("DROP TABLE agent_checkpoints; PRAGMA user_version=2")
+        .execute_batch("DROP TABLE agent_checkpoints; DROP TABLE tenant_objects; DROP TABLE tenant_contents; PRAGMA user_version=2")
         .unwrap();
 
     let store = open(&path);

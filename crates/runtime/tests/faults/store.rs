@@ -152,6 +152,10 @@ impl Store for Rigged {
         self.inner.checkpoints()
     }
 
+    fn objects(&self) -> &dyn runtime::objects::ObjectTable {
+        self.inner.objects()
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.close()
     }

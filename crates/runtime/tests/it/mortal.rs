@@ -190,6 +190,10 @@ impl Store for Mortal {
         self.inner.checkpoints()
     }
 
+    fn objects(&self) -> &dyn runtime::objects::ObjectTable {
+        self.inner.objects()
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         // The process ends; what it has written stays.
         self.die();

@@ -4,6 +4,7 @@ use super::error::statement;
 use super::value::count;
 use super::writer::Counts;
 use runtime::StoreError;
+use runtime::objects::sha256;
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -46,7 +47,35 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
          GROUP BY t.no
          HAVING count(e.seq) <> t.head_seq OR coalesce(max(e.seq), 0) <> t.head_seq",
     )?);
+    found.extend(texts(
+        conn,
+        "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)
+         FROM tenant_contents c
+         WHERE NOT EXISTS (SELECT 1 FROM tenant_objects o WHERE o.content_no = c.no)",
+    )?);
+    contents(conn, &mut found)?;
     Ok(found)
+}
+
+// One content at a time is in memory.
+fn contents(conn: &Connection, found: &mut Vec<String>) -> Result<(), StoreError> {
+    let sql = "SELECT no, tenant, sha256, content FROM tenant_contents";
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let mut rows = select.query([]).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        let (no, tenant): (i64, String) = (
+            row.get(0).map_err(statement)?,
+            row.get(1).map_err(statement)?,
+        );
+        let hash: [u8; 32] = row.get(2).map_err(statement)?;
+        let content = row.get_ref(3).map_err(statement)?.as_blob();
+        if content.is_ok_and(|content| sha256(content) != hash) {
+            found.push(format!(
+                "content {no} of tenant {tenant} is not what was kept: its hash is another"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn texts(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {

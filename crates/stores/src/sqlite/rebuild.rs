@@ -7,8 +7,8 @@ use runtime::StoreError;
 use rusqlite::{Connection, params};
 use timeline::EventType;
 
-/// Drops what the tables hold and folds every log into them. Tenants, epochs, tokens and
-/// checkpoints stay: they are not in the log.
+/// Drops what the tables hold and folds every log into them. Tenants, epochs, tokens, checkpoints
+/// and objects stay: they are not in the log.
 pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
     for table in Tables::DERIVED {
         conn.execute(&format!("DELETE FROM {table}"), [])

@@ -1,0 +1,215 @@
+//! Objects in memory.
+
+use super::MemoryStore;
+use crate::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
+use crate::store::{StoreError, TenantId};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The tenants' objects, and their contents by hash.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    kinds: BTreeMap<(TenantId, String), Kind>,
+    contents: BTreeMap<(TenantId, [u8; 32]), Content>,
+}
+
+/// The objects of one kind.
+#[derive(Debug, Default)]
+struct Kind {
+    by_id: BTreeMap<String, Object>,
+    by_age: BTreeSet<(Timestamp, String)>,
+}
+
+#[derive(Debug)]
+struct Content {
+    bytes: Arc<[u8]>,
+    n_objects: usize,
+}
+
+impl Objects {
+    fn put(&mut self, tenant: &TenantId, new: NewObject) {
+        let NewObject {
+            kind,
+            id,
+            created_at,
+            json,
+            content,
+        } = new;
+        let hash = content.as_deref().map(sha256);
+        let object = Object {
+            id: id.clone(),
+            created_at,
+            json,
+            bytes: content.as_ref().map(|content| content.len() as u64),
+            sha256: hash,
+        };
+        if let (Some(content), Some(hash)) = (content, hash) {
+            let kept = self.contents.entry((tenant.clone(), hash));
+            let kept = kept.or_insert_with(|| Content {
+                bytes: content.into(),
+                n_objects: 0,
+            });
+            kept.n_objects += 1;
+        }
+        let objects = self.kinds.entry((tenant.clone(), kind)).or_default();
+        objects.by_age.insert((created_at, id.clone()));
+        if let Some(before) = objects.by_id.insert(id, object) {
+            if before.created_at != created_at {
+                objects.by_age.remove(&(before.created_at, before.id));
+            }
+            self.forget(tenant, before.sha256);
+        }
+    }
+
+    fn get(&self, tenant: &TenantId, kind: &str, id: &str) -> Option<&Object> {
+        self.of(tenant, kind)?.by_id.get(id)
+    }
+
+    fn list(
+        &self,
+        tenant: &TenantId,
+        kind: &str,
+        page: &ObjectPage,
+    ) -> Result<Vec<Object>, StoreError> {
+        let after = page.after.as_ref().map(|id| {
+            let found = self.get(tenant, kind, id);
+            let place = found.map(|object| (object.created_at, object.id.clone()));
+            place.ok_or_else(|| StoreError::NoSuchObject {
+                kind: kind.to_owned(),
+                id: id.clone(),
+            })
+        });
+        let after = after.transpose()?.map_or(Bound::Unbounded, Bound::Excluded);
+        let Some(objects) = self.of(tenant, kind) else {
+            return Ok(Vec::new());
+        };
+        let object = |(_, id): &(Timestamp, String)| objects.by_id.get(id).cloned();
+        let found = if page.newest_first {
+            let older = objects.by_age.range((Bound::Unbounded, after)).rev();
+            older.filter_map(object).take(page.limit).collect()
+        } else {
+            let younger = objects.by_age.range((after, Bound::Unbounded));
+            younger.filter_map(object).take(page.limit).collect()
+        };
+        Ok(found)
+    }
+
+    fn delete(&mut self, tenant: &TenantId, kind: &str, id: &str) -> bool {
+        let key = (tenant.clone(), kind.to_owned());
+        let found = self.kinds.get_mut(&key).and_then(|objects| {
+            let object = objects.by_id.remove(id)?;
+            objects.by_age.remove(&(object.created_at, id.to_owned()));
+            Some(object)
+        });
+        let Some(object) = found else { return false };
+        self.forget(tenant, object.sha256);
+        true
+    }
+
+    fn content(&self, tenant: &TenantId, kind: &str, id: &str) -> Option<Arc<[u8]>> {
+        let hash = self.get(tenant, kind, id)?.sha256?;
+        let content = self.contents.get(&(tenant.clone(), hash))?;
+        Some(Arc::clone(&content.bytes))
+    }
+
+    fn of(&self, tenant: &TenantId, kind: &str) -> Option<&Kind> {
+        self.kinds.get(&(tenant.clone(), kind.to_owned()))
+    }
+
+    // One object less has the content.
+    fn forget(&mut self, tenant: &TenantId, hash: Option<[u8; 32]>) {
+        let Some(key) = hash.map(|hash| (tenant.clone(), hash)) else {
+            return;
+        };
+        if let Some(content) = self.contents.get_mut(&key) {
+            content.n_objects -= 1;
+            if content.n_objects == 0 {
+                self.contents.remove(&key);
+            }
+        }
+    }
+}
+
+impl ObjectTable for MemoryStore {
+    fn put<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        object: NewObject,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                kept.objects.put(tenant, object);
+                Ok(())
+            })
+        })
+    }
+
+    fn get<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Object>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.objects.get(tenant, kind, id).cloned())) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        page: ObjectPage,
+    ) -> BoxFuture<'a, Result<Vec<Object>, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.objects.list(tenant, kind, &page)) })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.objects.delete(tenant, kind, id))) })
+    }
+
+    fn content<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.objects.content(tenant, kind, id))) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, id: &str, content: Option<&[u8]>) -> NewObject {
+        NewObject {
+            kind: kind.into(),
+            id: id.into(),
+            created_at: Timestamp::UNIX_EPOCH,
+            json: "{}".into(),
+            content: content.map(<[u8]>::to_vec),
+        }
+    }
+
+    #[test]
+    fn a_content_is_kept_once_and_goes_with_the_last_object() {
+        let mut objects = Objects::default();
+        let tenant = TenantId::from("acme");
+        objects.put(&tenant, object("file", "a", Some(b"x")));
+        objects.put(&tenant, object("note", "b", Some(b"x")));
+        objects.put(&tenant, object("file", "a", Some(b"x")));
+        assert_eq!(objects.contents.len(), 1);
+        objects.put(&tenant, object("file", "a", Some(b"y")));
+        assert_eq!(objects.contents.len(), 2);
+        objects.put(&tenant, object("file", "a", None));
+        assert!(objects.delete(&tenant, "note", "b"));
+        assert_eq!(objects.contents.len(), 0);
+    }
+}

@@ -1,0 +1,252 @@
+//! What tenants keep beside their threads: a row an object, and a row a content.
+
+use super::SqliteStore;
+use super::error::{failed, statement};
+use super::value::{count, instant, int, nanos};
+use futures_util::future::BoxFuture;
+use runtime::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
+use runtime::{StoreError, TenantId};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::sync::Arc;
+
+impl ObjectTable for SqliteStore {
+    fn put<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        object: NewObject,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let tenant = tenant.clone();
+        Box::pin(async move {
+            let writer = self.writer()?;
+            let (object, hash) = hashed(object).await?;
+            let bytes = object.json.len() + object.content.as_ref().map_or(0, Vec::len);
+            writer
+                .run(bytes, move |conn| put(conn, &tenant, &object, hash))
+                .await
+        })
+    }
+
+    fn get<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Object>, StoreError>> {
+        let key = Key::of(tenant, kind, id);
+        Box::pin(self.readers.run(move |conn| get(conn, &key)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        page: ObjectPage,
+    ) -> BoxFuture<'a, Result<Vec<Object>, StoreError>> {
+        let (tenant, kind) = (tenant.clone(), kind.to_owned());
+        Box::pin(
+            self.readers
+                .run(move |conn| list(conn, &tenant, kind, page)),
+        )
+    }
+
+    fn delete<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let key = Key::of(tenant, kind, id);
+        Box::pin(async move { self.writer()?.run(0, move |conn| delete(conn, &key)).await })
+    }
+
+    fn content<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        let key = Key::of(tenant, kind, id);
+        Box::pin(self.readers.run(move |conn| content(conn, &key)))
+    }
+}
+
+/// Which object.
+struct Key {
+    tenant: TenantId,
+    kind: String,
+    id: String,
+}
+
+impl Key {
+    fn of(tenant: &TenantId, kind: &str, id: &str) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+        }
+    }
+
+    fn columns(&self) -> [&str; 3] {
+        [self.tenant.as_str(), &self.kind, &self.id]
+    }
+}
+
+const OBJECT: &str = "SELECT o.id, o.created_at, o.json, octet_length(c.content), c.sha256
+                      FROM tenant_objects o LEFT JOIN tenant_contents c ON c.no = o.content_no";
+
+// A long content takes a while: the thread of whoever asks goes on with other things.
+async fn hashed(object: NewObject) -> Result<(NewObject, Option<[u8; 32]>), StoreError> {
+    if object.content.is_none() {
+        return Ok((object, None));
+    }
+    let hash = move || {
+        let hash = object.content.as_deref().map(sha256);
+        (object, hash)
+    };
+    tokio::task::spawn_blocking(hash).await.map_err(failed)
+}
+
+fn put(
+    conn: &Connection,
+    tenant: &TenantId,
+    object: &NewObject,
+    hash: Option<[u8; 32]>,
+) -> Result<(), StoreError> {
+    let key = Key::of(tenant, &object.kind, &object.id);
+    let before = content_no(conn, &key)?;
+    let content = match (&object.content, hash) {
+        (Some(content), Some(hash)) => Some(kept(conn, tenant, content, hash)?),
+        _ => None,
+    };
+    let sql = "INSERT INTO tenant_objects (tenant, kind, id, created_at, content_no, json)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               ON CONFLICT (tenant, kind, id) DO UPDATE SET
+                   created_at = ?4, content_no = ?5, json = ?6";
+    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    let values = params![
+        tenant.as_str(),
+        object.kind,
+        object.id,
+        nanos(object.created_at),
+        content,
+        object.json,
+    ];
+    insert.execute(values).map_err(statement)?;
+    forget(conn, before)
+}
+
+/// The row of the tenant's content with this hash, which is made if need be.
+fn kept(
+    conn: &Connection,
+    tenant: &TenantId,
+    content: &[u8],
+    hash: [u8; 32],
+) -> Result<i64, StoreError> {
+    let sql = "SELECT no FROM tenant_contents WHERE tenant = ?1 AND sha256 = ?2";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row(params![tenant.as_str(), hash], |row| row.get(0));
+    if let Some(no) = found.optional().map_err(statement)? {
+        return Ok(no);
+    }
+    let sql = "INSERT INTO tenant_contents (tenant, sha256, content) VALUES (?1, ?2, ?3)";
+    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    insert
+        .insert(params![tenant.as_str(), hash, content])
+        .map_err(statement)
+}
+
+/// Deletes a content that no object has any more.
+fn forget(conn: &Connection, content: Option<i64>) -> Result<(), StoreError> {
+    let Some(no) = content else { return Ok(()) };
+    let sql = "DELETE FROM tenant_contents
+               WHERE no = ?1 AND NOT EXISTS (SELECT 1 FROM tenant_objects WHERE content_no = ?1)";
+    let mut delete = conn.prepare_cached(sql).map_err(statement)?;
+    delete.execute([no]).map_err(statement)?;
+    Ok(())
+}
+
+// The row of an object's content.
+fn content_no(conn: &Connection, key: &Key) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT content_no FROM tenant_objects
+               WHERE tenant = ?1 AND kind = ?2 AND id = ?3 AND content_no IS NOT NULL";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row(key.columns(), |row| row.get(0));
+    found.optional().map_err(statement)
+}
+
+fn get(conn: &Connection, key: &Key) -> Result<Option<Object>, StoreError> {
+    let sql = format!("{OBJECT} WHERE o.tenant = ?1 AND o.kind = ?2 AND o.id = ?3");
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row(key.columns(), |row| Ok(object(row)));
+    found.optional().map_err(statement)?.transpose()
+}
+
+fn list(
+    conn: &Connection,
+    tenant: &TenantId,
+    kind: String,
+    page: ObjectPage,
+) -> Result<Vec<Object>, StoreError> {
+    let (beyond, order) = if page.newest_first {
+        ("<", "DESC")
+    } else {
+        (">", "ASC")
+    };
+    let limit = int(page.limit as u64);
+    let sql = |bound: &str| {
+        format!(
+            "{OBJECT} WHERE o.tenant = ?1 AND o.kind = ?2 {bound}
+             ORDER BY o.created_at {order}, o.id {order} LIMIT ?3"
+        )
+    };
+    let read = |row: &Row<'_>| Ok(object(row));
+    let Some(id) = page.after else {
+        let mut select = conn.prepare_cached(&sql("")).map_err(statement)?;
+        let rows = select.query_map(params![tenant.as_str(), kind, limit], read);
+        return all(rows.map_err(statement)?);
+    };
+    let key = Key::of(tenant, &kind, &id);
+    let Some(after) = get(conn, &key)? else {
+        return Err(StoreError::NoSuchObject { kind, id });
+    };
+    let bound = format!("AND (o.created_at, o.id) {beyond} (?4, ?5)");
+    let mut select = conn.prepare_cached(&sql(&bound)).map_err(statement)?;
+    let values = params![tenant.as_str(), kind, limit, nanos(after.created_at), id];
+    all(select.query_map(values, read).map_err(statement)?)
+}
+
+fn all(
+    rows: impl Iterator<Item = rusqlite::Result<Result<Object, StoreError>>>,
+) -> Result<Vec<Object>, StoreError> {
+    rows.map(|row| row.map_err(statement)?).collect()
+}
+
+fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
+    let content = content_no(conn, key)?;
+    let sql = "DELETE FROM tenant_objects WHERE tenant = ?1 AND kind = ?2 AND id = ?3";
+    let mut delete = conn.prepare_cached(sql).map_err(statement)?;
+    let n_deleted = delete.execute(key.columns()).map_err(statement)?;
+    forget(conn, content)?;
+    Ok(n_deleted > 0)
+}
+
+fn content(conn: &Connection, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {
+    let sql = "SELECT c.content FROM tenant_objects o JOIN tenant_contents c ON c.no = o.content_no
+               WHERE o.tenant = ?1 AND o.kind = ?2 AND o.id = ?3";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row(key.columns(), |row| {
+        Ok(Arc::from(row.get_ref(0)?.as_blob()?))
+    });
+    found.optional().map_err(statement)
+}
+
+fn object(row: &Row<'_>) -> Result<Object, StoreError> {
+    let bytes: Option<i64> = row.get(3).map_err(statement)?;
+    Ok(Object {
+        id: row.get(0).map_err(statement)?,
+        created_at: instant(row.get(1).map_err(statement)?)?,
+        json: row.get(2).map_err(statement)?,
+        bytes: bytes.map(count),
+        sha256: row.get(4).map_err(statement)?,
+    })
+}

@@ -1,0 +1,150 @@
+//! What is the SQLite store's own about objects: their rows, their file, what looking it over finds.
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use jiff::Timestamp;
+use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
+use runtime::objects::{NewObject, ObjectPage};
+use runtime::suite::{Author, script};
+use runtime::{Store, StoreError, TenantId};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use timeline::NewThread;
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("loomline.db");
+    (directory, path)
+}
+
+fn open(path: &Path) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(path, SqliteOptions::default()).unwrap())
+}
+
+fn file(id: &str, content: &[u8]) -> NewObject {
+    NewObject {
+        kind: "file".into(),
+        id: id.into(),
+        created_at: Timestamp::UNIX_EPOCH,
+        json: "{}".into(),
+        content: Some(content.to_vec()),
+    }
+}
+
+async fn put(store: &SqliteStore, tenant: &str, object: NewObject) {
+    let tenant = TenantId::from(tenant);
+    store.objects().put(&tenant, object).await.unwrap();
+}
+
+fn n_contents(path: &Path) -> i64 {
+    let conn = Connection::open(path).unwrap();
+    let sql = "SELECT count(*) FROM tenant_contents";
+    conn.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    for (tenant, id) in [("acme", "a"), ("acme", "b"), ("globex", "a")] {
+        put(&store, tenant, file(id, b"shared")).await;
+    }
+    assert_eq!(n_contents(&path), 2);
+    put(&store, "acme", file("a", b"its own")).await;
+    assert_eq!(n_contents(&path), 3);
+    let acme = "acme".into();
+    store.objects().delete(&acme, "file", "b").await.unwrap();
+    assert_eq!(n_contents(&path), 2);
+    store.objects().delete(&acme, "file", "a").await.unwrap();
+    assert_eq!(n_contents(&path), 1);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn check_finds_a_content_that_is_nobodys_or_another() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    for id in ["a", "b", "c"] {
+        put(&store, "acme", file(id, id.as_bytes())).await;
+    }
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "PRAGMA foreign_keys=OFF;
+         DELETE FROM tenant_objects WHERE id = 'a';
+         UPDATE tenant_contents SET content = x'00' WHERE no = 2;
+         DELETE FROM tenant_contents WHERE no = 3;",
+    )
+    .unwrap();
+    let found = store.check().await.unwrap();
+    assert_eq!(found.len(), 3, "{found:?}");
+    for part in [
+        "belongs to no object",
+        "its hash is another",
+        "tenant_objects",
+    ] {
+        assert!(found.iter().any(|line| line.contains(part)), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_version_3_keeps_its_threads_and_takes_objects() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let shared: Arc<dyn Store> = store.clone();
+    let mut author = Author::new(&shared, "acme", NewThread::new("t", Some("t"))).await;
+    author.tell_all(script()).await;
+    store.close().await.unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE tenant_objects; DROP TABLE tenant_contents; PRAGMA user_version=3",
+        )
+        .unwrap();
+
+    let store = open(&path);
+
+    let head = store.head(&author.thread).await.unwrap();
+    assert_eq!(head.state, author.state);
+    put(&store, "acme", file("a", b"x")).await;
+    assert_eq!(store.stats().await.unwrap().schema_version, 4);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn rebuilding_the_tables_leaves_objects_alone() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    put(&store, "acme", file("a", b"x")).await;
+    store.rebuild_tables().await.unwrap();
+    let acme = "acme".into();
+    let found = store.objects().content(&acme, "file", "a").await.unwrap();
+    assert_eq!(found.as_deref(), Some(&b"x"[..]));
+}
+
+#[tokio::test]
+async fn a_store_that_is_open_for_reading_shows_objects_and_takes_none() {
+    let (_directory, path) = place();
+    let served = open(&path);
+    put(&served, "acme", file("a", b"x")).await;
+    let options = SqliteOptions {
+        mode: OpenMode::ReadOnly,
+        ..SqliteOptions::default()
+    };
+    let looking = SqliteStore::open(&path, options).unwrap();
+    let acme = "acme".into();
+    let page = ObjectPage {
+        limit: 9,
+        ..ObjectPage::default()
+    };
+    let listed = looking.objects().list(&acme, "file", page).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    let refused = [
+        looking.objects().put(&acme, file("b", b"y")).await.err(),
+        looking.objects().delete(&acme, "file", "a").await.err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, Some(StoreError::InUse(_))), "{error:?}");
+    }
+}
