@@ -28,6 +28,9 @@ pub enum RuntimeError {
     /// The execution to be cancelled is not the one that runs.
     #[error("execution {0} is not running")]
     NotRunning(ExecutionId),
+    /// The thread has no such execution.
+    #[error("there is no execution {0} on this thread")]
+    UnknownExecution(ExecutionId),
     /// The request names an agent that is not configured.
     #[error("there is no agent named {0:?}")]
     UnknownAgent(String),
@@ -60,6 +63,7 @@ impl RuntimeError {
             | Self::Busy(_)
             | Self::QueueFull { .. }
             | Self::NotRunning(_)
+            | Self::UnknownExecution(_)
             | Self::UnknownAgent(_)
             | Self::NotAtRest(_)
             | Self::NotEmpty

@@ -26,6 +26,7 @@ mod registry;
 mod request;
 mod run;
 mod store;
+mod stretch;
 pub mod suite;
 mod threads;
 pub mod tree;
@@ -48,7 +49,8 @@ pub use request::{
     Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Run,
 };
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
-    TenantId, ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
+    StoreError, TenantId, ThreadRow, Token,
 };
+pub use stretch::{Place, Stretch, StretchOf};
 pub use writer::{Delta, StepWriter, Stopped};

@@ -2,15 +2,17 @@
 
 mod checkpoints;
 mod objects;
+mod places;
 
 use crate::checkpoint::{CheckpointMetadata, CheckpointTable};
 use crate::objects::ObjectTable;
 use crate::store::{
-    Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, Store, StoreError,
-    TenantId, ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
+    StoreError, TenantId, ThreadRow, Token,
 };
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use places::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +65,7 @@ struct Log {
     bytes: u64,
     changed_at: Timestamp,
     tokens: BTreeMap<String, String>,
-    ids: BTreeSet<(&'static str, String)>,
+    places: Places,
 }
 
 impl Log {
@@ -83,19 +85,15 @@ impl Log {
     }
 
     fn extend(&mut self, records: Vec<NewRecord>) -> Result<(), StoreError> {
-        let mut made = BTreeSet::new();
-        for id in records.iter().filter_map(|record| made_by(&record.event)) {
-            if self.ids.contains(&id) || !made.insert(id.clone()) {
-                return Err(StoreError::Duplicate(id.1));
-            }
-        }
-        self.ids.extend(made);
+        let events = records.iter().map(|record| &record.event);
+        self.places.are_new(events)?;
         for NewRecord { at, event, text } in records {
             self.state.apply(&event);
             self.bytes += text.len() as u64;
             self.changed_at = self.changed_at.max(at);
             let seq = self.tail().next();
             let record = Record { seq, at, event };
+            self.places.note(&record, &self.records);
             self.records.push(Logged { record, text });
         }
         Ok(())
@@ -107,27 +105,6 @@ fn made(event: &Event) -> Option<Thread> {
         return None;
     };
     Some(thread.clone())
-}
-
-fn made_by(event: &Event) -> Option<(&'static str, String)> {
-    match event {
-        Event::ItemCreated { item } => Some(("item", item.id.to_string())),
-        Event::ExecutionCreated { execution } => Some(("execution", execution.id.to_string())),
-        Event::StepCreated { step } => Some(("step", step.id.to_string())),
-        Event::ContextCreated { context } => Some(("context", context.id.to_string())),
-        Event::ContextResolved { .. }
-        | Event::ContextStatusChanged { .. }
-        | Event::ThreadCreated { .. }
-        | Event::ThreadResolved { .. }
-        | Event::ThreadStatusChanged { .. }
-        | Event::ExecutionStatusChanged { .. }
-        | Event::ItemStatusChanged { .. }
-        | Event::StepStatusChanged { .. }
-        | Event::PartCreated { .. }
-        | Event::PartUpdated { .. }
-        | Event::ChunkEmitted { .. }
-        | Event::ThreadFinished { .. } => None,
-    }
 }
 
 impl Kept {
@@ -168,7 +145,7 @@ impl Kept {
             bytes: 0,
             changed_at: thread.created_at,
             tokens: BTreeMap::new(),
-            ids: BTreeSet::new(),
+            places: Places::default(),
         };
         log.extend(first)?;
         self.recent
@@ -428,6 +405,52 @@ impl Store for MemoryStore {
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
         Box::pin(async move { self.with(|kept| kept.read(thread, after, limit, filter)) })
+    }
+
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.place_of(landmark))) })
+    }
+
+    fn triggers_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| Ok(kept.log(thread)?.places.said_before(before, limit)))
+        })
+    }
+
+    fn triggers_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        Box::pin(
+            async move { self.with(|kept| Ok(kept.log(thread)?.places.said_after(after, limit))) },
+        )
+    }
+
+    fn run_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run_before(before))) })
+    }
+
+    fn run_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run_after(after))) })
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

@@ -5,7 +5,9 @@ use crate::objects::ObjectTable;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
-use timeline::{Event, Record, Seq, State, Thread, ThreadId, chunk_type};
+use timeline::{
+    Event, ExecutionId, ItemId, ItemType, Record, Seq, State, StepId, Thread, ThreadId, chunk_type,
+};
 
 /// Whose thread it is. There is no default tenant (EK §12).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +159,32 @@ impl Filter {
     }
 }
 
+/// Something in a log that can be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landmark<'a> {
+    /// An item. One that an execution answers though it had to wait stands where that began.
+    Item(&'a ItemId),
+    /// An execution.
+    Execution(&'a ExecutionId),
+    /// A step.
+    Step(&'a StepId),
+}
+
+/// An execution as its log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// Where the item was kept that it answers.
+    pub trigger: Seq,
+    /// What that item is.
+    pub trigger_type: ItemType,
+    /// Its first event.
+    pub created: Seq,
+    /// Its last event, `thread.finished`; none while it runs.
+    pub finished: Option<Seq>,
+}
+
 /// Why a store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -306,6 +334,45 @@ pub trait Store: Send + Sync {
         limit: usize,
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>>;
+
+    /// Where in the thread's own log something stands: the event that made it. What a fork has of
+    /// its parent is in the parent's log.
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>>;
+
+    /// The places, before this one in the thread's own log, of messages that were said to the
+    /// agents: kept, or answered by an execution. The last comes first.
+    fn triggers_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>>;
+
+    /// The same after a place. The first comes first.
+    fn triggers_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>>;
+
+    /// The last execution that began before this place of the thread's own log.
+    fn run_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>>;
+
+    /// The first execution that began after this place of the thread's own log.
+    fn run_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>>;
 
     /// The threads with an execution to resume or a trigger to answer.
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;

@@ -13,8 +13,10 @@ mod appends;
 mod checkpoints;
 mod heads;
 mod objects;
+mod places;
 mod reads;
 mod script;
+mod stretches;
 mod threads;
 mod trees;
 
@@ -22,8 +24,10 @@ pub use appends::*;
 pub use checkpoints::*;
 pub use heads::*;
 pub use objects::*;
+pub use places::*;
 pub use reads::*;
 pub use script::{Author, script};
+pub use stretches::*;
 pub use threads::*;
 pub use trees::*;
 
@@ -71,6 +75,14 @@ macro_rules! store_suite {
             reading_pages_through_the_log
             facts_leave_out_what_only_shows_and_keep_the_markers
             reading_beyond_the_tail_gives_nothing
+            a_landmark_stands_where_it_was_made
+            what_was_said_and_what_ran_is_found_from_any_place
+            an_answer_is_not_something_said
+            a_thread_that_is_not_there_has_no_places
+            pages_of_a_thread_are_its_conversation
+            pages_of_a_fork_begin_with_its_ancestors
+            a_stretch_of_an_execution_has_what_belongs_to_it
+            a_place_within_an_execution_stands_for_all_of_it
             get_or_create_by_64_tasks_makes_one_thread
             get_or_create_finds_the_thread_again
             the_same_key_in_two_tenants_is_two_threads

@@ -292,6 +292,7 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::NotRunning(execution) => {
             Verdict::new(S::CONFLICT, "not_running").with(json!({ "executionId": execution }))
         }
+        RuntimeError::UnknownExecution(_) => Verdict::new(S::NOT_FOUND, "run_not_found"),
         RuntimeError::Answer(refusal) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_answer")
             .with(json!({ "toolCallId": refusal.call })),
         RuntimeError::UnknownAgent(_) => {

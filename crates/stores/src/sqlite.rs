@@ -7,6 +7,7 @@ mod connection;
 mod error;
 mod kind;
 mod objects;
+mod places;
 mod projection;
 mod readers;
 mod rebuild;
@@ -23,12 +24,13 @@ pub use connection::{OpenMode, SqliteOptions};
 
 use error::failed;
 use futures_util::future::BoxFuture;
+use places::{Side, Wanted};
 use readers::Readers;
 use runtime::checkpoint::CheckpointTable;
 use runtime::objects::ObjectTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Logged, NewRecord, Page, Store, StoreError, TenantId,
-    ThreadRow,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
+    StoreError, TenantId, ThreadRow,
 };
 use std::path::{Path, PathBuf};
 use timeline::{Seq, ThreadId};
@@ -240,6 +242,69 @@ impl Store for SqliteStore {
         Box::pin(
             self.readers
                 .run(move |conn| rows::read(conn, &thread, after, limit, filter)),
+        )
+    }
+
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let thread = thread.clone();
+        let wanted = Wanted::from(landmark);
+        Box::pin(
+            self.readers
+                .run(move |conn| places::place_of(conn, &thread, &wanted)),
+        )
+    }
+
+    fn triggers_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::said(conn, &thread, Side::Before(before), limit)),
+        )
+    }
+
+    fn triggers_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::said(conn, &thread, Side::After(after), limit)),
+        )
+    }
+
+    fn run_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::run(conn, &thread, Side::Before(before))),
+        )
+    }
+
+    fn run_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::run(conn, &thread, Side::After(after))),
         )
     }
 

@@ -475,6 +475,48 @@ async fn odd_data_in_a_trace_does_not_fail_an_append() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
+// Takes back what version 4 has made.
+const WITHOUT_V4: &str = "
+    DROP TABLE tenant_objects;
+    DROP TABLE tenant_contents;
+    DROP INDEX thread_items_said;
+    ALTER TABLE thread_items DROP COLUMN place;
+    ALTER TABLE thread_executions DROP COLUMN end_seq;
+    PRAGMA user_version=3;";
+
+#[tokio::test]
+async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    written(&store, "t", script()).await;
+    written(&store, "mid-step", script().into_iter().take(15).collect()).await;
+    store.close().await.unwrap();
+    let before = dump(&path);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V4).unwrap();
+    drop(conn);
+    assert_ne!(dump(&path), before);
+
+    let store = open(&path);
+
+    assert_eq!(dump(&path), before);
+    assert_eq!(store.stats().await.unwrap().schema_version, 4);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn check_finds_an_execution_whose_end_is_not_known() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    written(&store, "t", script()).await;
+    let conn = Connection::open(&path).unwrap();
+    let sql = "UPDATE thread_executions SET end_seq = NULL WHERE id = 'two-execution'";
+    conn.execute(sql, []).unwrap();
+    let found = store.check().await.unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("execution two-execution of thread t"));
+}
+
 #[tokio::test]
 async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     let (_directory, path) = place();
@@ -483,7 +525,9 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     store.close().await.unwrap();
     Connection::open(&path)
         .unwrap()
-        .execute_batch("DROP TABLE agent_checkpoints; DROP TABLE tenant_objects; DROP TABLE tenant_contents; PRAGMA user_version=2")
+        .execute_batch(&format!(
+            "{WITHOUT_V4} DROP TABLE agent_checkpoints; PRAGMA user_version=2"
+        ))
         .unwrap();
 
     let store = open(&path);

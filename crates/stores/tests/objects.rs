@@ -5,13 +5,11 @@
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
 use runtime::objects::{NewObject, ObjectPage};
-use runtime::suite::{Author, script};
 use runtime::{Store, StoreError, TenantId};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
-use timeline::NewThread;
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -86,30 +84,6 @@ async fn check_finds_a_content_that_is_nobodys_or_another() {
     ] {
         assert!(found.iter().any(|line| line.contains(part)), "{found:?}");
     }
-}
-
-#[tokio::test]
-async fn a_store_of_version_3_keeps_its_threads_and_takes_objects() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let shared: Arc<dyn Store> = store.clone();
-    let mut author = Author::new(&shared, "acme", NewThread::new("t", Some("t"))).await;
-    author.tell_all(script()).await;
-    store.close().await.unwrap();
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
-            "DROP TABLE tenant_objects; DROP TABLE tenant_contents; PRAGMA user_version=3",
-        )
-        .unwrap();
-
-    let store = open(&path);
-
-    let head = store.head(&author.thread).await.unwrap();
-    assert_eq!(head.state, author.state);
-    put(&store, "acme", file("a", b"x")).await;
-    assert_eq!(store.stats().await.unwrap().schema_version, 4);
-    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::ids::{ExecutionId, ItemId, Seq, StepId};
 use crate::payload::Payload;
 use crate::status::{ExecutionStatus, StepStatus};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A part, and when it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,41 @@ impl Transcript {
         self
     }
 
-    /// The items still waiting for an execution.
+    /// The items that wait for an execution.
+    pub fn waiting(&self) -> impl Iterator<Item = &Item> {
+        let places = self.waiting.values();
+        places.filter_map(|place| match self.entries.get(*place)? {
+            Entry::Item(item) => Some(item),
+            Entry::Reaction(_) => None,
+        })
+    }
+
+    /// Leaves out the items that wait, but for these.
+    pub fn retain_waiting(&mut self, keep: impl Fn(&Item) -> bool) {
+        let gone: BTreeSet<ItemId> = self
+            .waiting()
+            .filter(|item| !keep(item))
+            .map(|item| item.id.clone())
+            .collect();
+        self.waiting.retain(|id, _| !gone.contains(id));
+        self.retain(|entry| !matches!(entry, Entry::Item(item) if gone.contains(&item.id)));
+    }
+
+    /// Leaves out entries, and finds again where the others are that can still change.
+    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+        self.entries.retain(keep);
+        for (place, entry) in self.entries.iter().enumerate() {
+            let found = match entry {
+                Entry::Item(item) => self.waiting.get_mut(&item.id),
+                Entry::Reaction(reaction) => self.executions.get_mut(&reaction.execution.id),
+            };
+            if let Some(found) = found {
+                *found = place;
+            }
+        }
+    }
+
+    /// Whether an item waits for an execution.
     pub fn waits(&self, item: &ItemId) -> bool {
         self.entries
             .iter()

@@ -8,6 +8,7 @@ use super::script::{
 use crate::store::{Filter, StoreError, Token};
 use jiff::Timestamp;
 use serde_json::json;
+use std::ops::Range;
 use timeline::{Command, Ending, Interruption, NewThread, Seq, State, ThreadId, Trigger};
 
 /// Each claim is higher than the one before and voids it.
@@ -85,14 +86,7 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
     for seed in 1..=6u64 {
         let id = format!("t{seed}");
         let mut author = Author::new(&store, "acme", NewThread::new(id.as_str(), Some(&id))).await;
-        let mut dice = seed;
-        for n in 0..250 {
-            // Xorshift: the same commands at every run.
-            for (left, right) in [(13, 7), (17, 43)] {
-                dice ^= dice << left;
-                dice ^= dice >> right;
-            }
-            let command = any_command(dice % 20, n);
+        for (n, command) in rolled(seed, 0..250).into_iter().enumerate() {
             if author
                 .state
                 .decide(command.clone(), Timestamp::UNIX_EPOCH)
@@ -111,6 +105,21 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
             author.tail
         );
     }
+}
+
+/// Commands in any order, which a thread may refuse; the same for a seed at every run. Their ids go by
+/// their numbers.
+pub(super) fn rolled(seed: u64, numbers: Range<u32>) -> Vec<Command> {
+    let mut dice = seed;
+    let roll = |n| {
+        // Xorshift.
+        for (left, right) in [(13, 7), (17, 43)] {
+            dice ^= dice << left;
+            dice ^= dice >> right;
+        }
+        any_command(dice % 20, n)
+    };
+    numbers.map(roll).collect()
 }
 
 fn any_command(face: u64, n: u32) -> Command {

@@ -94,6 +94,15 @@ impl Author {
         self.append(append).await.unwrap();
     }
 
+    /// Does those of these commands that the thread accepts.
+    pub async fn tell_some(&mut self, commands: impl IntoIterator<Item = Command>) {
+        for command in commands {
+            if self.state.decide(command.clone(), self.at).is_ok() {
+                self.tell(command).await;
+            }
+        }
+    }
+
     /// Does many commands.
     pub async fn tell_all(&mut self, commands: impl IntoIterator<Item = Command>) {
         for command in commands {

@@ -19,7 +19,7 @@ impl Reactors for Nobody {
     }
 }
 
-fn runtime(subject: &impl Subject) -> Runtime {
+pub(super) fn runtime(subject: &impl Subject) -> Runtime {
     Runtime::new(subject.store(), Arc::new(Nobody), RuntimeOptions::default())
 }
 

@@ -4,8 +4,8 @@ use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::checkpoint::CheckpointTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
-    TenantId, ThreadRow,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
+    Store, StoreError, TenantId, ThreadRow,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -142,6 +142,48 @@ impl Store for Rigged {
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
         self.inner.read(thread, after, limit, filter)
+    }
+
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.inner.place_of(thread, landmark)
+    }
+
+    fn triggers_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.inner.triggers_before(thread, before, limit)
+    }
+
+    fn triggers_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.inner.triggers_after(thread, after, limit)
+    }
+
+    fn run_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.inner.run_before(thread, before)
+    }
+
+    fn run_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.inner.run_after(thread, after)
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

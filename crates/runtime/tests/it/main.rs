@@ -12,4 +12,5 @@ mod children;
 mod durable;
 mod handoff;
 mod mortal;
+mod stretches;
 mod tree;

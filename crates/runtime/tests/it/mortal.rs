@@ -4,8 +4,8 @@ use futures_util::future::{BoxFuture, ready};
 use loomline_runtime as runtime;
 use runtime::checkpoint::CheckpointTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
-    TenantId, ThreadRow,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
+    Store, StoreError, TenantId, ThreadRow,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,6 +16,7 @@ pub(crate) struct Mortal {
     inner: Arc<MemoryStore>,
     left: AtomicUsize,
     n_writes: AtomicUsize,
+    n_read: AtomicUsize,
     /// Whether the last write is in the log, though nobody hears of it.
     keeps_last: bool,
     /// Whether threads are recovered in the other order.
@@ -36,6 +37,7 @@ impl Mortal {
             inner: Arc::clone(inner),
             left: AtomicUsize::new(writes),
             n_writes: AtomicUsize::new(0),
+            n_read: AtomicUsize::new(0),
             keeps_last,
             reversed,
             dead: AtomicBool::new(false),
@@ -65,6 +67,11 @@ impl Mortal {
     /// How many writes it has made, its last one apart.
     pub(crate) fn writes(&self) -> usize {
         self.n_writes.load(Ordering::SeqCst)
+    }
+
+    /// How many records it has read.
+    pub(crate) fn records_read(&self) -> usize {
+        self.n_read.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -173,7 +180,54 @@ impl Store for Mortal {
         limit: usize,
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
-        self.alive(self.inner.read(thread, after, limit, filter))
+        Box::pin(async move {
+            let read = self.alive(self.inner.read(thread, after, limit, filter));
+            let records = read.await?;
+            self.n_read.fetch_add(records.len(), Ordering::SeqCst);
+            Ok(records)
+        })
+    }
+
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.alive(self.inner.place_of(thread, landmark))
+    }
+
+    fn triggers_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.alive(self.inner.triggers_before(thread, before, limit))
+    }
+
+    fn triggers_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.alive(self.inner.triggers_after(thread, after, limit))
+    }
+
+    fn run_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.alive(self.inner.run_before(thread, before))
+    }
+
+    fn run_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.alive(self.inner.run_after(thread, after))
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

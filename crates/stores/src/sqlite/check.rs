@@ -49,6 +49,13 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
     )?);
     found.extend(texts(
         conn,
+        "SELECT format('execution %s of thread %s is %s, and its end %s known', x.id, t.id, x.status,
+                       CASE WHEN x.end_seq IS NULL THEN 'is not' ELSE 'is' END)
+         FROM thread_executions x JOIN thread_threads t ON t.no = x.thread_no
+         WHERE (x.status = 'executing') <> (x.end_seq IS NULL)",
+    )?);
+    found.extend(texts(
+        conn,
         "SELECT format('content %d of tenant %s belongs to no object', c.no, c.tenant)
          FROM tenant_contents c
          WHERE NOT EXISTS (SELECT 1 FROM tenant_objects o WHERE o.content_no = c.no)",

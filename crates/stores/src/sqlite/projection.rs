@@ -138,7 +138,10 @@ impl<'a> Tables<'a> {
                 let run = execution_id.as_ref().map(ExecutionId::as_str);
                 trace.marker(chunk_type, run, step_id.as_str(), data.as_ref())
             }
-            Event::ThreadFinished { execution_id, .. } => trace.finished(execution_id.as_str()),
+            Event::ThreadFinished { execution_id, .. } => {
+                self.execution_over(seq, execution_id.as_str())?;
+                trace.finished(execution_id.as_str())
+            }
             Event::ChunkEmitted { step_id: None, .. }
             | Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
@@ -184,9 +187,10 @@ impl<'a> Tables<'a> {
     fn item(&self, seq: i64, item: &Item) -> Result<(), StoreError> {
         let sql = "INSERT INTO thread_items
                        (thread_no, id, context_id, seq, type, role, status, channel, content,
-                        execution_id, run, waiting, metadata, created_at)
+                        execution_id, run, waiting, metadata, created_at, place)
                    SELECT ?1, ?2, (SELECT id FROM thread_contexts WHERE thread_no = ?1), ?3, ?4, ?5,
-                          ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13";
+                          ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14";
+        let stands = item.run.is_none() && item.execution_id.is_none();
         let values = params![
             self.thread,
             item.id.as_str(),
@@ -201,6 +205,7 @@ impl<'a> Tables<'a> {
             item.run.is_some() && item.execution_id.is_none(),
             text(item.metadata.as_ref()),
             nanos(item.created_at),
+            stands.then_some(seq),
         ];
         self.make(item.id.as_str(), sql, values)
     }
@@ -223,12 +228,17 @@ impl<'a> Tables<'a> {
             nanos(execution.created_at),
         ];
         self.make(execution.id.as_str(), sql, values)?;
-        let sql =
-            "UPDATE thread_items SET waiting = 0 WHERE thread_no = ?1 AND id = ?2 AND waiting = 1";
+        let sql = "UPDATE thread_items SET waiting = 0, place = ?3
+                   WHERE thread_no = ?1 AND id = ?2 AND waiting = 1";
         self.run(
             sql,
-            params![self.thread, execution.trigger_item_id.as_str()],
+            params![self.thread, execution.trigger_item_id.as_str(), seq],
         )
+    }
+
+    fn execution_over(&self, seq: i64, id: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE thread_executions SET end_seq = ?3 WHERE thread_no = ?1 AND id = ?2";
+        self.run(sql, params![self.thread, id, seq])
     }
 
     fn execution_moved(

@@ -84,7 +84,7 @@ pub(super) fn forks(conn: &Connection, thread: &ThreadId) -> Result<Vec<ThreadRo
     rows.map(|row| row.map_err(statement)?).collect()
 }
 
-fn number(conn: &Connection, thread: &ThreadId) -> Result<i64, StoreError> {
+pub(super) fn number(conn: &Connection, thread: &ThreadId) -> Result<i64, StoreError> {
     let sql = "SELECT no FROM thread_threads WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([thread.as_str()], |row| row.get(0));

@@ -37,6 +37,17 @@ pub(super) fn item_type(item_type: ItemType) -> &'static str {
     }
 }
 
+/// The item's type of this name.
+pub(super) fn item_type_of(name: &str) -> Option<ItemType> {
+    let all = [
+        ItemType::Message,
+        ItemType::ActionExecute,
+        ItemType::ActionResult,
+        ItemType::ItemReference,
+    ];
+    all.into_iter().find(|it| item_type(*it) == name)
+}
+
 /// A message's role as EK §4.3 spells it.
 pub(super) fn role(role: Role) -> &'static str {
     match role {

@@ -1,0 +1,243 @@
+//! Reading a piece of a long thread at the cost of the piece.
+//!
+//! A [`Place`] counts the events of a thread through: first what a fork has of its ancestors, then
+//! its own. A stretch never cuts an execution: it begins and ends where none runs, or at the end of
+//! the log.
+
+mod chain;
+
+use crate::error::RuntimeError;
+use crate::react::Runtime;
+use crate::store::{Filter, Landmark, TenantId};
+use chain::{Chain, Span};
+#[cfg(doc)]
+use timeline::Seq;
+use timeline::{ExecutionId, ItemType, Transcript};
+
+/// A place in what a thread tells, its ancestors' events included; the first is 1.
+///
+/// Of a thread that is no fork it is the event's [`Seq`]. Of a fork's own events it is that many
+/// more as the fork has of its ancestors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub u64);
+
+impl Place {
+    /// Before everything.
+    pub const START: Self = Self(0);
+    /// After everything.
+    pub const END: Self = Self(u64::MAX);
+
+    fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+}
+
+/// Which piece of a thread.
+///
+/// A place within an execution stands for all of it: the stretch has it whole, and whoever goes by
+/// messages leaves out those they know. Items that were removed still count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// What was said since the execution before, this execution, and those it has handed over to.
+    Execution(ExecutionId),
+    /// The same with what goes on with it: executions that answers to its calls have begun.
+    Run(ExecutionId),
+    /// Before a place about so many messages said to the agents, with what answered them.
+    Before {
+        /// The place; [`Place::END`] for the end of the thread.
+        before: Place,
+        /// How many; one at least.
+        n: usize,
+    },
+    /// After a place about so many messages said to the agents, with what answered them.
+    After {
+        /// The place; [`Place::START`] for the beginning of the thread.
+        after: Place,
+        /// How many; one at least.
+        n: usize,
+    },
+}
+
+/// A piece of a thread.
+#[derive(Clone, Debug)]
+pub struct StretchOf {
+    /// What was said and done there. Its thread is the one that was asked for, as it stands; its
+    /// `seq` is that of the last event read, in the log that has it.
+    pub transcript: Transcript,
+    /// Where it begins: what goes before it is [`Stretch::Before`] this.
+    pub first: Place,
+    /// Where it ends: what comes after it is [`Stretch::After`] this.
+    pub last: Place,
+    /// Whether there is more: before it, if it was read backwards, else after it.
+    pub more: bool,
+}
+
+impl Runtime {
+    /// Where something stands in a thread; none if it is not there. A fork has what its parent had
+    /// when it was made.
+    pub async fn place_of(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        landmark: Landmark<'_>,
+    ) -> Result<Option<Place>, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        Ok(chain.place_of(landmark).await?)
+    }
+
+    /// Reads a piece of a thread. With the chunks, it also has what answers that were cut off had
+    /// said.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::UnknownExecution`] if the thread has no such execution.
+    pub async fn stretch(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        stretch: Stretch,
+        filter: Filter,
+    ) -> Result<StretchOf, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let (span, more) = match stretch {
+            Stretch::Execution(id) => {
+                let goes_on = |kind| kind == ItemType::ItemReference;
+                executed(&chain, id, goes_on).await?
+            }
+            Stretch::Run(id) => executed(&chain, id, goes_on).await?,
+            Stretch::Before { before, n } => before_place(&chain, before, n).await?,
+            Stretch::After { after, n } => after_place(&chain, after, n).await?,
+        };
+        Ok(StretchOf {
+            transcript: chain.read(span, filter).await?,
+            first: span.first,
+            last: span.last,
+            more,
+        })
+    }
+}
+
+/// Whether an execution with such a trigger goes on with the one before it.
+fn goes_on(trigger: ItemType) -> bool {
+    match trigger {
+        ItemType::ItemReference | ItemType::ActionResult => true,
+        ItemType::Message | ItemType::ActionExecute => false,
+    }
+}
+
+/// An execution of a thread, by places.
+#[derive(Clone, Debug)]
+struct Run {
+    trigger: Place,
+    trigger_type: ItemType,
+    created: Place,
+    finished: Option<Place>,
+    /// Its last event; while it runs, the last of the thread.
+    last: Place,
+}
+
+impl Run {
+    /// Whether it runs at a place after its beginning.
+    fn holds(&self, place: Place) -> bool {
+        self.finished.is_none_or(|finished| finished >= place)
+    }
+}
+
+type Cut = Result<(Span, bool), RuntimeError>;
+
+async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(ItemType) -> bool) -> Cut {
+    let created = chain.place_of(Landmark::Execution(&id)).await?;
+    let run = match created {
+        Some(created) => chain.run_before(created.next()).await?,
+        None => None,
+    };
+    let run = run.ok_or(RuntimeError::UnknownExecution(id))?;
+    let former = chain.run_before(run.created).await?;
+    let first = former.map_or(Place::START, |former| former.last).next();
+    let mut last = run.last;
+    while let Some(next) = chain.run_after(last).await? {
+        if !goes_on(next.trigger_type) {
+            break;
+        }
+        last = next.last;
+    }
+    Ok((Span { first, last }, is_more_after(chain, last).await?))
+}
+
+async fn before_place(chain: &Chain<'_>, before: Place, n: usize) -> Cut {
+    let end = before.min(chain.last.next());
+    let last = match chain.run_before(end).await? {
+        Some(run) if run.holds(end) => run.last,
+        _ => end.before(),
+    };
+    let said = chain.said_before(last.next(), n.max(1)).await?;
+    let first = match said.get(n.max(1) - 1) {
+        Some(said) => at_rest(chain, *said).await?,
+        None => Place::START.next(),
+    };
+    let more = !chain.said_before(first, 1).await?.is_empty();
+    Ok((Span { first, last }, more))
+}
+
+async fn after_place(chain: &Chain<'_>, after: Place, n: usize) -> Cut {
+    let after = after.min(chain.last);
+    let first = match chain.run_before(after.next()).await? {
+        Some(run) if run.holds(after.next()) => begun(chain, run).await?,
+        _ => after.next(),
+    };
+    let said = chain
+        .said_after(after.max(first.before()), n.max(1) + 1)
+        .await?;
+    let last = match said.get(n.max(1)) {
+        Some(next) => rest_before(chain, *next).await?,
+        None => chain.last,
+    };
+    Ok((Span { first, last }, is_more_after(chain, last).await?))
+}
+
+async fn is_more_after(chain: &Chain<'_>, last: Place) -> Result<bool, RuntimeError> {
+    Ok(!chain.said_after(last, 1).await?.is_empty() || chain.run_after(last).await?.is_some())
+}
+
+/// The place itself if no execution runs there, else where that begins.
+async fn at_rest(chain: &Chain<'_>, place: Place) -> Result<Place, RuntimeError> {
+    match chain.run_before(place).await? {
+        Some(run) if run.holds(place) => begun(chain, run).await,
+        _ => Ok(place),
+    }
+}
+
+/// Where an execution and those that it goes on with begin: at what they answer, or, if that had
+/// waited, right after the execution before.
+async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Place, RuntimeError> {
+    loop {
+        let former = chain.run_before(run.created).await?;
+        match former {
+            Some(former) if goes_on(run.trigger_type) => run = former,
+            Some(former) => return Ok(run.trigger.max(former.last.next())),
+            None => return Ok(run.trigger),
+        }
+    }
+}
+
+/// The last place before this one where nothing runs, or, if an execution runs here, its end and that
+/// of those that go on with it.
+async fn rest_before(chain: &Chain<'_>, place: Place) -> Result<Place, RuntimeError> {
+    let mut last = match chain.run_before(place).await? {
+        Some(run) if run.holds(place) => run.last,
+        _ => return Ok(place.before()),
+    };
+    while let Some(next) = chain.run_after(last).await? {
+        if !goes_on(next.trigger_type) {
+            break;
+        }
+        last = next.last;
+    }
+    Ok(last)
+}

@@ -1,0 +1,112 @@
+//! What a stretch costs: what it reads, however long the thread is.
+
+use crate::mortal::Mortal;
+use loomline_runtime as runtime;
+use runtime::suite::Author;
+use runtime::{
+    Filter, MemoryStore, Place, Reactor, Reactors, Runtime, RuntimeOptions, Store, Stretch,
+    TenantId,
+};
+use serde_json::json;
+use std::sync::Arc;
+use timeline::{Command, Ending, Fork, NewItem, NewThread, StepOutcome, Trigger};
+
+/// Nobody reacts.
+struct Nobody;
+
+impl Reactors for Nobody {
+    fn find(&self, _agent: Option<&str>) -> Option<Arc<dyn Reactor>> {
+        None
+    }
+}
+
+fn item(id: String) -> NewItem {
+    let content = json!([{"type": "input_text", "text": "hi"}]);
+    NewItem::user(id, content.into())
+}
+
+fn one_run(name: &str) -> [Command; 4] {
+    [
+        Command::Record {
+            item: item(format!("{name}-kept")),
+        },
+        Command::Start {
+            trigger: Trigger::New(item(format!("{name}-ask"))),
+            run: None,
+            execution_id: name.into(),
+            reaction_item_id: format!("{name}-reaction").into(),
+            step_id: format!("{name}-step").into(),
+            workflow_run_id: None,
+        },
+        Command::CompleteStep {
+            outcome: StepOutcome::default(),
+            next: None,
+        },
+        Command::End {
+            ending: Ending::Completed,
+        },
+    ]
+}
+
+async fn thread(store: &Arc<dyn Store>, id: &str, fork: Option<Fork>, n_runs: usize) -> Author {
+    let mut thread = NewThread::new(id, Some(id));
+    thread.fork = fork;
+    let mut author = Author::new(store, "acme", thread).await;
+    for n in 0..n_runs {
+        author.tell_all(one_run(&format!("{id}-{n}"))).await;
+    }
+    author
+}
+
+/// How many records a stretch reads of a thread with so many runs, in a fork and out of it.
+async fn cost(n_runs: usize, stretch: impl Fn(&str, u64) -> Stretch) -> Vec<usize> {
+    let memory = Arc::new(MemoryStore::new());
+    let store: Arc<dyn Store> = Arc::<MemoryStore>::clone(&memory);
+    let root = thread(&store, "root", None, n_runs).await;
+    let fork = Fork {
+        thread_id: root.thread,
+        seq: root.tail,
+    };
+    thread(&store, "leaf", Some(fork), 1).await;
+    let mut costs = Vec::new();
+    for key in ["root", "leaf"] {
+        let counted = Mortal::new(&memory, usize::MAX, true, false);
+        let store: Arc<dyn Store> = Arc::<Mortal>::clone(&counted);
+        let runtime = Runtime::new(store, Arc::new(Nobody), RuntimeOptions::default());
+        let stretch = stretch("root-2", root.tail.0 / 2);
+        let tenant = TenantId::from("acme");
+        let read = runtime.stretch(&tenant, key, stretch, Filter::All).await;
+        assert!(!read.unwrap().transcript.entries.is_empty());
+        costs.push(counted.records_read());
+    }
+    costs
+}
+
+#[tokio::test]
+async fn a_stretch_costs_what_it_reads_however_long_the_thread_is() {
+    let stretches: [fn(&str, u64) -> Stretch; 5] = [
+        |run, _| Stretch::Execution(run.into()),
+        |run, _| Stretch::Run(run.into()),
+        |_, _| Stretch::Before {
+            before: Place::END,
+            n: 3,
+        },
+        |_, middle| Stretch::Before {
+            before: Place(middle),
+            n: 3,
+        },
+        |_, middle| Stretch::After {
+            after: Place(middle),
+            n: 3,
+        },
+    ];
+    for (place, stretch) in stretches.into_iter().enumerate() {
+        let (short, long) = (cost(8, stretch).await, cost(80, stretch).await);
+        assert!(short.iter().all(|n| *n > 0), "{place}: {short:?}");
+        let far = short
+            .iter()
+            .zip(&long)
+            .any(|(short, long)| *long > short + 40);
+        assert!(!far, "{place}: {short:?}, {long:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Where things stand in a log. Each look-up is one of an index.
+
+use super::error::statement;
+use super::rows::number;
+use super::spelling::item_type_of;
+use super::value::{count, int};
+use runtime::{Landmark, Ran, StoreError};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use timeline::{Seq, ThreadId};
+
+/// Which landmark, as what the reading threads are sent.
+pub(super) enum Wanted {
+    Item(String),
+    Execution(String),
+    Step(String),
+}
+
+impl From<Landmark<'_>> for Wanted {
+    fn from(landmark: Landmark<'_>) -> Self {
+        match landmark {
+            Landmark::Item(id) => Self::Item(id.to_string()),
+            Landmark::Execution(id) => Self::Execution(id.to_string()),
+            Landmark::Step(id) => Self::Step(id.to_string()),
+        }
+    }
+}
+
+/// On which side of a place, and how near: the nearest comes first.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    Before(Seq),
+    After(Seq),
+}
+
+impl Side {
+    fn seq(self) -> i64 {
+        match self {
+            Self::Before(seq) | Self::After(seq) => int(seq.0),
+        }
+    }
+
+    fn bound(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Before(_) => ("<", "DESC"),
+            Self::After(_) => (">", "ASC"),
+        }
+    }
+
+    fn said(self) -> String {
+        let (beyond, order) = self.bound();
+        format!(
+            "SELECT place FROM thread_items
+             WHERE thread_no = ?1 AND place {beyond} ?2 AND execution_id IS NULL
+               AND type = 'message' AND place IS NOT NULL
+             ORDER BY place {order} LIMIT ?3"
+        )
+    }
+
+    fn run(self) -> String {
+        let (beyond, order) = self.bound();
+        format!(
+            "SELECT x.id, x.seq, x.end_seq, i.seq, i.type
+             FROM thread_executions x JOIN thread_items i
+             ON i.thread_no = x.thread_no AND i.id = x.trigger_item_id
+             WHERE x.thread_no = ?1 AND x.seq {beyond} ?2 ORDER BY x.seq {order} LIMIT 1"
+        )
+    }
+}
+
+/// The place of a landmark.
+pub(super) fn place_of(
+    conn: &Connection,
+    thread: &ThreadId,
+    wanted: &Wanted,
+) -> Result<Option<Seq>, StoreError> {
+    let no = number(conn, thread)?;
+    let (sql, id) = match wanted {
+        Wanted::Item(id) => (
+            "SELECT coalesce(place, seq) FROM thread_items WHERE thread_no = ?1 AND id = ?2",
+            id,
+        ),
+        Wanted::Execution(id) => (
+            "SELECT seq FROM thread_executions WHERE thread_no = ?1 AND id = ?2",
+            id,
+        ),
+        Wanted::Step(id) => (
+            "SELECT seq FROM thread_steps WHERE thread_no = ?1 AND id = ?2",
+            id,
+        ),
+    };
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row(params![no, id], |row| row.get::<_, i64>(0));
+    let found = found.optional().map_err(statement)?;
+    Ok(found.map(|seq| Seq(count(seq))))
+}
+
+/// The places of messages said to the agents.
+pub(super) fn said(
+    conn: &Connection,
+    thread: &ThreadId,
+    side: Side,
+    limit: usize,
+) -> Result<Vec<Seq>, StoreError> {
+    let no = number(conn, thread)?;
+    let sql = side.said();
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let values = params![no, side.seq(), int(limit as u64)];
+    let rows = select
+        .query_map(values, |row| row.get::<_, i64>(0))
+        .map_err(statement)?;
+    rows.map(|seq| Ok(Seq(count(seq.map_err(statement)?))))
+        .collect()
+}
+
+/// The nearest execution.
+pub(super) fn run(
+    conn: &Connection,
+    thread: &ThreadId,
+    side: Side,
+) -> Result<Option<Ran>, StoreError> {
+    let no = number(conn, thread)?;
+    let sql = side.run();
+    let mut select = conn.prepare_cached(&sql).map_err(statement)?;
+    let found = select.query_row(params![no, side.seq()], |row| Ok(ran(row)));
+    found.optional().map_err(statement)?.transpose()
+}
+
+fn ran(row: &Row<'_>) -> Result<Ran, StoreError> {
+    let seq = |column| {
+        let seq: Option<i64> = row.get(column).map_err(statement)?;
+        Ok::<_, StoreError>(seq.map(|seq| Seq(count(seq))))
+    };
+    let id: String = row.get(0).map_err(statement)?;
+    let name: String = row.get(4).map_err(statement)?;
+    let trigger_type = item_type_of(&name)
+        .ok_or_else(|| StoreError::Damaged(format!("{name:?} is no type of item")))?;
+    Ok(Ran {
+        execution_id: id.into(),
+        created: seq(1)?.unwrap_or_default(),
+        finished: seq(2)?,
+        trigger: seq(3)?.unwrap_or_default(),
+        trigger_type,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{SqliteOptions, writing};
+    use super::super::schema::{MIGRATIONS, migrate};
+    use super::*;
+
+    #[test]
+    fn no_look_up_reads_more_than_an_index_leads_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut conn = writing(&path, SqliteOptions::default()).unwrap();
+        migrate(&mut conn, &path, MIGRATIONS).unwrap();
+        for side in [Side::Before(Seq(9)), Side::After(Seq(9))] {
+            for sql in [side.said(), side.run()] {
+                let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let rows = explain.raw_query().mapped(|row| row.get(3));
+                let plan: Vec<String> = rows.map(Result::unwrap).collect();
+                let whole = |line: &String| line.contains("SCAN") || line.contains("B-TREE");
+                assert!(!plan.iter().any(whole), "{plan:?}");
+                let bound = |line: &String| line.contains("seq<") || line.contains("seq>");
+                let placed = |line: &String| line.contains("place<") || line.contains("place>");
+                assert!(plan.iter().any(|it| bound(it) || placed(it)), "{plan:?}");
+            }
+        }
+    }
+}
