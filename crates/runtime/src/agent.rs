@@ -315,7 +315,8 @@ impl AgentReactor {
     }
 
     async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {
-        let transcript = step.transcript().await?;
+        // Middleware counted messages that are removed by now.
+        let transcript = step.writer.transcript().await?;
         let agent = step.run.agent.as_deref();
         Ok(record::folded(&transcript, agent, step.step))
     }

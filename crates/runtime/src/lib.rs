@@ -10,6 +10,7 @@
 
 mod agent;
 mod answer;
+mod change;
 pub mod checkpoint;
 mod children;
 mod clock;

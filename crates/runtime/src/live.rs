@@ -220,7 +220,8 @@ impl Live {
     }
 }
 
-/// Folds a thread's log from its first event; a fork begins with what its parent had.
+/// Folds a thread's log from its first event; a fork begins with what its parent had. What is
+/// removed is still among the entries.
 pub(crate) async fn read_transcript(
     store: &dyn Store,
     thread: &ThreadId,

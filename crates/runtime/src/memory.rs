@@ -16,7 +16,7 @@ use places::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
-use timeline::{Event, Record, Seq, State, Thread, ThreadId, ThreadStatus};
+use timeline::{Event, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
 
 /// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
 #[derive(Debug, Default)]
@@ -451,6 +451,14 @@ impl Store for MemoryStore {
         after: Seq,
     ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.run_after(after))) })
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.log(thread)?.places.removals(of))) })
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

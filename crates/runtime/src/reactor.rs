@@ -60,7 +60,7 @@ pub struct StepRun<'a> {
 impl StepRun<'_> {
     /// The whole conversation so far, this execution included; as large as the thread.
     pub async fn transcript(&self) -> Result<Transcript, Stopped> {
-        self.writer.transcript().await
+        Ok(self.writer.transcript().await?.without_removed())
     }
 }
 

@@ -6,7 +6,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
-    Event, ExecutionId, ItemId, ItemType, Record, Seq, State, StepId, Thread, ThreadId, chunk_type,
+    Event, ExecutionId, ItemId, ItemType, Record, Removed, Seq, State, StepId, Thread, ThreadId,
+    chunk_type,
 };
 
 /// Whose thread it is. There is no default tenant (EK §12).
@@ -141,8 +142,8 @@ pub enum Filter {
     /// All of them.
     #[default]
     All,
-    /// All but the chunks that only show: what a transcript is folded from. The markers
-    /// `data-step-response`, `data-step-reset` and `data-tool-started` are facts.
+    /// All but the chunks that only show: what a transcript is folded from. The
+    /// [markers](chunk_type::MARKERS) are facts.
     Facts,
 }
 
@@ -150,10 +151,9 @@ impl Filter {
     /// Whether it lets this event through.
     pub fn keeps(self, event: &Event) -> bool {
         match (self, event) {
-            (Self::Facts, Event::ChunkEmitted { chunk_type, .. }) => matches!(
-                chunk_type.as_str(),
-                chunk_type::STEP_RESPONSE | chunk_type::STEP_RESET | chunk_type::TOOL_STARTED
-            ),
+            (Self::Facts, Event::ChunkEmitted { chunk_type, .. }) => {
+                chunk_type::MARKERS.contains(&chunk_type.as_str())
+            }
             _ => true,
         }
     }
@@ -373,6 +373,13 @@ pub trait Store: Send + Sync {
         thread: &'a ThreadId,
         after: Seq,
     ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>>;
+
+    /// Which of these the thread's own log has removed, and where.
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>>;
 
     /// The threads with an execution to resume or a trigger to answer.
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;

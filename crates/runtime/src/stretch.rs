@@ -9,7 +9,8 @@ mod chain;
 use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::store::{Filter, Landmark, TenantId};
-use chain::{Chain, Span};
+pub(crate) use chain::Chain;
+use chain::Span;
 #[cfg(doc)]
 use timeline::Seq;
 use timeline::{ExecutionId, ItemType, Transcript};
@@ -27,11 +28,11 @@ impl Place {
     /// After everything.
     pub const END: Self = Self(u64::MAX);
 
-    fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    fn before(self) -> Self {
+    pub(crate) fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 }
@@ -133,11 +134,11 @@ fn goes_on(trigger: ItemType) -> bool {
 
 /// An execution of a thread, by places.
 #[derive(Clone, Debug)]
-struct Run {
+pub(crate) struct Run {
     trigger: Place,
     trigger_type: ItemType,
     created: Place,
-    finished: Option<Place>,
+    pub(crate) finished: Option<Place>,
     /// Its last event; while it runs, the last of the thread.
     last: Place,
 }

@@ -10,6 +10,7 @@
 )]
 
 mod appends;
+mod changes;
 mod checkpoints;
 mod heads;
 mod objects;
@@ -21,6 +22,7 @@ mod threads;
 mod trees;
 
 pub use appends::*;
+pub use changes::*;
 pub use checkpoints::*;
 pub use heads::*;
 pub use objects::*;
@@ -83,6 +85,9 @@ macro_rules! store_suite {
             pages_of_a_fork_begin_with_its_ancestors
             a_stretch_of_an_execution_has_what_belongs_to_it
             a_place_within_an_execution_stands_for_all_of_it
+            a_title_and_metadata_that_change_are_the_threads
+            what_is_removed_is_read_no_more
+            what_can_not_be_removed_is_refused
             get_or_create_by_64_tasks_makes_one_thread
             get_or_create_finds_the_thread_again
             the_same_key_in_two_tenants_is_two_threads

@@ -316,7 +316,9 @@ impl Runtime {
         filter: Filter,
     ) -> Result<Transcript, RuntimeError> {
         let row = self.inner.store.find(tenant, key).await?;
-        Ok(crate::live::read_transcript(self.inner.store.as_ref(), &row.thread.id, filter).await?)
+        let store = self.inner.store.as_ref();
+        let read = crate::live::read_transcript(store, &row.thread.id, filter).await?;
+        Ok(read.without_removed())
     }
 
     /// The state of a thread.

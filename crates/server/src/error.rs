@@ -338,9 +338,16 @@ fn of_rejected(error: &Rejected) -> Verdict {
         Rejected::Superseded(call) => {
             Verdict::new(S::CONFLICT, "superseded").with(json!({ "toolCallId": call }))
         }
+        Rejected::NotThere(_) | Rejected::RemovedAlready(_) => {
+            Verdict::new(S::NOT_FOUND, "item_not_found")
+        }
+        Rejected::StillNeeded(_) | Rejected::Written(_) | Rejected::LeftOpen(_) => {
+            Verdict::new(S::CONFLICT, "not_removable")
+        }
         Rejected::Role => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at("/role"),
         Rejected::ThreadExists
         | Rejected::NotRunning
+        | Rejected::Closed
         | Rejected::NoStep(_)
         | Rejected::StepRunning(_)
         | Rejected::AlreadyResponded(_)

@@ -33,7 +33,7 @@ use runtime::{
     StoreError, TenantId, ThreadRow,
 };
 use std::path::{Path, PathBuf};
-use timeline::{Seq, ThreadId};
+use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
 
 /// A [`Store`] in one SQLite file.
@@ -305,6 +305,18 @@ impl Store for SqliteStore {
         Box::pin(
             self.readers
                 .run(move |conn| places::run(conn, &thread, Side::After(after))),
+        )
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        let thread = thread.clone();
+        Box::pin(
+            self.readers
+                .run(move |conn| places::removals(conn, &thread, of)),
         )
     }
 

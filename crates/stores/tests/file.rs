@@ -479,6 +479,7 @@ async fn odd_data_in_a_trace_does_not_fail_an_append() {
 const WITHOUT_V4: &str = "
     DROP TABLE tenant_objects;
     DROP TABLE tenant_contents;
+    DROP INDEX thread_removals;
     DROP INDEX thread_items_said;
     ALTER TABLE thread_items DROP COLUMN place;
     ALTER TABLE thread_executions DROP COLUMN end_seq;

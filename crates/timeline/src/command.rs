@@ -1,5 +1,6 @@
 //! What can be asked of a thread.
 
+use crate::change::Removed;
 use crate::entity::{Fork, Interruption, ItemType, Role, StepOutcome};
 use crate::ids::{ContextId, ExecutionId, ItemId, StepId, ThreadId};
 use crate::payload::Payload;
@@ -173,6 +174,19 @@ pub enum Command {
     End {
         /// How.
         ending: Ending,
+    },
+    /// Change the title or the metadata, also while an execution runs: what is absent stays, what is
+    /// none goes.
+    Update {
+        /// For people.
+        title: Option<Option<String>>,
+        /// The application's own; the whole of it, not merged.
+        metadata: Option<Option<Payload>>,
+    },
+    /// Have readers leave something out from here on. The log keeps it.
+    Remove {
+        /// What.
+        what: Removed,
     },
     /// Close the thread for good; an idle one passes through `streaming` (ruling 9).
     Close,

@@ -1,11 +1,13 @@
 //! From a command to events, or to a refusal.
 
 mod answers;
+mod change;
 mod events;
 mod rejected;
 
 pub use rejected::Rejected;
 
+use crate::change::ThreadUpdate;
 use crate::command::{Chunk, Command, Ending, NewThread, Trigger};
 use crate::content::check_part;
 use crate::entity::{Context, Execution, StepOutcome, Thread};
@@ -89,6 +91,8 @@ impl State {
             }
             Command::CompleteStep { outcome, next } => self.complete_step(outcome, next, at),
             Command::End { ending } => self.end(ending),
+            Command::Update { title, metadata } => self.update(&ThreadUpdate { title, metadata }),
+            Command::Remove { what } => self.remove(what),
             Command::Close => self.close(),
             Command::Reopen => {
                 let (thread, _) = self.existing()?;

@@ -29,8 +29,21 @@ pub mod chunk_type {
     pub const STEP_RESET: &str = "data-step-reset";
     /// Ours: an effect tool starts; if nothing follows, its outcome is unknown.
     pub const TOOL_STARTED: &str = "data-tool-started";
+    /// Ours, of the thread itself: its title or metadata changed; `data` is a [`ThreadUpdate`].
+    ///
+    /// [`ThreadUpdate`]: crate::ThreadUpdate
+    pub const THREAD_UPDATED: &str = "data-thread-updated";
+    /// Ours, of the thread itself: readers leave something out from here on; `data` is a
+    /// [`Removed`](crate::Removed).
+    pub const ITEM_REMOVED: &str = "data-item-removed";
     /// The chunks that state depends on: only the runtime writes them, each by its own command.
-    pub const MARKERS: [&str; 3] = [STEP_RESPONSE, STEP_RESET, TOOL_STARTED];
+    pub const MARKERS: [&str; 5] = [
+        STEP_RESPONSE,
+        STEP_RESET,
+        TOOL_STARTED,
+        THREAD_UPDATED,
+        ITEM_REMOVED,
+    ];
 }
 
 /// How an execution ended.
@@ -124,7 +137,7 @@ pub enum Event {
         idx: u32,
         part: Payload,
     },
-    /// Something for those who watch; no state depends on it but the reset and response markers.
+    /// Something for those who watch; no state depends on it but on the markers.
     #[serde(rename = "chunk.emitted")]
     ChunkEmitted {
         chunk_type: String,

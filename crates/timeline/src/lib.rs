@@ -21,6 +21,7 @@
 //! ```
 
 mod answer;
+mod change;
 mod command;
 mod content;
 mod decide;
@@ -34,6 +35,7 @@ mod transcript;
 mod verify;
 
 pub use answer::{ANSWER, Answer, SAID, Says, beside, said_beside};
+pub use change::{Removed, ThreadUpdate};
 pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
 pub use content::{ContentError, PartKind, check_content, check_part, part_kind};
 pub use decide::Rejected;

@@ -1,5 +1,6 @@
 //! What a thread's log comes to, as far as the next decision needs it.
 
+use crate::change::ThreadUpdate;
 use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, StepOutcome, Thread};
 use crate::event::{Event, chunk_type};
 use crate::ids::StepId;
@@ -191,8 +192,19 @@ impl State {
             } => {
                 self.apply_marker(chunk_type, step_id, data.as_ref());
             }
-            Event::ChunkEmitted { step_id: None, .. }
-            | Event::ThreadResolved { .. }
+            Event::ChunkEmitted {
+                chunk_type,
+                step_id: None,
+                data,
+                ..
+            } => {
+                if let Some(thread) = &mut self.thread
+                    && let Some(update) = update_of(chunk_type, data.as_ref())
+                {
+                    update.apply(thread);
+                }
+            }
+            Event::ThreadResolved { .. }
             | Event::ContextResolved { .. }
             | Event::ThreadFinished { .. } => {}
         }
@@ -299,6 +311,12 @@ impl State {
             .as_mut()
             .filter(|step| step.step.id == *step_id)
     }
+}
+
+/// The change of the thread that a chunk is, if it is one.
+pub(crate) fn update_of(kind: &str, data: Option<&Payload>) -> Option<ThreadUpdate> {
+    let data = data.filter(|_| kind == chunk_type::THREAD_UPDATED);
+    data.and_then(|data| data.read().ok())
 }
 
 fn open_calls(outcome: &StepOutcome) -> Vec<OpenCall> {

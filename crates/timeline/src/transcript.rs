@@ -1,9 +1,11 @@
 //! The whole conversation, as its log tells it.
 
+use crate::change::Removed;
 use crate::entity::{Execution, Item, Step, StepOutcome, Thread};
 use crate::event::{Event, Record, chunk_type};
 use crate::ids::{ExecutionId, ItemId, Seq, StepId};
 use crate::payload::Payload;
+use crate::state::update_of;
 use crate::status::{ExecutionStatus, StepStatus};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +75,7 @@ pub struct Transcript {
     waiting: BTreeMap<ItemId, usize>,
     executions: BTreeMap<ExecutionId, usize>,
     steps: BTreeMap<StepId, ExecutionId>,
+    removed: BTreeSet<Removed>,
 }
 
 impl Transcript {
@@ -87,6 +90,42 @@ impl Transcript {
             self.executions.clear();
         }
         self.seq = Seq::ZERO;
+        self
+    }
+
+    /// What is removed and still among the entries.
+    pub fn removed(&self) -> &BTreeSet<Removed> {
+        &self.removed
+    }
+
+    /// Notes what is removed beyond the records that are in it.
+    pub fn note_removed(&mut self, removed: impl IntoIterator<Item = Removed>) {
+        self.removed.extend(removed);
+    }
+
+    /// The transcript without what is removed. A reaction all of whose steps are removed stays, and
+    /// is empty.
+    ///
+    /// It is one pass over all, so it comes once, after the last record.
+    #[must_use]
+    pub fn without_removed(mut self) -> Self {
+        let removed = std::mem::take(&mut self.removed);
+        if removed.is_empty() {
+            return self;
+        }
+        self.retain(|entry| match entry {
+            Entry::Item(item) => !removed.contains(&Removed::Item(item.id.clone())),
+            Entry::Reaction(_) => true,
+        });
+        for entry in &mut self.entries {
+            if let Entry::Reaction(reaction) = entry {
+                let is_gone = |step: &StepRecord| {
+                    let id = step.step.id.clone();
+                    removed.contains(&Removed::Step(id))
+                };
+                reaction.steps.retain(|step| !is_gone(step));
+            }
+        }
         self
     }
 
@@ -131,7 +170,8 @@ impl Transcript {
             .any(|entry| matches!(entry, Entry::Item(i) if i.id == *item && i.run.is_some()))
     }
 
-    /// Folds one record in; costs what the record carries, and O(log n) to find its place.
+    /// Folds one record in; costs what the record carries, and O(log n) to find its place. What it
+    /// removes stays among the entries until [`Transcript::without_removed`].
     pub fn apply(&mut self, record: &Record) {
         self.seq = record.seq;
         let at = record.at;
@@ -201,8 +241,13 @@ impl Transcript {
                     chunk(step, chunk_type, data.as_ref(), at);
                 }
             }
-            Event::ChunkEmitted { step_id: None, .. }
-            | Event::ContextCreated { .. }
+            Event::ChunkEmitted {
+                chunk_type,
+                step_id: None,
+                data,
+                ..
+            } => self.marked(chunk_type, data.as_ref()),
+            Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
             | Event::ContextStatusChanged { .. }
             | Event::ThreadResolved { .. }
@@ -211,6 +256,16 @@ impl Transcript {
         if let Some(thread) = &mut self.thread {
             thread.updated_at = Some(thread.updated_at.map_or(at, |last| last.max(at)));
         }
+    }
+
+    fn marked(&mut self, kind: &str, data: Option<&Payload>) {
+        if let Some(thread) = &mut self.thread
+            && let Some(update) = update_of(kind, data)
+        {
+            update.apply(thread);
+        }
+        let data = data.filter(|_| kind == chunk_type::ITEM_REMOVED);
+        self.removed.extend(data.and_then(|data| data.read().ok()));
     }
 
     fn item(&mut self, item: &Item) {

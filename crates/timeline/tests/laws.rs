@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use loomline_timeline::{
-    Chunk, Command, Ending, Event, ExecutionStatus, Interruption, ItemStatus, ItemType, NewItem,
-    NewThread, Record, Seq, State, StepOutcome, StepStatus, ThreadStatus, Transcript, Trigger,
-    verify,
+    Chunk, Command, Ending, Entry, Event, ExecutionStatus, Interruption, ItemStatus, ItemType,
+    NewItem, NewThread, Record, Removed, Seq, State, StepOutcome, StepStatus, ThreadStatus,
+    Transcript, Trigger, chunk_type, verify,
 };
 use proptest::prelude::*;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug)]
 enum Ask {
@@ -29,6 +30,9 @@ enum Ask {
     Stop,
     Close,
     Reopen,
+    Update(u8),
+    Remove(u8),
+    RemoveStep(u8),
 }
 
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
@@ -51,6 +55,9 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
         1 => Just(Ask::Stop),
         1 => Just(Ask::Close),
         1 => Just(Ask::Reopen),
+        3 => (0u8..4).prop_map(Ask::Update),
+        3 => (0u8..60).prop_map(Ask::Remove),
+        3 => (0u8..60).prop_map(Ask::RemoveStep),
     ];
     proptest::collection::vec(ask, 0..60)
 }
@@ -140,6 +147,16 @@ fn command(ask: &Ask, n: usize) -> Command {
         },
         Ask::Close => Command::Close,
         Ask::Reopen => Command::Reopen,
+        Ask::Update(what) => Command::Update {
+            title: (what & 1 > 0).then(|| (n % 3 > 0).then(|| format!("title {n}"))),
+            metadata: (what & 2 > 0).then(|| (n % 2 > 0).then(|| json!({"n": n}).into())),
+        },
+        Ask::Remove(of) => Command::Remove {
+            what: Removed::Item(format!("item_{of}").into()),
+        },
+        Ask::RemoveStep(of) => Command::Remove {
+            what: Removed::Step(format!("step_{of}").into()),
+        },
     }
 }
 
@@ -181,6 +198,25 @@ fn legal(state: &State) -> bool {
                 .as_ref()
                 .is_none_or(|step| step.step.status == StepStatus::Running)
     })
+}
+
+fn folded(log: &[Record]) -> Transcript {
+    let mut transcript = Transcript::default();
+    log.iter().for_each(|record| transcript.apply(record));
+    transcript
+}
+
+fn names(transcript: &Transcript) -> Vec<Removed> {
+    let name = |entry: &Entry| match entry {
+        Entry::Item(item) => vec![Removed::Item(item.id.clone())],
+        Entry::Reaction(reaction) => {
+            let steps = reaction.steps.iter();
+            steps
+                .map(|step| Removed::Step(step.step.id.clone()))
+                .collect()
+        }
+    };
+    transcript.entries.iter().flat_map(name).collect()
 }
 
 proptest! {
@@ -254,5 +290,57 @@ proptest! {
         let refused = state.decide(command(&Ask::Create, 0), Timestamp::UNIX_EPOCH);
         prop_assert!(refused.is_err());
         prop_assert_eq!(before, state);
+    }
+
+    #[test]
+    fn state_and_transcript_tell_the_same_of_the_thread(asks in asks()) {
+        let (state, log) = run(&asks);
+        let transcript = folded(&log);
+        let told = transcript.thread.as_ref().map(|it| (&it.title, &it.metadata, it.status));
+        let stands = state.thread().map(|it| (&it.title, &it.metadata, it.status));
+        prop_assert_eq!(told, stands);
+    }
+
+    #[test]
+    fn what_is_removed_is_left_out_and_nothing_else_is(asks in asks()) {
+        let (_, log) = run(&asks);
+        let mut removed = BTreeSet::new();
+        for record in &log {
+            if let Event::ChunkEmitted { chunk_type, data: Some(data), .. } = &record.event
+                && chunk_type == chunk_type::ITEM_REMOVED
+            {
+                removed.insert(data.read::<Removed>().unwrap());
+            }
+        }
+        let whole = folded(&log);
+        prop_assert_eq!(whole.removed(), &removed);
+        let mut expected = names(&whole);
+        expected.retain(|name| !removed.contains(name));
+        let left = whole.without_removed();
+        prop_assert_eq!(names(&left), expected);
+        prop_assert!(left.removed().is_empty());
+        // Those who go on folding find what can still change where it is now.
+        prop_assert!(left.waiting().all(|item| left.waits(&item.id)));
+    }
+
+    #[test]
+    fn what_waits_or_runs_is_not_removed(asks in asks(), of in 0u8..60) {
+        let (state, _) = run(&asks);
+        for ask in [Ask::Remove(of), Ask::RemoveStep(of)] {
+            let Command::Remove { what } = command(&ask, 0) else { continue };
+            let needed = match &what {
+                Removed::Item(id) => {
+                    let trigger = state.active().map(|active| &active.execution.trigger_item_id);
+                    trigger == Some(id) || state.waiting().any(|waiting| waiting.item.id == *id)
+                }
+                Removed::Step(id) => {
+                    let step = state.active().and_then(|active| active.step.as_ref());
+                    step.is_some_and(|step| step.step.id == *id)
+                }
+            };
+            let closed = state.thread().is_some_and(|it| it.status == ThreadStatus::Closed);
+            let decided = state.decide(command(&ask, 0), Timestamp::UNIX_EPOCH);
+            prop_assert_eq!(decided.is_err(), needed || closed);
+        }
     }
 }

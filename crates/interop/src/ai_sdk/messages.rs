@@ -48,7 +48,12 @@ pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
                 if chains.goes_on(place) {
                     continue;
                 }
-                match answered(&chains.up_to(place)) {
+                let chain = chains.up_to(place);
+                if chain.iter().all(|reaction| reaction.steps.is_empty()) {
+                    // All that it said is removed.
+                    continue;
+                }
+                match answered(&chain) {
                     Some(message) => messages.push(message),
                     None => losses.push(at, "chunks that make no message"),
                 }

@@ -6,8 +6,9 @@ use super::result::{UNKNOWN, result_of};
 use super::user::user_message;
 use crate::parts::{StepResponse, ToolPart};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use timeline::{
-    Entry, Item, ItemType, Payload, Reaction, Role, StepId, StepRecord, StepStatus, Transcript,
+    Entry, Item, ItemType, Payload, Removed, Role, StepId, StepRecord, StepStatus, Transcript,
     said_beside,
 };
 use upp::{Message, MessageOptions, Metadata, ToolCall, ToolResult, ToolResultMessage};
@@ -23,38 +24,90 @@ const SUPERSEDED: &str = "The user went on without answering.";
 ///
 /// It is linear in the transcript. Messages keep their ids, so it is the same each time.
 pub fn history(transcript: &Transcript, running: Option<&StepId>) -> Vec<Message> {
-    marked_history(transcript, running).0
+    let marked = marked_history(transcript, running);
+    marked.removed.left_out(marked.messages)
 }
 
-/// The same, and how many messages come before each execution, in the order of the transcript.
-pub fn marked_history(
-    transcript: &Transcript,
-    running: Option<&StepId>,
-) -> (Vec<Message>, Vec<usize>) {
-    let mut messages = Vec::new();
-    let mut marks = Vec::new();
+/// A conversation, and what is known of its messages.
+#[derive(Clone, Debug, Default)]
+pub struct Marked {
+    /// The messages, those that are removed among them.
+    pub messages: Vec<Message>,
+    /// How many messages come before each execution, in the order of the transcript.
+    pub marks: Vec<usize>,
+    /// Those that are removed.
+    pub removed: RemovedMessages,
+}
+
+/// Which messages of a conversation are removed.
+#[derive(Clone, Debug, Default)]
+pub struct RemovedMessages(BTreeSet<String>);
+
+impl RemovedMessages {
+    /// The messages without the removed ones.
+    pub fn left_out(&self, mut messages: Vec<Message>) -> Vec<Message> {
+        if !self.0.is_empty() {
+            messages.retain(|message| !self.0.contains(message.id().as_str()));
+        }
+        messages
+    }
+}
+
+/// The same with what the transcript marks as removed, and where each execution begins: for those who
+/// go by the places of messages.
+pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Marked {
+    let mut marked = Marked::default();
     let mut beside = Vec::new();
     for entry in &transcript.entries {
+        let messages = &mut marked.messages;
         match entry {
             Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {
                 beside = said_beside(item);
             }
-            Entry::Item(item) => hear(&mut messages, item),
+            Entry::Item(item) => {
+                let from = hear(messages, item);
+                let what = || Removed::Item(item.id.clone());
+                marked.note(transcript, what, from);
+            }
             Entry::Reaction(reaction) => {
-                marks.push(messages.len());
-                push_reaction(&mut messages, reaction, &beside, running);
-                beside.clear();
+                marked.marks.push(messages.len());
+                // What was said with the answers that began it comes after their results.
+                let mut beside = std::mem::take(&mut beside).into_iter();
+                let steps = reaction.steps.iter();
+                for step in steps.filter(|step| running != Some(&step.step.id)) {
+                    let from = marked.messages.len();
+                    push_step(&mut marked.messages, step);
+                    let what = || Removed::Step(step.step.id.clone());
+                    marked.note(transcript, what, from);
+                    for item in beside.by_ref() {
+                        hear(&mut marked.messages, &item);
+                    }
+                }
             }
         }
     }
-    (messages, marks)
+    marked
 }
 
-/// Puts in what was said, after what the calls that waited until then come to.
-fn hear(messages: &mut Vec<Message>, item: &Item) {
+impl Marked {
+    /// Notes the messages from a place on, if they are of something that is removed.
+    fn note(&mut self, transcript: &Transcript, what: impl Fn() -> Removed, from: usize) {
+        let removed = transcript.removed();
+        if !removed.is_empty() && removed.contains(&what()) {
+            let messages = self.messages.iter().skip(from);
+            let ids = messages.map(|message| message.id().as_str().to_owned());
+            self.removed.0.extend(ids);
+        }
+    }
+}
+
+/// Puts in what was said, after what the calls that waited until then come to. Answers with its place.
+fn hear(messages: &mut Vec<Message>, item: &Item) -> usize {
     let left = superseded(open_calls(messages), item);
     messages.extend(left.map(Message::from));
+    let place = messages.len();
     messages.push(item_message(item));
+    place
 }
 
 /// The results of calls that waited when this item came: the user went on without answering. None
@@ -129,25 +182,6 @@ fn open_calls(messages: &[Message]) -> Vec<&ToolCall> {
         }
     }
     open
-}
-
-/// `beside` is what was said with the answers that began it: it comes after their results.
-fn push_reaction(
-    messages: &mut Vec<Message>,
-    reaction: &Reaction,
-    beside: &[Item],
-    running: Option<&StepId>,
-) {
-    let mut beside = beside.iter();
-    for step in &reaction.steps {
-        if running == Some(&step.step.id) {
-            continue;
-        }
-        push_step(messages, step);
-        for item in beside.by_ref() {
-            hear(messages, item);
-        }
-    }
 }
 
 fn push_step(messages: &mut Vec<Message>, step: &StepRecord) {

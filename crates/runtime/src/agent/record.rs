@@ -142,7 +142,11 @@ pub(super) struct Folded {
 /// whole thread as its middleware left it, and what this agent's own steps added beside it. Linear
 /// in the transcript.
 pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Step) -> Folded {
-    let (messages, marks) = model::marked_history(transcript, Some(&running.id));
+    let model::Marked {
+        messages,
+        marks,
+        removed,
+    } = model::marked_history(transcript, Some(&running.id));
     let mut messages = messages.into_iter();
     let mut n_taken = 0;
     let mut viewed = Vec::new();
@@ -183,7 +187,8 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         }
     }
     viewed.extend(messages);
-    folded.state = folded.state.with_context(viewed);
+    // Only now: middleware counted the messages before they were removed.
+    folded.state = folded.state.with_context(removed.left_out(viewed));
     folded
 }
 

@@ -2,7 +2,7 @@
 
 use crate::store::{Landmark, Logged, Ran, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Event, Execution, Item, ItemType, Record, Seq};
+use timeline::{Event, Execution, Item, ItemType, Record, Removed, Seq, chunk_type};
 
 /// The places of a log's landmarks, kept with every record.
 #[derive(Debug, Default)]
@@ -12,6 +12,7 @@ pub(super) struct Places {
     begun: BTreeMap<String, Seq>,
     said: Vec<Seq>,
     runs: Vec<Ran>,
+    removed: BTreeMap<Removed, Seq>,
 }
 
 const ITEM: &str = "item";
@@ -50,6 +51,15 @@ impl Places {
             && run.execution_id == *execution_id
         {
             run.finished = Some(record.seq);
+        } else if let Event::ChunkEmitted {
+            chunk_type,
+            data: Some(data),
+            ..
+        } = &record.event
+            && chunk_type == chunk_type::ITEM_REMOVED
+            && let Ok(what) = data.read()
+        {
+            self.removed.entry(what).or_insert(record.seq);
         }
     }
 
@@ -105,6 +115,14 @@ impl Places {
     pub(super) fn run_before(&self, before: Seq) -> Option<Ran> {
         let end = self.runs.partition_point(|run| run.created < before);
         self.runs.get(end.checked_sub(1)?).cloned()
+    }
+
+    pub(super) fn removals(&self, of: Vec<Removed>) -> Vec<(Removed, Seq)> {
+        let found = of.into_iter().filter_map(|what| {
+            let seq = self.removed.get(&what).copied()?;
+            Some((what, seq))
+        });
+        found.collect()
     }
 
     pub(super) fn run_after(&self, after: Seq) -> Option<Ran> {

@@ -4,13 +4,13 @@ use super::{Place, Run};
 use crate::live::PAGE;
 use crate::store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
 use std::collections::BTreeSet;
-use timeline::{Event, Execution, ItemId, Seq, Thread, ThreadId, Transcript};
+use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
 /// From the first to the last event of a stretch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) first: Place,
-    pub(super) last: Place,
+pub(crate) struct Span {
+    pub(crate) first: Place,
+    pub(crate) last: Place,
 }
 
 /// A log, and how much of it belongs to the thread.
@@ -38,17 +38,17 @@ impl Log {
 }
 
 /// The logs of a thread, its own last.
-pub(super) struct Chain<'a> {
+pub(crate) struct Chain<'a> {
     store: &'a dyn Store,
     thread: Thread,
     logs: Vec<Log>,
     /// The last event.
-    pub(super) last: Place,
+    pub(crate) last: Place,
 }
 
 impl<'a> Chain<'a> {
     /// Costs a look-up an ancestor.
-    pub(super) async fn of(store: &'a dyn Store, row: ThreadRow) -> Result<Self, StoreError> {
+    pub(crate) async fn of(store: &'a dyn Store, row: ThreadRow) -> Result<Self, StoreError> {
         let mut ends = vec![(row.thread.id.clone(), row.tail)];
         let mut fork = row.thread.fork.clone();
         while let Some(from) = fork {
@@ -69,7 +69,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    pub(super) async fn place_of(
+    pub(crate) async fn place_of(
         &self,
         landmark: Landmark<'_>,
     ) -> Result<Option<Place>, StoreError> {
@@ -83,7 +83,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The places of messages said before a place, the last first.
-    pub(super) async fn said_before(
+    pub(crate) async fn said_before(
         &self,
         before: Place,
         limit: usize,
@@ -103,7 +103,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The places of messages said after a place, the first first.
-    pub(super) async fn said_after(
+    pub(crate) async fn said_after(
         &self,
         after: Place,
         limit: usize,
@@ -123,7 +123,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The last execution that began before a place.
-    pub(super) async fn run_before(&self, before: Place) -> Result<Option<Run>, StoreError> {
+    pub(crate) async fn run_before(&self, before: Place) -> Result<Option<Run>, StoreError> {
         let logs = self.logs.iter().rev();
         for log in logs.filter(|log| log.place(Seq::ZERO) < before) {
             let end = log.seq(before).min(log.end.next());
@@ -135,7 +135,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The first execution that began after a place.
-    pub(super) async fn run_after(&self, after: Place) -> Result<Option<Run>, StoreError> {
+    pub(crate) async fn run_after(&self, after: Place) -> Result<Option<Run>, StoreError> {
         for log in self.logs.iter().filter(|log| log.last() > after) {
             let found = self.store.run_after(&log.thread, log.seq(after)).await?;
             if let Some(ran) = found.filter(|ran| ran.created <= log.end) {
@@ -145,8 +145,45 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
+    /// Which of these are removed.
+    pub(crate) async fn removed(&self, of: Vec<Removed>) -> Result<BTreeSet<Removed>, StoreError> {
+        let mut removed = BTreeSet::new();
+        for log in &self.logs {
+            let found = self.store.removals(&log.thread, of.clone()).await?;
+            let own = found.into_iter().filter(|(_, seq)| *seq <= log.end);
+            removed.extend(own.map(|(what, _)| what));
+        }
+        Ok(removed)
+    }
+
+    /// At most so many facts after a place, of the log that has the next event.
+    pub(crate) async fn records(
+        &self,
+        after: Place,
+        limit: usize,
+    ) -> Result<Vec<Logged>, StoreError> {
+        let Some(log) = self.log_after(after) else {
+            return Ok(Vec::new());
+        };
+        let seq = log.seq(after);
+        let facts = self.store.read(&log.thread, seq, limit, Filter::Facts);
+        let mut page = facts.await?;
+        page.retain(|logged| logged.record.seq <= log.end);
+        Ok(page)
+    }
+
+    /// The place of a record that was read after a place.
+    pub(crate) fn place_after(&self, after: Place, read: &Logged) -> Place {
+        let log = self.log_after(after);
+        log.map_or(self.last, |log| log.place(read.record.seq))
+    }
+
+    fn log_after(&self, place: Place) -> Option<&Log> {
+        self.logs.iter().find(|log| log.last() > place)
+    }
+
     /// Folds a stretch.
-    pub(super) async fn read(&self, span: Span, filter: Filter) -> Result<Transcript, StoreError> {
+    pub(crate) async fn read(&self, span: Span, filter: Filter) -> Result<Transcript, StoreError> {
         let mut transcript = Transcript::default();
         let own = self.logs.len().saturating_sub(1);
         for (n, log) in self.logs.iter().enumerate() {
@@ -170,7 +207,9 @@ impl<'a> Chain<'a> {
             }
         }
         transcript.thread = Some(self.thread.clone());
-        Ok(transcript)
+        let removed = self.removed(told(&transcript)).await?;
+        transcript.note_removed(removed);
+        Ok(transcript.without_removed())
     }
 
     /// Leaves out what waited then and was answered later: it stands there.
@@ -187,6 +226,21 @@ impl<'a> Chain<'a> {
         transcript.retain_waiting(|item| waits.contains(&item.id));
         Ok(())
     }
+}
+
+/// What of a transcript can be removed.
+fn told(transcript: &Transcript) -> Vec<Removed> {
+    let mut told = Vec::new();
+    for entry in &transcript.entries {
+        match entry {
+            Entry::Item(item) => told.push(Removed::Item(item.id.clone())),
+            Entry::Reaction(reaction) => {
+                let steps = reaction.steps.iter();
+                told.extend(steps.map(|step| Removed::Step(step.step.id.clone())));
+            }
+        }
+    }
+    told
 }
 
 fn run(log: &Log, ran: &Ran) -> Run {

@@ -9,7 +9,9 @@ use crate::store::{Filter, StoreError, Token};
 use jiff::Timestamp;
 use serde_json::json;
 use std::ops::Range;
-use timeline::{Command, Ending, Interruption, NewThread, Seq, State, ThreadId, Trigger};
+use timeline::{
+    Command, Ending, Interruption, NewThread, Payload, Removed, Seq, State, ThreadId, Trigger,
+};
 
 /// Each claim is higher than the one before and voids it.
 pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
@@ -98,6 +100,10 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
             let claim = store.claim(&author.thread).await.unwrap();
             author.epoch = claim.epoch;
             assert_eq!(claim.head.state, author.state, "seed {seed}, command {n}");
+            let mut stands = author.state.thread().unwrap().clone();
+            let row = store.row(&author.thread).await.unwrap().thread;
+            stands.updated_at = row.updated_at;
+            assert_eq!(row, stands, "seed {seed}, command {n}");
         }
         assert!(
             author.tail > Seq(100),
@@ -117,7 +123,7 @@ pub(super) fn rolled(seed: u64, numbers: Range<u32>) -> Vec<Command> {
             dice ^= dice << left;
             dice ^= dice >> right;
         }
-        any_command(dice % 20, n)
+        any_command(dice % 23, n)
     };
     numbers.map(roll).collect()
 }
@@ -148,10 +154,24 @@ fn any_command(face: u64, n: u32) -> Command {
             item: answer(&format!("yes-{n}")),
             run: json!({"agent": "demo"}).into(),
         },
+        19 => update(n),
+        20 => Command::Remove {
+            what: Removed::Item(format!("ask-{}", n / 2).into()),
+        },
         _ if n.is_multiple_of(3) => Command::End {
             ending: Ending::Stopped(why()),
         },
         _ => end(),
+    }
+}
+
+/// A change of the title, of the metadata, or of both: some are set, some go.
+fn update(n: u32) -> Command {
+    let set = |of: u32| !n.is_multiple_of(of);
+    let metadata = || Payload::from_text(format!(r#"{{"z": {n}.0,"a":null}}"#)).ok();
+    Command::Update {
+        title: set(3).then(|| set(5).then(|| format!("title {n}"))),
+        metadata: set(4).then(|| metadata().filter(|_| set(7))),
     }
 }
 

@@ -10,7 +10,7 @@ use runtime::{
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timeline::{Seq, ThreadId};
+use timeline::{Removed, Seq, ThreadId};
 
 /// How late an answer is that is late.
 const LATE: Duration = Duration::from_millis(300);
@@ -184,6 +184,14 @@ impl Store for Rigged {
         after: Seq,
     ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
         self.inner.run_after(thread, after)
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        self.inner.removals(thread, of)
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

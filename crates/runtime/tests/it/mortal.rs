@@ -9,7 +9,7 @@ use runtime::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use timeline::{Seq, ThreadId};
+use timeline::{Removed, Seq, ThreadId};
 
 /// How one process sees the store that outlives it: after so many writes it is dead.
 pub(crate) struct Mortal {
@@ -228,6 +228,14 @@ impl Store for Mortal {
         after: Seq,
     ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
         self.alive(self.inner.run_after(thread, after))
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        self.alive(self.inner.removals(thread, of))
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

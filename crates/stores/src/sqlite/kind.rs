@@ -10,6 +10,10 @@ pub(super) const STEP_RESPONSE: u8 = 32;
 pub(super) const STEP_RESET: u8 = 33;
 /// The marker `data-tool-started`.
 pub(super) const TOOL_STARTED: u8 = 34;
+/// The marker `data-thread-updated`.
+pub(super) const THREAD_UPDATED: u8 = 35;
+/// The marker `data-item-removed`; the index `thread_removals` counts on it.
+pub(super) const ITEM_REMOVED: u8 = 36;
 
 /// The event's type, and for the markers one code each.
 pub(super) fn kind(event: &Event) -> u8 {
@@ -20,6 +24,8 @@ pub(super) fn kind(event: &Event) -> u8 {
         chunk_type::STEP_RESPONSE => STEP_RESPONSE,
         chunk_type::STEP_RESET => STEP_RESET,
         chunk_type::TOOL_STARTED => TOOL_STARTED,
+        chunk_type::THREAD_UPDATED => THREAD_UPDATED,
+        chunk_type::ITEM_REMOVED => ITEM_REMOVED,
         _ => SHOWN,
     }
 }
@@ -31,12 +37,7 @@ mod tests {
 
     #[test]
     fn what_is_a_fact_is_what_the_filter_keeps() {
-        let markers = [
-            chunk_type::STEP_RESPONSE,
-            chunk_type::STEP_RESET,
-            chunk_type::TOOL_STARTED,
-        ];
-        for name in markers
+        for name in chunk_type::MARKERS
             .into_iter()
             .chain([chunk_type::THREAD_PING, "text-delta"])
         {
@@ -59,5 +60,6 @@ mod tests {
                 .contains("WHERE kind <> 14")
         );
         assert_eq!(SHOWN, 14);
+        assert_eq!(ITEM_REMOVED, 36);
     }
 }

@@ -6,7 +6,7 @@ use super::spelling::item_type_of;
 use super::value::{count, int};
 use runtime::{Landmark, Ran, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use timeline::{Seq, ThreadId};
+use timeline::{Removed, Seq, ThreadId};
 
 /// Which landmark, as what the reading threads are sent.
 pub(super) enum Wanted {
@@ -123,6 +123,34 @@ pub(super) fn run(
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
     let found = select.query_row(params![no, side.seq()], |row| Ok(ran(row)));
     found.optional().map_err(statement)?.transpose()
+}
+
+const REMOVAL: &str = "SELECT min(seq) FROM thread_events
+    WHERE thread_no = ?1 AND kind = 36
+    AND coalesce('item ' || (payload ->> '$.data.itemId'), 'step ' || (payload ->> '$.data.stepId')) = ?2";
+
+/// Which of these are removed, and where.
+pub(super) fn removals(
+    conn: &Connection,
+    thread: &ThreadId,
+    of: Vec<Removed>,
+) -> Result<Vec<(Removed, Seq)>, StoreError> {
+    let no = number(conn, thread)?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM thread_events WHERE thread_no = ?1 AND kind = 36)";
+    let mut any = conn.prepare_cached(sql).map_err(statement)?;
+    if !any.query_row([no], |row| row.get(0)).map_err(statement)? {
+        return Ok(Vec::new());
+    }
+    let mut select = conn.prepare_cached(REMOVAL).map_err(statement)?;
+    let mut found = Vec::new();
+    for what in of {
+        let values = params![no, what.to_string()];
+        let seq: Option<i64> = select
+            .query_row(values, |row| row.get(0))
+            .map_err(statement)?;
+        found.extend(seq.map(|seq| (what, Seq(count(seq)))));
+    }
+    Ok(found)
 }
 
 fn ran(row: &Row<'_>) -> Result<Ran, StoreError> {

@@ -8,7 +8,7 @@ use runtime::StoreError;
 use rusqlite::{Connection, Params, params};
 use timeline::{
     Context, Event, Execution, ExecutionId, Interruption, Item, Machine, Payload, Step,
-    StepOutcome, Thread, chunk_type,
+    StepOutcome, Thread, ThreadUpdate, chunk_type,
 };
 
 /// The tables of one thread.
@@ -142,8 +142,16 @@ impl<'a> Tables<'a> {
                 self.execution_over(seq, execution_id.as_str())?;
                 trace.finished(execution_id.as_str())
             }
-            Event::ChunkEmitted { step_id: None, .. }
-            | Event::ContextCreated { .. }
+            Event::ChunkEmitted {
+                chunk_type,
+                step_id: None,
+                data,
+                ..
+            } => match data {
+                Some(data) if chunk_type == chunk_type::THREAD_UPDATED => self.thread_updated(data),
+                Some(_) | None => Ok(()),
+            },
+            Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
             | Event::ItemCreated { .. }
             | Event::ThreadResolved { .. } => Ok(()),
@@ -167,6 +175,22 @@ impl<'a> Tables<'a> {
             fork.map(|fork| int(fork.seq.0)),
         ];
         self.run(sql, values)
+    }
+
+    // What says nothing that could be read changes nothing, here as in the state.
+    fn thread_updated(&self, data: &Payload) -> Result<(), StoreError> {
+        let Ok(ThreadUpdate { title, metadata }) = data.read() else {
+            return Ok(());
+        };
+        if let Some(title) = title {
+            let sql = "UPDATE thread_threads SET title = ?2 WHERE no = ?1";
+            self.run(sql, params![self.thread, title])?;
+        }
+        if let Some(metadata) = metadata {
+            let sql = "UPDATE thread_threads SET metadata = ?2 WHERE no = ?1";
+            self.run(sql, params![self.thread, text(metadata.as_ref())])?;
+        }
+        Ok(())
     }
 
     fn context(&self, context: &Context) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 //! step and the waiting triggers, however long the thread is.
 
 use super::error::statement;
-use super::kind::SHOWN;
+use super::kind::{SHOWN, THREAD_UPDATED};
 use super::rows::{decoded, status};
 use super::value::{count, instant};
 use runtime::{Head, StoreError};
@@ -15,7 +15,8 @@ use timeline::{
 /// Where the thread's log stands.
 pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreError> {
     let tx = conn.unchecked_transaction().map_err(statement)?;
-    let sql = "SELECT no, tenant, head_seq, status, updated_at FROM thread_threads WHERE id = ?1";
+    let sql = "SELECT no, tenant, head_seq, status, updated_at, title, metadata
+               FROM thread_threads WHERE id = ?1";
     let found = one(&tx, sql, [thread.as_str()], |row| {
         Ok((
             row.get(0)?,
@@ -23,12 +24,17 @@ pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreEr
             row.get(2)?,
             row.get::<_, String>(3)?,
             row.get::<_, i64>(4)?,
+            row.get::<_, Option<String>>(5)?,
+            row.get::<_, Option<String>>(6)?,
         ))
     })?;
-    let (no, tenant, tail, stands, last_at) = found.ok_or(StoreError::NotFound)?;
+    let (no, tenant, tail, stands, last_at, title, metadata) = found.ok_or(StoreError::NotFound)?;
     let log = Log { conn: &tx, no };
     let (mut thread, context) = log.made()?;
     thread.status = status(ThreadStatus::ALL, &stands)?;
+    thread.title = title;
+    let metadata = metadata.map(Payload::from_text).transpose();
+    thread.metadata = metadata.map_err(|error| StoreError::Damaged(error.to_string()))?;
     Ok(Head {
         tenant: tenant.as_str().into(),
         tail: Seq(count(tail)),
@@ -172,7 +178,8 @@ impl Log<'_> {
         Ok(Some((execution, outcome)))
     }
 
-    // The execution's beginning, what was kept since, and its last step; not the steps between.
+    // The execution's beginning, what was kept since, and its last step; not the steps between. What
+    // the thread is called is known already.
     fn apply_running(&self, state: &mut State, running: &Running) -> Result<(), StoreError> {
         let sql = "SELECT min(seq), max(seq) FROM (
                        SELECT * FROM (SELECT seq FROM thread_steps WHERE thread_no = ?1 AND execution_id = ?2
@@ -189,7 +196,8 @@ impl Log<'_> {
         };
         let facts = format!(
             "SELECT payload FROM thread_events
-             WHERE thread_no = ?1 AND kind <> {SHOWN} AND seq >= ?2 AND seq < ?3 ORDER BY seq"
+             WHERE thread_no = ?1 AND kind <> {SHOWN} AND kind <> {THREAD_UPDATED}
+             AND seq >= ?2 AND seq < ?3 ORDER BY seq"
         );
         let items = "SELECT e.payload FROM thread_items i JOIN thread_events e
                      ON e.thread_no = i.thread_no AND e.seq = i.seq

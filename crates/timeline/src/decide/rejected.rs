@@ -1,8 +1,9 @@
 //! Why a command is refused.
 
+use crate::change::Removed;
 use crate::content::ContentError;
 use crate::entity::OpenKind;
-use crate::ids::{ExecutionId, StepId};
+use crate::ids::{ExecutionId, ItemId, StepId};
 use crate::status::IllegalTransition;
 
 /// Why a command is refused. Nothing has changed.
@@ -71,6 +72,24 @@ pub enum Rejected {
     /// An answer to the call is there already.
     #[error("the tool call {0:?} is answered already")]
     AnsweredAlready(String),
+    /// The thread is closed for good.
+    #[error("the thread is closed")]
+    Closed,
+    /// There is nothing of this id to remove.
+    #[error("there is no {0} on this thread")]
+    NotThere(Removed),
+    /// It was removed before.
+    #[error("{0} is removed already")]
+    RemovedAlready(Removed),
+    /// It waits for an execution, or is of one that runs.
+    #[error("{0} can't be removed while it waits for an execution or is of one that runs")]
+    StillNeeded(Removed),
+    /// The item is what an execution writes.
+    #[error("item {0} is what an execution writes; remove its steps instead")]
+    Written(ItemId),
+    /// Calls of the step were left for somebody to answer, so that other steps belong to it.
+    #[error("step {0} has calls that were left for somebody to answer, so it can't be removed")]
+    LeftOpen(StepId),
     /// Something else was said since the call was made.
     #[error("the tool call {0:?} waits no longer: something else was said instead of an answer")]
     Superseded(String),

@@ -38,3 +38,8 @@ UPDATE thread_executions SET end_seq = (
     WHERE e.thread_no = thread_executions.thread_no AND e.kind <> 14 AND e.kind = 15 AND e.seq > thread_executions.seq
     ORDER BY e.seq LIMIT 1)
 WHERE status <> 'executing';
+
+-- What readers leave out. 36 is the marker data-item-removed.
+CREATE INDEX thread_removals ON thread_events (
+    thread_no, coalesce('item ' || (payload ->> '$.data.itemId'), 'step ' || (payload ->> '$.data.stepId')))
+    WHERE kind = 36;

@@ -1,0 +1,123 @@
+//! What changes of a thread after it was said: its title and metadata, and what is left out.
+
+use crate::error::RuntimeError;
+use crate::live::Live;
+use crate::react::Runtime;
+use crate::store::{Landmark, TenantId};
+use crate::stretch::{Chain, Place};
+use timeline::{Command, Event, Rejected, Removed, Seq, StepId, ThreadUpdate};
+
+impl Runtime {
+    /// Changes the title or the metadata of a thread, also while an execution runs.
+    pub async fn update_thread(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        update: ThreadUpdate,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let ThreadUpdate { title, metadata } = update;
+        let command = Command::Update { title, metadata };
+        self.owned(async move {
+            let mut held = live.hold().await?;
+            held.commit([(None, command)], None).await
+        })
+        .await
+    }
+
+    /// Has readers leave something out from here on: a message that was said to the agents, or what an
+    /// agent said in one step. What has read it before, such as a sub-agent's report or a stored tree's
+    /// snapshot, keeps it; so does the log.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::Rejected`] if it is not there, is removed already, waits, belongs to an
+    /// execution that runs, or is a step whose calls were left for somebody to answer.
+    pub async fn remove(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        what: Removed,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let runtime = self.clone();
+        self.owned(async move {
+            let mut held = live.hold().await?;
+            runtime.check_removable(&live, &what).await?;
+            let commands = [(None, Command::Remove { what })];
+            let seq = held.commit(commands, None).await?;
+            // What a reactor remembers has it still.
+            held.core()?.generation += 1;
+            Ok(seq)
+        })
+        .await
+    }
+
+    /// Whoever asks holds the thread's lock. Costs what is removed.
+    async fn check_removable(&self, live: &Live, what: &Removed) -> Result<(), RuntimeError> {
+        let store = self.inner.store.as_ref();
+        let chain = Chain::of(store, store.row(&live.thread).await?).await?;
+        let landmark = match what {
+            Removed::Item(id) => Landmark::Item(id),
+            Removed::Step(id) => Landmark::Step(id),
+        };
+        let Some(place) = chain.place_of(landmark).await? else {
+            return Err(Rejected::NotThere(what.clone()).into());
+        };
+        if !chain.removed(vec![what.clone()]).await?.is_empty() {
+            return Err(Rejected::RemovedAlready(what.clone()).into());
+        }
+        match what {
+            Removed::Item(id) => {
+                let made = chain.records(place.before(), 1).await?;
+                let made = made.first().map(|logged| &logged.record.event);
+                if let Some(Event::ItemCreated { item }) = made
+                    && item.execution_id.is_some()
+                {
+                    return Err(Rejected::Written(id.clone()).into());
+                }
+                Ok(())
+            }
+            Removed::Step(id) => {
+                let run = chain.run_before(place).await?;
+                if run.is_none_or(|run| run.finished.is_none()) {
+                    return Err(Rejected::StillNeeded(what.clone()).into());
+                }
+                if left_open(&chain, place, id).await? {
+                    return Err(Rejected::LeftOpen(id.clone()).into());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Records read at once.
+const PAGE: usize = 100;
+
+/// Whether a step that is over has left calls for somebody to answer.
+async fn left_open(
+    chain: &Chain<'_>,
+    mut place: Place,
+    wanted: &StepId,
+) -> Result<bool, RuntimeError> {
+    loop {
+        let page = chain.records(place, PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(false);
+        };
+        place = chain.place_after(place, last);
+        let end = page.iter().find_map(|logged| {
+            let Event::StepStatusChanged {
+                step_id, outcome, ..
+            } = &logged.record.event
+            else {
+                return None;
+            };
+            (step_id == wanted).then_some(outcome)
+        });
+        if let Some(outcome) = end {
+            return Ok(outcome.open_calls.is_some());
+        }
+    }
+}

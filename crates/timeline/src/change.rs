@@ -1,0 +1,98 @@
+//! What changes of a thread after it was said: its title and metadata, and what is left out.
+//!
+//! EK §8.2 has no event for either, so they are markers among the chunks: facts all the same.
+
+use crate::entity::Thread;
+use crate::ids::{ItemId, StepId};
+use crate::payload::Payload;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A change of what a thread says of itself: what is absent stays, what is null goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadUpdate {
+    /// For people.
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub title: Option<Option<String>>,
+    /// The application's own; the whole of it, not merged.
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub metadata: Option<Option<Payload>>,
+}
+
+// A field that is there, be it null.
+#[expect(clippy::option_option, reason = "absent and null are not the same")]
+fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+impl ThreadUpdate {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.title.is_none() && self.metadata.is_none()
+    }
+
+    /// Makes the change.
+    pub fn apply(self, thread: &mut Thread) {
+        if let Some(title) = self.title {
+            thread.title = title;
+        }
+        if let Some(metadata) = self.metadata {
+            thread.metadata = metadata;
+        }
+    }
+}
+
+/// Something that readers of a conversation leave out from here on. Its events stay in the log: to
+/// erase them, the thread is deleted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Removed {
+    /// An item that was said to the agents.
+    #[serde(rename = "itemId")]
+    Item(ItemId),
+    /// What an agent said and did in one step.
+    #[serde(rename = "stepId")]
+    Step(StepId),
+}
+
+impl std::fmt::Display for Removed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Item(id) => write!(f, "item {id}"),
+            Self::Step(id) => write!(f, "step {id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_and_null_are_told_apart() {
+        for (text, title) in [
+            ("{}", None),
+            (r#"{"title":null}"#, Some(None)),
+            (r#"{"title":"t"}"#, Some(Some("t".to_owned()))),
+        ] {
+            let update: ThreadUpdate = serde_json::from_str(text).unwrap();
+            assert_eq!(update.title, title);
+            assert_eq!(serde_json::to_string(&update).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn metadata_keeps_its_spelling() {
+        let text = r#"{"metadata":{"z":1.0,  "a":null}}"#;
+        let update: ThreadUpdate = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&update).unwrap(), text);
+    }
+}
