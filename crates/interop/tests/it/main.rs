@@ -39,6 +39,8 @@ mod reduce;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]
+mod removed;
+#[cfg(test)]
 mod responses;
 #[cfg(test)]
 mod sse;

@@ -125,7 +125,11 @@ pub(super) fn run(
     found.optional().map_err(statement)?.transpose()
 }
 
-const REMOVAL: &str = "SELECT min(seq) FROM thread_events
+// Without a word from us the planner takes the index of all events.
+const ANY_REMOVAL: &str = "SELECT EXISTS (
+    SELECT 1 FROM thread_events INDEXED BY thread_removals WHERE thread_no = ?1 AND kind = 36)";
+
+const REMOVAL: &str = "SELECT min(seq) FROM thread_events INDEXED BY thread_removals
     WHERE thread_no = ?1 AND kind = 36
     AND coalesce('item ' || (payload ->> '$.data.itemId'), 'step ' || (payload ->> '$.data.stepId')) = ?2";
 
@@ -136,8 +140,7 @@ pub(super) fn removals(
     of: Vec<Removed>,
 ) -> Result<Vec<(Removed, Seq)>, StoreError> {
     let no = number(conn, thread)?;
-    let sql = "SELECT EXISTS (SELECT 1 FROM thread_events WHERE thread_no = ?1 AND kind = 36)";
-    let mut any = conn.prepare_cached(sql).map_err(statement)?;
+    let mut any = conn.prepare_cached(ANY_REMOVAL).map_err(statement)?;
     if !any.query_row([no], |row| row.get(0)).map_err(statement)? {
         return Ok(Vec::new());
     }
@@ -183,11 +186,21 @@ mod tests {
         let path = directory.path().join("db");
         let mut conn = writing(&path, SqliteOptions::default()).unwrap();
         migrate(&mut conn, &path, MIGRATIONS).unwrap();
+        let plan = |sql: &str| -> Vec<String> {
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let rows = explain.raw_query().mapped(|row| row.get(3));
+            rows.map(Result::unwrap).collect()
+        };
+        for (sql, key) in [
+            (ANY_REMOVAL, "thread_removals (thread_no=?)"),
+            (REMOVAL, "thread_removals (thread_no=? AND <expr>=?)"),
+        ] {
+            let plan = plan(sql).concat();
+            assert!(plan.contains(key), "{plan}");
+        }
         for side in [Side::Before(Seq(9)), Side::After(Seq(9))] {
             for sql in [side.said(), side.run()] {
-                let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-                let rows = explain.raw_query().mapped(|row| row.get(3));
-                let plan: Vec<String> = rows.map(Result::unwrap).collect();
+                let plan = plan(&sql);
                 let whole = |line: &String| line.contains("SCAN") || line.contains("B-TREE");
                 assert!(!plan.iter().any(whole), "{plan:?}");
                 let bound = |line: &String| line.contains("seq<") || line.contains("seq>");

@@ -1,7 +1,7 @@
 //! Middleware around executions, whatever happens between their steps.
 
 use crate::durable::model::{Canned, call, said};
-use crate::durable::rig::{Client, records};
+use crate::durable::rig::{Client, KEY, records, tenant};
 use crate::durable::strategies::options;
 use crate::durable::tools::{World, all};
 use agents::middleware::{PruneToolOutputs, SlidingWindow};
@@ -14,7 +14,7 @@ use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
-use timeline::{Entry, ExecutionStatus};
+use timeline::{Entry, ExecutionStatus, Removed};
 use upp::Message;
 
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -255,4 +255,54 @@ async fn what_middleware_leaves_of_a_conversation_is_the_same_after_a_restart() 
             assert_eq!(crashed, calm, "{} death at {at}", layer.name());
         }
     }
+}
+
+/// What the model is asked after something was removed, as text, by a process that remembers or not.
+async fn asked_without(restarts: bool) -> Vec<String> {
+    let model = Canned::rounds(vec![vec![call("c", "pure")]]);
+    let window = SlidingWindow::new(NonZeroUsize::new(6).unwrap());
+    let options = AgentOptions {
+        middleware: vec![Arc::new(window)],
+        ..options(
+            model.clone(),
+            Arc::new(Loop::default()),
+            all(&World::default()),
+        )
+    };
+    let mut client = Client::new(options, Vec::new());
+    for text in ["one", "two", "three", "four"] {
+        client.say(text).await;
+        client.rest().await;
+    }
+    let transcript = client.transcript().await;
+    let Some(Entry::Reaction(first)) = transcript.entries.get(1) else {
+        panic!("the second entry is an answer");
+    };
+    let step = Removed::Step(first.steps[0].step.id.clone());
+    let items = ["item-one", "item-three"].map(|id| Removed::Item(id.into()));
+    for what in items.into_iter().chain([step]) {
+        client.runtime.remove(&tenant(), KEY, what).await.unwrap();
+    }
+    if restarts {
+        client.restart().await;
+    }
+    client.say("five").await;
+    client.rest().await;
+    let asked = model.asked.lock().unwrap().last().unwrap().clone();
+    let plain = asked.iter().map(|message| {
+        let mut value = serde_json::to_value(message).unwrap();
+        value["id"].take();
+        value["timestamp"].take();
+        value.to_string()
+    });
+    plain.collect()
+}
+
+#[tokio::test]
+async fn what_is_removed_is_not_sent_again_whatever_middleware_has_cut() {
+    let asked = asked_without(false).await;
+    assert!(!asked.concat().contains("three"), "{asked:?}");
+    // The cuts are where they were made: two rounds are gone, and the third begins what is left.
+    assert!(asked[0].contains("\"rounds\":2"), "{asked:?}");
+    assert_eq!(asked_without(true).await, asked);
 }
