@@ -148,8 +148,9 @@ fn command(ask: &Ask, n: usize) -> Command {
         Ask::Close => Command::Close,
         Ask::Reopen => Command::Reopen,
         Ask::Update(what) => Command::Update {
-            title: (what & 1 > 0).then(|| (n % 3 > 0).then(|| format!("title {n}"))),
-            metadata: (what & 2 > 0).then(|| (n % 2 > 0).then(|| json!({"n": n}).into())),
+            title: (what & 1 > 0).then(|| (!n.is_multiple_of(3)).then(|| format!("title {n}"))),
+            metadata: (what & 2 > 0)
+                .then(|| (!n.is_multiple_of(2)).then(|| json!({"n": n}).into())),
         },
         Ask::Remove(of) => Command::Remove {
             what: Removed::Item(format!("item_{of}").into()),
@@ -202,7 +203,9 @@ fn legal(state: &State) -> bool {
 
 fn folded(log: &[Record]) -> Transcript {
     let mut transcript = Transcript::default();
-    log.iter().for_each(|record| transcript.apply(record));
+    for record in log {
+        transcript.apply(record);
+    }
     transcript
 }
 
