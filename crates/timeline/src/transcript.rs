@@ -113,6 +113,8 @@ impl Transcript {
         if removed.is_empty() {
             return self;
         }
+        self.waiting
+            .retain(|id, _| !removed.contains(&Removed::Item(id.clone())));
         self.retain(|entry| match entry {
             Entry::Item(item) => !removed.contains(&Removed::Item(item.id.clone())),
             Entry::Reaction(_) => true,
