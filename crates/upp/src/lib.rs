@@ -95,7 +95,7 @@ pub use keys::{
 pub use llm::{Llm, LlmOptions, TurnEvent, TurnStream};
 pub use media::{Audio, Document, Image, MediaError, Video};
 pub use message::{
-    AssistantMessage, Message, MessageId, MessageOptions, MessageRole, Messages, Metadata,
+    AssistantMessage, Message, MessageId, MessageOptions, MessageRole, Messages, Metadata, Speaker,
     ToolResultMessage, UserMessage,
 };
 pub use model::{

@@ -7,7 +7,7 @@ mod instant;
 
 pub use crate::messages::Messages;
 pub use crate::metadata::Metadata;
-pub use access::MessageRole;
+pub use access::{MessageRole, Speaker};
 pub(crate) use decode::or_default;
 pub use id::MessageId;
 

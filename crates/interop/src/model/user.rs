@@ -2,10 +2,11 @@
 
 use crate::request::is_base64;
 use serde_json::Value;
-use timeline::{Item, PartKind, Payload, part_kind};
-use upp::{Media, MediaSource, MessageOptions, Metadata, UserContent, UserMessage};
+use timeline::{Item, PartKind, Payload, Role, part_kind};
+use upp::{Media, MediaSource, MessageOptions, Metadata, Speaker, UserContent, UserMessage};
 
-/// The message that a user's item is to a model. Extension parts are not shown to models.
+/// The message that a user's item is to a model; instructions of a system or a developer are theirs
+/// to those models that can be told. Extension parts are not shown to models.
 pub fn user_message(item: &Item) -> UserMessage {
     let content = item.content.as_ref().map(Payload::value);
     let blocks = match content {
@@ -20,7 +21,12 @@ pub fn user_message(item: &Item) -> UserMessage {
         timestamp: Some(item.created_at),
         metadata: Some(Metadata::new()),
     };
-    UserMessage::new(blocks, options)
+    let message = UserMessage::new(blocks, options);
+    match item.role {
+        Some(Role::System) => message.said_by(Speaker::System),
+        Some(Role::Developer) => message.said_by(Speaker::Developer),
+        Some(Role::User | Role::Assistant) | None => message,
+    }
 }
 
 /// What a user's message is as the content of an item, so that [`user_message`] gives it back. Text
@@ -209,6 +215,30 @@ mod tests {
         let message = user_message(&item);
         assert!(message.metadata.is_empty());
         assert_eq!(message.content, [UserContent::Text { text: "x".into() }]);
+    }
+
+    #[test]
+    fn instructions_are_their_speakers_to_a_model() {
+        for (role, speaker) in [
+            (Some(Role::System), Speaker::System),
+            (Some(Role::Developer), Speaker::Developer),
+            (Some(Role::User), Speaker::User),
+            (None, Speaker::User),
+        ] {
+            let item = Item {
+                id: "i".into(),
+                item_type: ItemType::Message,
+                role,
+                created_at: jiff::Timestamp::UNIX_EPOCH,
+                status: ItemStatus::Stored,
+                channel: None,
+                content: Some(json!([{"type": "input_text", "text": "x"}]).into()),
+                execution_id: None,
+                run: None,
+                metadata: None,
+            };
+            assert_eq!(user_message(&item).speaker(), speaker);
+        }
     }
 
     #[test]

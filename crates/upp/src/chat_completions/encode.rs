@@ -4,7 +4,7 @@ use super::{ChatCompletions, ReasoningForm};
 use crate::codec::{CallIds, Conversation, Encoded, is_native, items, tool_result_text};
 use crate::content::{AssistantContent, UserContent};
 use crate::error::Error;
-use crate::message::{AssistantMessage, Message, UserMessage};
+use crate::message::{AssistantMessage, Message, Speaker, UserMessage};
 use crate::model::{Request, ToolChoice};
 use crate::responses::strict;
 use crate::tool::{Tool, ToolResult};
@@ -102,8 +102,13 @@ impl ChatCompletions {
             .metadata
             .get(provider)
             .and_then(|of| of.get("cache_control"));
+        // The vendors of this format have all kept the older word for instructions.
+        let role = match user.told_speaker() {
+            Speaker::User => "user",
+            Speaker::System | Speaker::Developer => "system",
+        };
         if let ([UserContent::Text { text }], None) = (user.content.as_slice(), marked) {
-            return Ok(json!({"role": "user", "content": text}));
+            return Ok(json!({"role": role, "content": text}));
         }
         let parts = user.content.iter().map(|block| self.part(block));
         let mut parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
@@ -111,7 +116,7 @@ impl ChatCompletions {
         if let (Some(cache), Some(Value::Object(last))) = (marked, last) {
             last.insert("cache_control".into(), cache.clone());
         }
-        Ok(json!({"role": "user", "content": parts}))
+        Ok(json!({"role": role, "content": parts}))
     }
 
     /// A message of the model; nothing, where nothing is left of it.

@@ -18,6 +18,58 @@ pub enum MessageRole {
     ToolResult,
 }
 
+/// Whose words a message of the user's side are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The user's.
+    #[default]
+    User,
+    /// The system's: instructions within the conversation.
+    System,
+    /// The developer's, which some providers tell from the system's.
+    Developer,
+}
+
+/// Where a message's metadata says what is no provider's own.
+const NAMESPACE: &str = "upp";
+/// The field that names the speaker.
+const SPEAKER: &str = "speaker";
+
+impl UserMessage {
+    /// Whose words they are, as the metadata says: `{"upp": {"speaker": "system"}}`. Providers that
+    /// have a role for it are told, where the message is text alone; to the others it is the user's.
+    pub fn speaker(&self) -> Speaker {
+        let own = self.metadata.get(NAMESPACE);
+        let speaker = own.and_then(|own| Speaker::deserialize(own.get(SPEAKER)?).ok());
+        speaker.unwrap_or_default()
+    }
+
+    /// The same as somebody's words.
+    #[must_use]
+    pub fn said_by(mut self, speaker: Speaker) -> Self {
+        let own = self.metadata.entry(NAMESPACE.to_owned());
+        let own = own.or_insert_with(|| serde_json::json!({}));
+        if let Some(own) = own.as_object_mut() {
+            match speaker {
+                Speaker::User => own.remove(SPEAKER),
+                Speaker::System => own.insert(SPEAKER.to_owned(), "system".into()),
+                Speaker::Developer => own.insert(SPEAKER.to_owned(), "developer".into()),
+            };
+        }
+        self
+    }
+
+    /// Whose words a provider can be told that they are: instructions are text.
+    pub(crate) fn told_speaker(&self) -> Speaker {
+        let is_text = |block: &UserContent| matches!(block, UserContent::Text { .. });
+        if self.content.iter().all(is_text) {
+            return self.speaker();
+        }
+        Speaker::User
+    }
+}
+
 /// What stands between two texts of one message (UPP §5).
 const BLANK_LINE: &str = "\n\n";
 

@@ -197,3 +197,72 @@ fn guards_tell_the_three_kinds_apart() {
     assert_eq!(all[2].role(), MessageRole::ToolResult);
     assert!(all[2].images().is_empty() && all[2].reasoning().is_empty());
 }
+
+/// The roles of the messages that a provider's request has.
+fn roles(codec: &dyn crate::codec::Codec, said: UserMessage) -> Vec<String> {
+    let messages: Messages = [Message::from("hi"), said.into()].into_iter().collect();
+    let request = crate::model::Request {
+        messages,
+        ..crate::model::Request::default()
+    };
+    let body: Value = serde_json::from_str(&codec.encode(&request).unwrap().body).unwrap();
+    let mut lists = ["messages", "input", "contents"].iter();
+    let list = lists.find_map(|key| body[key].as_array()).unwrap();
+    let roles = list
+        .iter()
+        .map(|it| it["role"].as_str().unwrap().to_owned());
+    roles.collect()
+}
+
+#[test]
+fn instructions_have_a_role_of_their_own_where_the_provider_has_one() {
+    let (system, developer) = (Speaker::System, Speaker::Developer);
+    let chat = crate::ChatCompletions::openai("m");
+    let responses = crate::Responses::openai("m");
+    let ollama = crate::Ollama::new("m");
+    let with_image = |speaker| {
+        let image = Media::new(
+            MediaSource::Base64 {
+                data: "AAAA".into(),
+            },
+            "image/png",
+        );
+        let message = UserMessage::from(vec![UserContent::Image(image)]);
+        message.said_by(speaker)
+    };
+    for (speaker, own) in [
+        (system, ["system"; 3]),
+        (developer, ["system", "developer", "system"]),
+        (Speaker::User, ["user"; 3]),
+    ] {
+        let codecs: [&dyn crate::codec::Codec; 3] = [&chat, &responses, &ollama];
+        for (codec, own) in codecs.into_iter().zip(own) {
+            let said = UserMessage::text("be brief").said_by(speaker);
+            assert_eq!(said.speaker(), speaker);
+            assert_eq!(roles(codec, said), ["user", own]);
+            // Nobody takes images as instructions.
+            assert_eq!(roles(codec, with_image(speaker)), ["user", "user"]);
+        }
+        let said = || UserMessage::text("be brief").said_by(speaker);
+        let (anthropic, gemini) = (
+            crate::Anthropic::new("m").with_default_max_tokens(16),
+            crate::Gemini::new("m"),
+        );
+        for codec in [&anthropic as &dyn crate::codec::Codec, &gemini] {
+            assert!(roles(codec, said()).iter().all(|role| role == "user"));
+        }
+    }
+}
+
+#[test]
+fn who_speaks_is_kept_with_the_message() {
+    let said = UserMessage::text("be brief").said_by(Speaker::Developer);
+    let json = serde_json::to_value(Message::from(said.clone())).unwrap();
+    assert_eq!(json["metadata"], json!({"upp": {"speaker": "developer"}}));
+    assert_eq!(read(&json).unwrap(), said.into());
+    let odd = json!({"type": "user", "id": "u", "content": [], "timestamp": AT, "metadata": {"upp": {"speaker": 1}}});
+    let Message::User(odd) = read(&odd).unwrap() else {
+        unreachable!()
+    };
+    assert_eq!(odd.speaker(), Speaker::User);
+}

@@ -4,7 +4,7 @@ use super::{Ollama, PROVIDER};
 use crate::codec::{Conversation, Encoded, document_text, is_native, items, tool_result_text};
 use crate::content::{AssistantContent, UserContent};
 use crate::error::{Code, Error};
-use crate::message::{AssistantMessage, Message, UserMessage};
+use crate::message::{AssistantMessage, Message, Speaker, UserMessage};
 use crate::model::{Request, ToolChoice};
 use crate::tool::{Tool, ToolCallId};
 use serde_json::{Map, Value, json};
@@ -108,7 +108,11 @@ fn user(message: &UserMessage) -> Result<Value, Error> {
             UserContent::Binary(_) => return Err(refused("Ollama takes no binary content")),
         }
     }
-    let mut written = json!({"role": "user", "content": texts.join("\n")});
+    let role = match message.told_speaker() {
+        Speaker::User => "user",
+        Speaker::System | Speaker::Developer => "system",
+    };
+    let mut written = json!({"role": role, "content": texts.join("\n")});
     if !images.is_empty()
         && let Some(fields) = written.as_object_mut()
     {

@@ -4,20 +4,25 @@ use super::{Dialect, Responses};
 use crate::codec::{Codec as _, document_text, file_name};
 use crate::content::{Media, UserContent};
 use crate::error::{Code, Error};
-use crate::message::UserMessage;
+use crate::message::{Speaker, UserMessage};
 use serde_json::{Map, Value, json};
 
 impl Responses {
     pub(super) fn user(&self, user: &UserMessage) -> Result<Value, Error> {
+        let role = match user.told_speaker() {
+            Speaker::User => "user",
+            Speaker::System => "system",
+            Speaker::Developer => "developer",
+        };
         if let [UserContent::Text { text }] = user.content.as_slice() {
-            return Ok(json!({"type": "message", "role": "user", "content": text}));
+            return Ok(json!({"type": "message", "role": role, "content": text}));
         }
         let fields = user.metadata.get(&self.provider);
         let detail = fields.and_then(|fields| fields.get("detail")?.as_str());
         let detail = detail.unwrap_or("auto");
         let parts = user.content.iter().map(|block| self.part(block, detail));
         let parts: Vec<Value> = parts.collect::<Result<_, _>>()?;
-        Ok(json!({"type": "message", "role": "user", "content": parts}))
+        Ok(json!({"type": "message", "role": role, "content": parts}))
     }
 
     fn part(&self, block: &UserContent, detail: &str) -> Result<Value, Error> {
