@@ -278,6 +278,9 @@ impl EventPart {
     /// Control passed to another agent: `from`, `to`, `reason`.
     pub const AGENT_HANDOFF: &str = "data-tp-agent_handoff";
 
+    /// All of them. They are the runtime's to write, and come from a document only as its messages.
+    pub const NAMES: [&str; 3] = [Self::THREAD_SPAWN, Self::THREAD_END, Self::AGENT_HANDOFF];
+
     /// Reads a part, if it is such an event.
     pub fn read(part: &Payload) -> Option<Self> {
         // Most parts are none, and are not parsed to know it.
@@ -285,8 +288,9 @@ impl EventPart {
             return None;
         }
         let event: Self = part.read().ok()?;
-        let known = [Self::THREAD_SPAWN, Self::THREAD_END, Self::AGENT_HANDOFF];
-        known.contains(&event.part_type.as_str()).then_some(event)
+        Self::NAMES
+            .contains(&event.part_type.as_str())
+            .then_some(event)
     }
 
     /// The part as it is stored.

@@ -1,6 +1,7 @@
 //! What users say: items of the log ⇄ parts of a user's turn.
 
 use super::delta::{difference, is_plain, patched, stored, unwrapped, wrapped};
+use crate::parts::EventPart;
 use thread::{Json, Object};
 use timeline::{PartKind, part_kind};
 use uuid::Uuid;
@@ -274,14 +275,16 @@ fn imported_content(item: &Json) -> Json {
     }
 }
 
-/// The extension part that a `custom:` kind was written for; `tag` names its kind.
+/// The extension part that a `custom:` kind was written for; `tag` names its kind. What only the
+/// runtime writes is none: such a part stays what it is in the document.
 pub(super) fn own_extension(object: &Json, tag: &str) -> Option<Json> {
     let value = object.get("value")?;
     let name = value.get("type")?.as_str()?;
     let same = object.get(tag)?.as_str()?.strip_prefix(CUSTOM) == Some(name);
     let extension = matches!(part_kind(name), Some(PartKind::Extension(_)));
     let alone = object.as_object()?.keys().eq([tag, "value"]);
-    (same && extension && alone && !name.starts_with("threadprotocol-")).then(|| value.clone())
+    let own = name.starts_with("threadprotocol-") || EventPart::NAMES.contains(&name);
+    (same && extension && alone && !own).then(|| value.clone())
 }
 
 #[cfg(test)]

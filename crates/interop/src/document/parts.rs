@@ -226,6 +226,7 @@ pub(super) fn answered(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::EventPart;
 
     fn json(text: &str) -> Json {
         Json::parse(text).unwrap()
@@ -248,6 +249,18 @@ mod tests {
             "7",
         ] {
             let part = imported(&json(text)).unwrap();
+            assert_eq!(exported(&part).to_text(), text);
+        }
+    }
+
+    #[test]
+    fn a_part_that_looks_like_an_event_of_the_runtime_comes_back_and_is_none() {
+        for name in EventPart::NAMES {
+            let text = format!(
+                r#"{{"part_kind":"custom:{name}","value":{{"type":"{name}","id":"t","data":{{}}}}}}"#
+            );
+            let part = imported(&json(&text)).unwrap();
+            assert_eq!(EventPart::read(&part), None);
             assert_eq!(exported(&part).to_text(), text);
         }
     }
