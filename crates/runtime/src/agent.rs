@@ -13,6 +13,7 @@ pub use options::{Models, OptionsRefused};
 
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
+use crate::request::Run;
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
 use answers::Given;
@@ -51,13 +52,27 @@ use upp::{Messages, ToolResult};
 pub struct AgentReactor {
     agent: Agent,
     models: Option<Arc<dyn Models>>,
+    /// What the run wants, where this is the reactor of one run.
+    wanted: Option<Arc<Wanted>>,
 }
 
 /// What is remembered from step to step.
 struct Remembered {
     state: AgentState,
+    /// The agent as the run wants it, where it wants it otherwise than it is.
+    configured: Option<AgentReactor>,
+    /// How many calls the run has made, where it has a limit.
+    n_calls: Option<u64>,
     /// Absent between executions.
     around: Option<Around>,
+}
+
+/// What one run wants otherwise than the agent is.
+struct Wanted {
+    /// As it was asked for.
+    params: Value,
+    /// At most so many calls of tools in the run.
+    max_tool_calls: Option<u64>,
 }
 
 /// What one step is run with.
@@ -66,6 +81,7 @@ struct Cast<'a> {
     journal: &'a AgentJournal<'a>,
     answered: &'a [ToolResult],
     answers: Option<&'a Answers>,
+    n_calls_left: Option<usize>,
 }
 
 impl AgentReactor {
@@ -74,6 +90,7 @@ impl AgentReactor {
         Self {
             agent,
             models: None,
+            wanted: None,
         }
     }
 
@@ -101,14 +118,25 @@ impl AgentReactor {
             return Ok(None);
         };
         let agent = options::configured(&self.agent, &wanted, self.models.as_deref())?;
+        let params = params.cloned().unwrap_or_default();
+        let max_tool_calls = wanted.max_tool_calls;
         Ok(Some(Self {
             agent,
             models: None,
+            wanted: Some(Arc::new(Wanted {
+                params,
+                max_tool_calls,
+            })),
         }))
     }
 
     async fn react_as_wanted(&self, step: StepRun<'_>) -> Result<Reacted, ReactorError> {
-        match self.configured(step.run.params.as_ref()) {
+        let params = step.run.params.as_ref();
+        let memory = step.memory.as_ref();
+        let memory = memory.and_then(|memory| memory.downcast_ref::<Remembered>());
+        let known = memory.and_then(|memory| memory.configured.clone());
+        let known = known.filter(|known| known.is_for(params));
+        match known.map_or_else(|| self.configured(params), |known| Ok(Some(known))) {
             Ok(None) => self.run(step).await,
             Ok(Some(configured)) => configured.run(step).await,
             Err(refused) => Err(ReactorError::Failed {
@@ -118,6 +146,12 @@ impl AgentReactor {
         }
     }
 
+    /// Whether it is the reactor of a run with these parameters.
+    fn is_for(&self, params: Option<&Value>) -> bool {
+        let own = self.wanted.as_ref().map(|wanted| &wanted.params);
+        own.is_some() && own == params
+    }
+
     async fn run(&self, mut step: StepRun<'_>) -> Result<Reacted, ReactorError> {
         let resumed = step.resumed.take();
         let Begun {
@@ -125,13 +159,14 @@ impl AgentReactor {
             mut around,
             view,
             failure,
+            n_calls: n_before,
         } = self.begun(&mut step).await?;
         let sent = state.messages().clone();
         let journal = AgentJournal::new(&self.agent, step.writer, step.step.iteration);
         let has_begun = failure.is_none();
         let ran = match failure {
             Some(error) => Err(error.into()),
-            None => self.cycle(&step, &state, resumed, &journal).await,
+            None => self.cycle(&step, &state, resumed, &journal, n_before).await,
         };
         let mut after = None;
         let mut wants_more = false;
@@ -163,6 +198,8 @@ impl AgentReactor {
         };
         let mut record = StateRecord::between(&state, known);
         record.view = view;
+        let n_calls = n_before.map(|before| before.saturating_add(journal.n_made()));
+        record.tool_calls = n_calls;
         if wants_more && step.step.iteration == 0 {
             record.kept.clone_from(around.kept());
         }
@@ -171,6 +208,8 @@ impl AgentReactor {
         outcome.agent_state = Some(Payload::write(&record).map_err(|error| unwritable(&error))?);
         let remembered = after.map(|state| Remembered {
             state,
+            configured: self.wanted.is_some().then(|| self.clone()),
+            n_calls,
             around: wants_more.then_some(around),
         });
         Ok(Reacted {
@@ -189,20 +228,29 @@ impl AgentReactor {
         state: &AgentState,
         resumed: Option<Resumed>,
         journal: &AgentJournal<'_>,
+        n_before: Option<u64>,
     ) -> Result<Cycle, Fault> {
         let (mut cycle, has_traces) = match (Given::of(step, state)?, resumed) {
             (Some(given), resumed) => {
-                let answered = self.answered(step, state, given, resumed, journal);
+                // The calls of the response that waited are among those that were made.
+                let made = state.last_response().map_or(0, |it| it.tool_calls.len());
+                let made = u64::try_from(made).unwrap_or(u64::MAX);
+                let left = self.calls_left(n_before.map(|before| before.saturating_sub(made)));
+                let answered = self.answered(step, state, (given, left), resumed, journal);
                 let (cycle, has_traces) = answered.await?;
                 (heard(step.trigger, cycle), has_traces)
             }
-            (None, Some(resumed)) => self.resumed(step, state, &resumed, journal).await?,
+            (None, Some(resumed)) => {
+                let left = self.calls_left(n_before);
+                self.resumed(step, state, (&resumed, left), journal).await?
+            }
             (None, None) => {
                 let cast = Cast {
                     agent: &self.agent,
                     journal,
                     answered: &[],
                     answers: None,
+                    n_calls_left: self.calls_left(n_before),
                 };
                 (cycle(step, state.clone(), cast).await?, false)
             }
@@ -221,7 +269,7 @@ impl AgentReactor {
         &self,
         step: &StepRun<'_>,
         state: &AgentState,
-        resumed: &Resumed,
+        (resumed, n_calls_left): (&Resumed, Option<usize>),
         journal: &AgentJournal<'_>,
     ) -> Result<(Cycle, bool), Fault> {
         let known = model::recorded(&resumed.parts, &resumed.response, step.step.created_at);
@@ -231,12 +279,13 @@ impl AgentReactor {
                 detail: crate::error::told(&error),
             })?;
         journal.resume(resumed.parts.clone(), resumed.response.clone());
-        let answered = self.settle(step, resumed, journal).await?;
+        let answered = self.settle(step, resumed, journal, n_calls_left).await?;
         let cast = Cast {
             agent: &agent,
             journal,
             answered: &answered,
             answers: None,
+            n_calls_left,
         };
         let cycle = cycle(step, state.clone(), cast).await?;
         Ok((cycle, !record::traces(&resumed.parts).is_empty()))
@@ -247,7 +296,7 @@ impl AgentReactor {
         &self,
         step: &StepRun<'_>,
         state: &AgentState,
-        given: Given,
+        (given, n_calls_left): (Given, Option<usize>),
         resumed: Option<Resumed>,
         journal: &AgentJournal<'_>,
     ) -> Result<(Cycle, bool), Fault> {
@@ -259,7 +308,7 @@ impl AgentReactor {
         let mut has_traces = false;
         if let Some(resumed) = resumed {
             journal.answer(calls, resumed.parts.clone(), resumed.response.clone());
-            known = self.settle(step, &resumed, journal).await?;
+            known = self.settle(step, &resumed, journal, n_calls_left).await?;
             has_traces = !record::traces(&resumed.parts).is_empty();
         } else {
             let about = Payload::from(json!({ "answers": true }));
@@ -277,8 +326,22 @@ impl AgentReactor {
             journal,
             answered: &known,
             answers: Some(&given.answers),
+            n_calls_left,
         };
         Ok((cycle(step, state.clone(), cast).await?, has_traces))
+    }
+
+    /// How many calls a response may have after so many of the run.
+    fn calls_left(&self, n_before: Option<u64>) -> Option<usize> {
+        let max = self.wanted.as_ref()?.max_tool_calls?;
+        let left = max.saturating_sub(n_before.unwrap_or_default());
+        Some(usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// Whether the run may make only so many calls.
+    fn is_limited(&self) -> bool {
+        let wanted = self.wanted.as_ref();
+        wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some())
     }
 
     /// The state before this step, what it answers included, and what is around the run.
@@ -288,30 +351,39 @@ impl AgentReactor {
             .take()
             .and_then(|memory| memory.downcast::<Remembered>().ok());
         if step.step.iteration > 0 {
-            let known = memory.and_then(|it| Some((it.state, it.around?)));
-            let (state, around) = if let Some(known) = known {
+            let known = memory.and_then(|it| Some((it.state, it.around?, it.n_calls)));
+            let (state, around, n_calls) = if let Some(known) = known {
                 known
             } else {
                 let folded = self.folded(step).await?;
                 let around = Around::resumed(&self.agent, step, &folded);
-                (folded.state, around)
+                (folded.state, around, folded.n_calls)
             };
             return Ok(Begun {
                 state,
                 around,
                 view: View::default(),
                 failure: None,
+                n_calls: self.is_limited().then(|| n_calls.unwrap_or_default()),
             });
         }
-        let mut state = match memory {
-            Some(memory) => without_waiting(memory.state, step.trigger),
-            None => without_trigger(self.folded(step).await?.state, step.trigger),
+        let (mut state, n_calls) = if let Some(memory) = memory {
+            let state = without_waiting(memory.state, step.trigger);
+            (state, memory.n_calls)
+        } else {
+            let folded = self.folded(step).await?;
+            (without_trigger(folded.state, step.trigger), folded.n_calls)
         };
+        // A message begins a run; answers and a handover go on with one.
+        let goes_on = step.trigger.item_type != ItemType::Message;
+        let n_calls = n_calls.filter(|_| goes_on).unwrap_or_default();
+        let n_calls = self.is_limited().then_some(n_calls);
         if step.trigger.item_type != ItemType::ActionResult && state.phase().is_some() {
             // A phase left by a run that did not end is no position in this one.
             state = state.with_phase(None);
         }
-        Ok(Around::begin(&self.agent, step, state).await)
+        let begun = Around::begin(&self.agent, step, state).await;
+        Ok(Begun { n_calls, ..begun })
     }
 
     async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {
@@ -384,6 +456,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
         answered: cast.answered,
         scope: &scope,
         answers: cast.answers,
+        n_calls_left: cast.n_calls_left,
         host: Some(step.children.host(cast.agent, number)),
     };
     // One span a step: no span outlives the process, and a run may.
@@ -421,7 +494,13 @@ impl Reactor for AgentReactor {
         Box::pin(self.react_as_wanted(step))
     }
 
-    fn check(&self, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
-        answers::check(&self.agent, open, answers)
+    fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+        let configured = self.configured(run.params.as_ref());
+        let configured = configured.map_err(|refused| Refusal {
+            call: None,
+            detail: refused.to_string(),
+        })?;
+        let agent = configured.as_ref().map_or(&self.agent, |it| &it.agent);
+        answers::check(agent, open, answers)
     }
 }

@@ -29,16 +29,17 @@ impl Runtime {
     fn judge(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
         state.check_answers(&request.item)?;
         let (run, calls) = standing(state);
-        let agent = Run::of(run.as_ref()).agent;
-        let reactor = self.inner.reactors.find(agent.as_deref());
-        let reactor =
-            reactor.ok_or_else(|| RuntimeError::UnknownAgent(agent.unwrap_or_default()))?;
+        let run = Run::of(run.as_ref());
+        let agent = run.agent.as_deref();
+        let reactor = self.inner.reactors.find(agent);
+        let unknown = || RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
+        let reactor = reactor.ok_or_else(unknown)?;
         let answers = Answer::read(request.item.content.as_ref()).map_err(Rejected::from)?;
         if let Some(own) = answers.iter().find(|it| it.says == Says::Resumed) {
             let (call, kind) = (own.tool_call_id.clone(), OpenKind::Child);
             return Err(Rejected::WrongAnswer { call, kind }.into());
         }
-        Ok(reactor.check(calls, &answers)?)
+        Ok(reactor.check(&run, calls, &answers)?)
     }
 
     /// Takes answers to open calls: durable, and their execution begun or its place in the queue

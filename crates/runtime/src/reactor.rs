@@ -121,9 +121,10 @@ pub trait Reactor: Send + Sync {
     fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>>;
 
     /// Looks at answers to calls that it has left open, before they are kept. Each is for another
-    /// of the open calls, and of the kind that the call waits for.
-    fn check(&self, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
-        let _ = (open, answers);
+    /// of the open calls, and of the kind that the call waits for. `run` is how the execution that
+    /// acts on them is run.
+    fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
+        let _ = (run, open, answers);
         Ok(())
     }
 }

@@ -158,6 +158,7 @@ async fn steps(
         answered: &[],
         scope: "",
         answers,
+        n_calls_left: None,
         host: None,
     };
     let mut progress = Progress::default();
@@ -241,6 +242,7 @@ async fn observed_cycle(
         answered: context.answered,
         scope: context.scope,
         answers: context.answers,
+        n_calls_left: context.n_calls_left,
         host: context.host.clone(),
     };
     let mut outcome = execution.step(state.clone(), &inner).await?;

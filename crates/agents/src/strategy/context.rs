@@ -41,6 +41,10 @@ pub struct StepContext<'a> {
     /// The answers that came for the open calls at the end of the state, when the step waited for
     /// them; `None` in a step that has not waited. They must have passed [`Agent::check`].
     pub answers: Option<&'a Answers>,
+    /// How many calls the run may still make, beginning with those of the response whose calls are
+    /// open, or with the next one; `None` is without a limit. Calls beyond it are answered with an
+    /// error, and once there are none left the model is told to call no tool.
+    pub n_calls_left: Option<usize>,
     /// What runs the sub-agents of the step's tools; `None` runs them in memory, inside the calls
     /// that spawn them.
     pub host: Option<Arc<dyn SubAgentHost>>,
@@ -55,6 +59,7 @@ impl StepContext<'_> {
         let messages = state.messages();
         let options = self.agent.options();
         let tool_choice = match &options.tool_choice {
+            _ if self.n_calls_left == Some(0) => ToolChoice::None,
             ToolChoice::Required | ToolChoice::Tool(_) if !prompt::is_first_answer(messages) => {
                 ToolChoice::Auto
             }
@@ -201,6 +206,7 @@ impl StepContext<'_> {
         let Some(round) = Round::open(self.agent, &state) else {
             return Ok(state);
         };
+        let round = round.limited(self.n_calls_left);
         let hooks = &self.agent.options().strategy;
         if self.answers.is_none() && round.recorded.is_empty() {
             hooks.on_act(state.step(), round.calls);

@@ -25,6 +25,9 @@ use upp::{
 /// What the model reads of a denied call, unless it is told more.
 const DENIED: &str = "The tool call was denied.";
 
+/// What the model reads of a call that is one too many.
+const BEYOND: &str = "The tool was not run: the run has made all the tool calls that it may.";
+
 /// What a tools phase came to, in call order.
 #[derive(Default)]
 pub(crate) struct Outcome {
@@ -258,6 +261,9 @@ impl Phase<'_> {
                 "The tool was not run: the call id '{}' is used twice.",
                 call.tool_call_id
             )));
+        }
+        if self.round.is_beyond(at) {
+            return Err(ToolFailure::new(BEYOND));
         }
         self.context.agent.toolbox().check(call)
     }

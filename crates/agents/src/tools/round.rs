@@ -25,6 +25,8 @@ pub(crate) struct Round<'a> {
     /// The positions whose call id occurs before; they do not run, for their results could not be
     /// told apart and both would have one idempotency key.
     pub(crate) repeated: BTreeSet<usize>,
+    /// So many calls of the response may run.
+    n_allowed: usize,
     /// The calls whose sub-agents wait elsewhere.
     pub(crate) suspended: &'a BTreeSet<ToolCallId>,
     /// What open calls ask from outside, by position.
@@ -60,11 +62,26 @@ impl<'a> Round<'a> {
             recorded: recorded.collect(),
             refusal,
             repeated: repeated(calls),
+            n_allowed: usize::MAX,
             suspended: state.suspended(),
             asks: BTreeMap::new(),
         };
         round.asks = round.asking();
         Some(round)
+    }
+
+    /// The same, with a limit of how many calls of the response may run.
+    pub(crate) fn limited(mut self, n_allowed: Option<usize>) -> Self {
+        if let Some(n_allowed) = n_allowed {
+            self.n_allowed = n_allowed;
+            self.asks.retain(|at, _| *at < n_allowed);
+        }
+        self
+    }
+
+    /// Whether the call at a position is one too many.
+    pub(crate) fn is_beyond(&self, at: usize) -> bool {
+        at >= self.n_allowed
     }
 
     /// Only a call that could run asks: nobody is bothered with one that fails anyway.

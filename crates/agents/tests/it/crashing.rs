@@ -99,6 +99,7 @@ pub(crate) async fn cycle_by_cycle(
             signal: upp::Signal::new(),
             answered: &answered,
             answers: None,
+            n_calls_left: None,
             host: None,
             scope: "thread",
         };

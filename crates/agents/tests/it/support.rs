@@ -271,6 +271,7 @@ impl Keeper {
             answered,
             scope: "thread",
             answers: None,
+            n_calls_left: None,
             host: None,
         }
     }

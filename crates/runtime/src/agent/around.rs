@@ -33,6 +33,8 @@ pub(super) struct Begun {
     pub(super) view: View,
     /// Why the run ends before it has begun.
     pub(super) failure: Option<AgentError>,
+    /// How many calls of tools the run has made before the step, where it has a limit.
+    pub(super) n_calls: Option<u64>,
 }
 
 impl Around {
@@ -76,6 +78,7 @@ impl Around {
             state,
             view,
             failure: entered.err(),
+            n_calls: None,
         }
     }
 

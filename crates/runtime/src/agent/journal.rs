@@ -10,6 +10,7 @@ use agents::{Agent, AgentStreamEvent, Journal, Stopped, SubagentExecutionTrace};
 use futures_util::future::BoxFuture;
 use interop::model;
 use show::Shown;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use timeline::Payload;
 use upp::{Effect, Response, ToolCall, ToolExecution, UserMessage};
@@ -73,6 +74,16 @@ impl<'a> AgentJournal<'a> {
         let parts = self.parts();
         let list = parts.list();
         list.map(|(idx, part)| (idx, part.clone())).collect()
+    }
+
+    /// How many calls of tools the model has made in the step's answer.
+    pub(super) fn n_made(&self) -> u64 {
+        self.parts().n_made()
+    }
+
+    /// The ids of the calls that the step is about, from this place on.
+    pub(super) fn calls_from(&self, first: usize) -> BTreeSet<String> {
+        self.parts().calls_from(first)
     }
 
     /// Writes a part again, or one more; durable when this returns.

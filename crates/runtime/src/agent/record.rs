@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use timeline::{Entry, Payload, Step, StepRecord, Transcript};
+use timeline::{Entry, Payload, Reaction, Step, StepRecord, Transcript};
 use upp::ToolCallId;
 
 pub(super) use view::View;
@@ -46,6 +46,9 @@ pub(super) struct StateRecord {
     /// The open calls whose sub-agents wait on threads of their own.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     suspended: BTreeSet<ToolCallId>,
+    /// How many calls of tools the run has made so far, where it has a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_calls: Option<u64>,
 }
 
 impl StateRecord {
@@ -64,6 +67,7 @@ impl StateRecord {
             view: View::default(),
             kept: Map::new(),
             suspended: after.suspended().clone(),
+            tool_calls: None,
         }
     }
 
@@ -136,6 +140,8 @@ pub(super) struct Folded {
     pub(super) kept: Map<String, Value>,
     /// The parts and responses of its steps so far.
     pub(super) steps: Vec<(Vec<Payload>, Payload)>,
+    /// How many calls of tools the last run had made by its last step, where it has a limit.
+    pub(super) n_calls: Option<u64>,
 }
 
 /// The state of an agent before the running step, from the log alone: the conversation of the
@@ -154,6 +160,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         state: AgentState::initial(),
         kept: Map::new(),
         steps: Vec::new(),
+        n_calls: None,
     };
     let reactions = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),
@@ -162,6 +169,10 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
     for (reaction, mark) in reactions.zip(marks) {
         viewed.extend(messages.by_ref().take(mark - n_taken));
         n_taken = mark;
+        // Whichever agent has made them: a run goes on when it is handed over.
+        if let Some(last) = last_record(reaction, running) {
+            folded.n_calls = last.tool_calls;
+        }
         if Run::of(reaction.execution.run.as_ref()).agent.as_deref() != agent {
             continue;
         }
@@ -190,6 +201,13 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
     // Only now: middleware counted the messages before they were removed.
     folded.state = folded.state.with_context(removed.left_out(viewed));
     folded
+}
+
+/// What the last step of an execution that is over has added.
+fn last_record(reaction: &Reaction, running: &Step) -> Option<StateRecord> {
+    let mut steps = reaction.steps.iter().rev();
+    let last = steps.find(|it| it.step.id != running.id)?;
+    last.step.outcome.agent_state.as_ref()?.read().ok()
 }
 
 /// The state after a step that is over, its messages apart.

@@ -19,13 +19,16 @@ impl AgentReactor {
     ///
     /// Results that came are taken. A call that was marked when it started may have taken effect:
     /// its tool is asked, where it can be, and else it has an interrupted result. What had not
-    /// started is left to run, as is what may run twice, for that is never marked.
+    /// started is left to run, as is what may run twice, for that is never marked. So is a call that
+    /// is one too many: its tool never ran, and won't.
     pub(super) async fn settle(
         &self,
         step: &StepRun<'_>,
         resumed: &Resumed,
         journal: &AgentJournal<'_>,
+        n_allowed: Option<usize>,
     ) -> Result<Vec<ToolResult>, ReactorError> {
+        let beyond = journal.calls_from(n_allowed.unwrap_or(usize::MAX));
         let started: BTreeSet<&str> = resumed.started.iter().map(String::as_str).collect();
         let mut answered = Vec::new();
         for (idx, part) in (0u32..).zip(&resumed.parts) {
@@ -37,7 +40,8 @@ impl AgentReactor {
                 continue;
             }
             // Where an id repeats only its first call runs.
-            if !started.contains(tool.tool_call_id.as_str()) {
+            let id = tool.tool_call_id.as_str();
+            if !started.contains(id) || beyond.contains(id) {
                 continue;
             }
             let Some(part) = self.found_out(step, part, &tool).await? else {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod crashes;
+mod limits;
 mod middleware;
 mod model;
 mod options;

@@ -1,15 +1,19 @@
 //! What one run may ask of its agent.
 
 use super::model::{Canned, calling, said};
-use super::rig::{Client, bring};
+use super::rig::{Client, bring, tenant};
 use agents::{Agent, AgentOptions};
 use futures_util::StreamExt;
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
 use loomline_runtime as runtime;
-use runtime::{AgentReactor, Models, OptionsRefused, Run};
+use runtime::{
+    AgentReactor, Models, OptionsRefused, Policy, React, Run, Runtime, RuntimeError,
+    RuntimeOptions, Until,
+};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use timeline::{Entry, ExecutionStatus};
+use timeline::{Entry, ExecutionStatus, NewItem, Seq};
 use upp::{
     Arguments, Capabilities, Model, ModelStream, NativeSettings, Request, Settings, Tool, ToolCall,
 };
@@ -255,4 +259,66 @@ async fn options_that_an_agent_can_not_follow_fail_the_run_and_say_why() {
         .as_ref()
         .and_then(|why| why.detail.as_deref());
     assert_eq!(detail, Some("there is no model \"huge\""));
+}
+
+/// Models by name that count how often they are looked for.
+struct Counted(AtomicUsize, Arc<Kept>);
+
+impl Models for Counted {
+    fn find(&self, _: &str) -> Option<Arc<dyn Model>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Some(Arc::clone(&self.1) as Arc<dyn Model>)
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_made_as_a_run_wants_it_once_a_run() {
+    let rounds = ["a", "b", "c"].map(|id| vec![call(id, "own")]);
+    let model = Kept::new(Canned::rounds(rounds.into()));
+    let own = Kept::new(Canned::rounds(Vec::new()));
+    let models = Arc::new(Counted(AtomicUsize::new(0), Arc::clone(&model)));
+    let reactor = AgentReactor::new(Agent::new(agent(own)).unwrap());
+    let reactor = Arc::new(reactor.with_models(models.clone()));
+    let store = Arc::new(runtime::MemoryStore::new());
+    let runtime = Runtime::new(store, Arc::new(reactor), RuntimeOptions::default());
+    let options = RunOptions {
+        model: Some("large".into()),
+        ..RunOptions::default()
+    };
+    let content = json!([{"type": "input_text", "text": "go"}]).into();
+    let request = React {
+        tenant: tenant(),
+        key: "k".into(),
+        item: NewItem::user("item".to_owned(), content),
+        run: run(&options),
+        policy: Policy::Queue,
+        token: None,
+    };
+    runtime.react(request).await.unwrap();
+    let tenant = tenant();
+    let rest = runtime.follow(&tenant, "k", Seq::ZERO, Until::Rest).await;
+    rest.unwrap().count().await;
+    assert_eq!(model.requests.lock().unwrap().len(), 4);
+    assert_eq!(models.0.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn answers_are_checked_against_the_tools_that_the_run_has() {
+    let model = Kept::new(Canned::rounds(vec![vec![call("c", "weather")]]));
+    let mut client = Client::calm(agent(Arc::clone(&model)));
+    let options = RunOptions {
+        tools: vec![weather()],
+        ..RunOptions::default()
+    };
+    client.say_as("one", run(&options)).await;
+    assert_eq!(client.open().await.len(), 1);
+    let deep = (0..110).fold(json!("sunny"), |inner, _| json!([inner]));
+    let refused = client.try_answer(&bring("c", &deep)).await;
+    assert!(
+        matches!(&refused, Err(RuntimeError::Answer(it)) if it.call.as_deref() == Some("c")),
+        "{refused:?}"
+    );
+    client.answer(bring("c", &json!("sunny"))).await;
+    client.rest().await;
+    assert_eq!(model.requests.lock().unwrap().len(), 2);
 }
