@@ -16,6 +16,7 @@ mod asked;
 mod delete;
 mod host;
 mod key;
+mod kin;
 mod outcome;
 mod records;
 mod report;

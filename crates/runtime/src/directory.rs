@@ -57,7 +57,7 @@ impl Runtime {
         Ok(self.live_of(self.inner.store.row(thread).await?))
     }
 
-    fn live_of(&self, row: ThreadRow) -> Arc<Live> {
+    pub(crate) fn live_of(&self, row: ThreadRow) -> Arc<Live> {
         let key = row
             .thread
             .key

@@ -1,5 +1,6 @@
 //! What is asked on a thread and beneath it.
 
+use super::kin::{MAX_DEPTH, spawned_from};
 use super::records::{Ended, Spawned};
 use super::wake::{open_calls, waited_for};
 use crate::error::RuntimeError;
@@ -7,12 +8,8 @@ use crate::react::Runtime;
 use crate::store::{StoreError, TenantId};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use std::collections::BTreeSet;
-use timeline::{ExecutionId, OpenCall, Payload, Seq, State, ThreadId};
-
-/// How deep threads of sub-agents are looked into.
-const MAX_DEPTH: usize = 64;
+use timeline::{ExecutionId, OpenCall, Seq, State, ThreadId};
 
 /// A call, and the thread that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +59,7 @@ impl Runtime {
         let head = self.inner.store.head(&row.thread.id).await?;
         let mut found = Vec::new();
         let place = (row.thread.id, key.to_owned());
-        self.gather(&head.state, place, &mut Vec::new(), &mut found)
+        self.gather(tenant, &head.state, place, &mut Vec::new(), &mut found)
             .await?;
         Ok((found, head.tail))
     }
@@ -70,6 +67,7 @@ impl Runtime {
     fn gather<'a>(
         &'a self,
         state: &'a State,
+        tenant: &'a TenantId,
         (thread_id, key): (ThreadId, String),
         path: &'a mut Vec<CallPlace>,
         found: &'a mut Vec<Pending>,
@@ -92,15 +90,17 @@ impl Runtime {
                 return Ok(());
             }
             for (child, call) in children(state) {
-                let row = match self.inner.store.row(&child).await {
-                    Ok(row) => row,
+                let row = self.seen_child_row(tenant, &thread_id, &child).await?;
+                let Some(row) = row else { continue };
+                let head = match self.inner.store.head(&child).await {
+                    Ok(head) => head,
                     Err(StoreError::NotFound) => continue,
                     Err(error) => return Err(error.into()),
                 };
-                let head = self.inner.store.head(&child).await?;
                 let key = row.thread.key.unwrap_or_else(|| child.to_string());
                 path.push(place(&call));
-                self.gather(&head.state, (child, key), path, found).await?;
+                self.gather(tenant, &head.state, (child, key), path, found)
+                    .await?;
                 path.pop();
             }
             Ok(())
@@ -190,20 +190,4 @@ fn children(state: &State) -> Vec<(ThreadId, String)> {
         }
     }
     children
-}
-
-/// The thread that a sub-agent's was made for, as its metadata says (0.0.3 `relationships`).
-fn spawned_from(metadata: Option<&Payload>) -> Option<ThreadId> {
-    Some(spawned_from_call(metadata)?.0)
-}
-
-/// The same, and the call.
-pub(super) fn spawned_from_call(metadata: Option<&Payload>) -> Option<(ThreadId, String)> {
-    let metadata = metadata?.value();
-    let links = metadata.pointer("/threadprotocol/root/relationships/links")?;
-    let spawned = |link: &&Value| link.get("relation").is_some_and(|it| it == "spawned_from");
-    let link = links.as_array()?.iter().find(spawned)?;
-    let call = link.pointer("/metadata/tool_call_id");
-    let call = call.and_then(Value::as_str).unwrap_or_default();
-    Some((link.get("thread_id")?.as_str()?.into(), call.to_owned()))
 }

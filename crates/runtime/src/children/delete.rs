@@ -1,6 +1,5 @@
 //! A thread that is deleted takes those of its sub-agents with it.
 
-use super::asked::spawned_from_call;
 use super::records::Spawned;
 use crate::error::{RuntimeError, told};
 use crate::live::{Live, PAGE};
@@ -62,14 +61,11 @@ impl Runtime {
         parent: &ThreadId,
         child: &ThreadId,
     ) -> Result<(), RuntimeError> {
-        // A document from elsewhere may name any thread; its own says where it comes from.
-        let row = self.inner.store.row(child).await?;
-        let from = spawned_from_call(row.thread.metadata.as_ref());
-        if row.tenant != *tenant || from.is_none_or(|(from, _)| from != *parent) {
+        let Some(row) = self.child_row(tenant, parent, child).await? else {
             return Ok(());
         }
         self.stop_child(child, parent, DELETED).await?;
-        let live = self.live_by_id(child).await?;
+        let live = self.live_of(row);
         self.delete_tree(tenant, &live).await
     }
 
@@ -91,6 +87,6 @@ impl Runtime {
                 Spawned::read(part)
             });
             started.extend(parts.map(|spawned| spawned.spawned_thread_id));
-        }
+        };
     }
 }

@@ -1,11 +1,13 @@
 //! What a child did, folded from its log.
 
+use super::kin::MAX_DEPTH;
 use super::outcome::ChildError;
 use super::records::Spawned;
 use super::wake::left_open;
 use crate::error::told;
 use crate::live::PAGE;
-use crate::store::{Filter, Store, StoreError};
+use crate::react::Runtime;
+use crate::store::{Filter, Store, StoreError, TenantId};
 use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -309,18 +311,26 @@ impl Report {
     /// those of its own children (UAP §8.8). Reads the logs of all of them.
     pub(super) fn nested<'a>(
         &'a self,
-        store: &'a dyn Store,
+        runtime: &'a Runtime,
+        tenant: &'a TenantId,
+        depth: usize,
     ) -> BoxFuture<'a, Result<Vec<SubagentExecutionTrace>, StoreError>> {
         async move {
             let mut traces = Vec::new();
             for spawned in self.steps().flat_map(children_of) {
-                let child = match Self::read(store, &spawned.spawned_thread_id).await {
+                let child = &spawned.spawned_thread_id;
+                let row = runtime.seen_child_row(tenant, &thread.id, child).await?;
+                if row.is_none() {
+                    continue;
+                }
+                let store = runtime.store().as_ref();
+                let child = match Self::read(store, child).await {
                     Ok(child) => child,
                     // Deleted since: nothing is known of it any more.
                     Err(StoreError::NotFound) => continue,
                     Err(error) => return Err(error),
                 };
-                traces.extend(child.nested(store).await?);
+                traces.extend(child.nested(runtime, tenant, depth + 1).await?);
                 traces.push(child.trace(&spawned));
             }
             Ok(traces)
@@ -349,6 +359,14 @@ fn left_by(step: &StepRecord) -> Vec<timeline::OpenCall> {
     left_open(step.step.outcome.open_calls.as_ref())
 }
 
+            let Some(thread) = self
+                .transcript
+                .thread
+                .as_ref()
+                .filter(|_| depth < MAX_DEPTH)
+            else {
+                return Ok(traces);
+            };
 /// What a step has started, in the order of its calls.
 fn children_of(step: &StepRecord) -> Vec<Spawned> {
     let spawned = step

@@ -116,8 +116,7 @@ async fn attached(
     unheard.child = None;
     site.ended(&spawned, &report).await?;
     site.note(call, Site::open_child(&child, &spawned, &report));
-    let store = site.runtime.inner.store.as_ref();
-    let mut traces = report.nested(store).await?;
+    let mut traces = report.nested(&site.runtime, &site.live.tenant, 0).await?;
     traces.push(report.trace(&spawned));
     let turn = report.turn().map_err(|error| failed(spawn, error));
     Ok(SubAgentRun { turn, traces })

@@ -5,7 +5,8 @@
 //! start and that of its end, and what a child did until it waited comes before its parent waits. Who
 //! reads what has long been there may see what a child did after that before its parent waits, too.
 
-use super::asked::{CallPlace, spawned_from_call};
+use super::asked::CallPlace;
+use super::kin::{MAX_DEPTH, spawned_from_call};
 use super::records::{Ended, Spawned};
 use super::report::Report;
 use super::wake::{Woken, left_open};
@@ -88,14 +89,9 @@ impl Runtime {
         let mut open = Vec::new();
         for (thread, seq) in &after.below {
             // What is gone, or somebody else's, is not shown.
-            let Ok(row) = self.inner.store.row(thread).await else {
-                continue;
-            };
-            let found = spawned_from_call(row.thread.metadata.as_ref());
-            if row.tenant == *tenant
-                && let Some((parent, call)) = found
-                && parent == live.thread
-            {
+            let row = self.seen_child_row(tenant, &live.thread, thread).await;
+            let Ok(Some(row)) = row else { continue };
+            if let Some((_, call)) = spawned_from_call(row.thread.metadata.as_ref()) {
                 open.push((thread.clone(), call, *seq));
             }
         }
@@ -104,7 +100,7 @@ impl Runtime {
             below: Arc::new(after.below),
         };
         let own = follow(Arc::clone(&live), after.seq, until);
-        Ok(tree(self.clone(), live, own, roots, Seq::ZERO))
+        Ok(tree(self.clone(), live, own, roots, Seq::ZERO, 0))
     }
 }
 
@@ -117,7 +113,9 @@ struct Roots {
 /// The children that are followed.
 struct Family {
     runtime: Runtime,
-    parent: (ThreadId, String),
+    parent: Arc<Live>,
+    /// How many threads are above the parent.
+    depth: usize,
     below: Arc<BTreeMap<ThreadId, Seq>>,
     notes: SelectAll<BoxStream<'static, (ThreadId, Note)>>,
     /// How far each is read.
@@ -128,18 +126,26 @@ struct Family {
 
 impl Family {
     fn follow(&mut self, child: ThreadId, call: &str, after: Seq) {
-        if !self.seen.insert(child.clone()) {
+        if self.depth >= MAX_DEPTH || !self.seen.insert(child.clone()) {
             return;
         }
         self.open.insert(child.clone(), Seq::ZERO);
         let place = CallPlace {
-            thread_id: self.parent.0.clone(),
-            key: self.parent.1.clone(),
+            thread_id: self.parent.thread.clone(),
+            key: self.parent.key.clone(),
             tool_call_id: call.to_owned(),
         };
         let below = Arc::clone(&self.below);
-        let notes = inside(self.runtime.clone(), child, place, after, below);
-        self.notes.push(notes);
+        let inner = Inner {
+            runtime: self.runtime.clone(),
+            parent: Arc::clone(&self.parent),
+            thread: child,
+            place,
+            after,
+            below,
+            depth: self.depth + 1,
+        };
+        self.notes.push(inside(inner));
     }
 
     /// Hears a note; gives the record in it.
@@ -169,10 +175,12 @@ fn tree(
     mut own: crate::follow::Follow,
     roots: Roots,
     past: Seq,
+    depth: usize,
 ) -> Tree {
     let mut family = Family {
         runtime,
-        parent: (live.thread.clone(), live.key.clone()),
+        parent: Arc::clone(&live),
+        depth,
         below: roots.below,
         notes: SelectAll::new(),
         open: BTreeMap::new(),
@@ -273,20 +281,38 @@ fn added(record: &Record) -> Option<&Payload> {
     None
 }
 
-/// The records of one child and of those beneath it, to the end of its run. What can't be read is
-/// not shown.
-fn inside(
+/// A child that is followed.
+struct Inner {
     runtime: Runtime,
+    parent: Arc<Live>,
     thread: ThreadId,
+    /// The call that started it.
     place: CallPlace,
+    /// How much of it was seen before.
     after: Seq,
     below: Arc<BTreeMap<ThreadId, Seq>>,
-) -> BoxStream<'static, (ThreadId, Note)> {
+    depth: usize,
+}
+
+/// The records of one child and of those beneath it, to the end of its run. What can't be read, or
+/// is no child of the thread that names it, is not shown.
+fn inside(inner: Inner) -> BoxStream<'static, (ThreadId, Note)> {
+    let Inner {
+        runtime,
+        parent,
+        thread,
+        place,
+        after,
+        below,
+        depth,
+    } = inner;
     Box::pin(async_stream::stream! {
-        if let Ok(live) = runtime.live_by_id(&thread).await {
+        let row = runtime.seen_child_row(&parent.tenant, &parent.thread, &thread).await;
+        if let Ok(Some(row)) = row {
+            let live = runtime.live_of(row);
             let own = follow(Arc::clone(&live), Seq::ZERO, Until::Forever);
             let roots = Roots { open: Vec::new(), below };
-            let mut records = tree(runtime, live, own, roots, after);
+            let mut records = tree(runtime, live, own, roots, after, depth);
             let mut report = Report::default();
             while let Some(Ok(mut found)) = records.next().await {
                 let seq = found.path.is_empty().then_some(found.logged.record.seq);

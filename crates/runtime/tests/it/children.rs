@@ -2,6 +2,7 @@
 
 mod crash;
 mod delete;
+mod foreign;
 mod memory;
 pub(crate) mod rig;
 mod runs;

@@ -1,0 +1,86 @@
+//! Whose child a thread is.
+//!
+//! A parent's log says which threads it has started, but a log may be a document from elsewhere and
+//! name any thread. What a thread says of itself is written once, by who has made it, so nobody is
+//! shown, asked or deleted as a child that does not name its parent.
+
+use crate::react::Runtime;
+use crate::store::{StoreError, TenantId, ThreadRow};
+use serde_json::Value;
+use timeline::{Payload, ThreadId};
+
+/// How deep threads of sub-agents are looked into.
+pub(super) const MAX_DEPTH: usize = 64;
+
+impl Runtime {
+    /// The thread, if it is the tenant's own and was made for a sub-agent of this parent.
+    pub(super) async fn child_row(
+        &self,
+        tenant: &TenantId,
+        parent: &ThreadId,
+        child: &ThreadId,
+    ) -> Result<Option<ThreadRow>, StoreError> {
+        let row = self.spawned_row(tenant, child).await?;
+        Ok(row.filter(|(_, from)| from == parent).map(|(row, _)| row))
+    }
+
+    /// The same for those who only look: a fork has what its ancestors did, so their children are
+    /// its children as well.
+    pub(super) async fn seen_child_row(
+        &self,
+        tenant: &TenantId,
+        parent: &ThreadId,
+        child: &ThreadId,
+    ) -> Result<Option<ThreadRow>, StoreError> {
+        let Some((row, from)) = self.spawned_row(tenant, child).await? else {
+            return Ok(None);
+        };
+        let mut above = parent.clone();
+        while above != from {
+            let fork = match self.inner.store.row(&above).await {
+                Ok(row) => row.thread.fork,
+                Err(StoreError::NotFound) => None,
+                Err(error) => return Err(error),
+            };
+            let Some(fork) = fork else {
+                return Ok(None);
+            };
+            above = fork.thread_id;
+        }
+        Ok(Some(row))
+    }
+
+    /// A thread of the tenant's that was made for a sub-agent, and of whose thread.
+    async fn spawned_row(
+        &self,
+        tenant: &TenantId,
+        child: &ThreadId,
+    ) -> Result<Option<(ThreadRow, ThreadId)>, StoreError> {
+        let row = match self.inner.store.row(child).await {
+            Ok(row) => row,
+            Err(StoreError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if row.tenant != *tenant {
+            return Ok(None);
+        }
+        let from = spawned_from_call(row.thread.metadata.as_ref());
+        Ok(from.map(|(from, _)| (row, from)))
+    }
+}
+
+/// The thread that a sub-agent's was made for, as its metadata says (0.0.3 `relationships`).
+pub(super) fn spawned_from(metadata: Option<&Payload>) -> Option<ThreadId> {
+    Some(spawned_from_call(metadata)?.0)
+}
+
+/// The same, and the call.
+pub(super) fn spawned_from_call(metadata: Option<&Payload>) -> Option<(ThreadId, String)> {
+    let metadata = metadata?.value();
+    let links = metadata.pointer("/threadprotocol/root/relationships/links")?;
+    let spawned = |link: &&Value| link.get("relation").is_some_and(|it| it == "spawned_from");
+    let link = links.as_array()?.iter().find(spawned)?;
+    let call = link.pointer("/metadata/tool_call_id");
+    let call = call.and_then(Value::as_str).unwrap_or_default();
+    Some((link.get("thread_id")?.as_str()?.into(), call.to_owned()))
+}
