@@ -19,6 +19,7 @@ mod key;
 mod kin;
 mod outcome;
 mod records;
+mod repeated;
 mod report;
 mod run;
 mod scope;

@@ -2,6 +2,7 @@
 
 use super::kin::{MAX_DEPTH, spawned_from};
 use super::records::{Ended, Spawned};
+use super::repeated::Among;
 use super::wake::{open_calls, waited_for};
 use crate::error::RuntimeError;
 use crate::react::Runtime;
@@ -66,8 +67,8 @@ impl Runtime {
 
     fn gather<'a>(
         &'a self,
-        state: &'a State,
         tenant: &'a TenantId,
+        state: &'a State,
         (thread_id, key): (ThreadId, String),
         path: &'a mut Vec<CallPlace>,
         found: &'a mut Vec<Pending>,
@@ -110,13 +111,15 @@ impl Runtime {
 
     /// The thread that an answer is for which was given to another one: this one itself or one
     /// beneath it. `named` is the key of the thread that has the call, where that was said; else the
-    /// call is looked for among those that wait, the thread's own first.
+    /// call is looked for among those that wait, the thread's own first. An answer that repeats one
+    /// with the same token is for the thread that took it.
     pub async fn addressed(
         &self,
         tenant: &TenantId,
         key: &str,
         call: &str,
         named: Option<&str>,
+        token: Option<&str>,
     ) -> Result<Addressed, RuntimeError> {
         let own = || Addressed::To(key.to_owned());
         if let Some(named) = named {
@@ -127,7 +130,18 @@ impl Runtime {
                 Addressed::Elsewhere
             });
         }
-        let (state, _) = self.state(tenant, key).await?;
+        let row = self.inner.store.find(tenant, key).await?;
+        let thread = row.thread.id;
+        if let Some(token) = token {
+            if self.inner.store.answer(&thread, token).await?.is_some() {
+                return Ok(own());
+            }
+            let known = self.taken_by(tenant, &thread, token, Among::Standing);
+            if let Some(key) = known.await? {
+                return Ok(Addressed::To(key));
+            }
+        }
+        let state = self.inner.store.head(&thread).await?.state;
         if open_calls(&state).iter().any(|it| it.tool_call_id == call) {
             return Ok(own());
         }
@@ -135,7 +149,14 @@ impl Runtime {
         let mut keys = pending.into_iter();
         let mut keys = keys.by_ref().filter(|it| it.call.tool_call_id == call);
         Ok(match (keys.next(), keys.next()) {
-            (None, _) => own(),
+            (None, _) => {
+                // Only what fits nothing is looked for in all that there was.
+                let known = match token {
+                    Some(token) => self.taken_by(tenant, &thread, token, Among::All).await?,
+                    None => None,
+                };
+                known.map_or_else(own, Addressed::To)
+            }
             (Some(only), None) => Addressed::To(only.place.key),
             (Some(_), Some(_)) => Addressed::Ambiguous,
         })
@@ -170,6 +191,19 @@ impl Runtime {
         }
         Ok(false)
     }
+}
+
+/// The threads of all sub-agents of the step that runs or has left calls open.
+pub(super) fn started(state: &State) -> Vec<ThreadId> {
+    let step = state.active().and_then(|active| active.step.as_ref());
+    let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();
+    let waited = open_calls(state).iter().flat_map(|call| &call.children);
+    let waited = waited.map(|child| child.thread_id.clone());
+    let spawned = parts.iter().filter_map(Spawned::read);
+    let all: BTreeSet<ThreadId> = waited
+        .chain(spawned.map(|it| it.spawned_thread_id))
+        .collect();
+    all.into_iter().collect()
 }
 
 /// The threads of sub-agents that have not ended, each with its call, in the order they began.

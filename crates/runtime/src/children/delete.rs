@@ -70,7 +70,7 @@ impl Runtime {
     }
 
     /// The threads that the log of a thread says it has started.
-    async fn started_by(&self, thread: &ThreadId) -> Result<Vec<ThreadId>, StoreError> {
+    pub(super) async fn started_by(&self, thread: &ThreadId) -> Result<Vec<ThreadId>, StoreError> {
         let mut started = Vec::new();
         let mut seen = Seq::ZERO;
         loop {

@@ -159,7 +159,8 @@ pub(crate) async fn post(
         .transpose()?;
     let tenant = caller.tenant;
     let metadata = json!({"actor": body.actor, "tenant": tenant.as_str(), "via": "api"});
-    let target = target(&api, &tenant, &key, &content, &named).await?;
+    let asked = (&content, named.as_slice(), token.as_deref());
+    let target = target(&api, &tenant, &key, asked).await?;
     // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
     let (state, before) = api.runtime().state(&tenant, &key).await?;
     let running = state.active().map(|active| active.execution.id.clone());
@@ -219,8 +220,7 @@ async fn target(
     api: &Api,
     tenant: &TenantId,
     key: &str,
-    content: &Payload,
-    named: &[Option<String>],
+    (content, named, token): (&Payload, &[Option<String>], Option<&str>),
 ) -> Result<String, ApiError> {
     let answers =
         Answer::read(Some(content)).map_err(|error| ApiError::content("/answers", &error))?;
@@ -228,7 +228,8 @@ async fn target(
     for (at, (answer, named)) in answers.iter().zip(named).enumerate() {
         let pointer = format!("/answers/{at}/threadKey");
         let call = answer.tool_call_id.as_str();
-        let found = api.runtime().addressed(tenant, key, call, named.as_deref());
+        let named = named.as_deref();
+        let found = api.runtime().addressed(tenant, key, call, named, token);
         let found = match found.await? {
             Addressed::To(found) => found,
             Addressed::Ambiguous => {

@@ -144,11 +144,13 @@ async fn an_answer_may_be_given_to_any_thread_above_and_is_found_by_its_call() {
     for key in ["k", &keys[0], &keys[1]] {
         for named in [None, Some(question.key.as_str())] {
             let call = &question.tool_call_id;
-            let found = runtime.addressed(&tenant(), key, call, named).await;
+            let found = runtime.addressed(&tenant(), key, call, named, None).await;
             assert_eq!(found.unwrap(), to);
         }
     }
-    let other = runtime.addressed(&tenant(), &keys[1], "x", Some("k")).await;
+    let other = runtime
+        .addressed(&tenant(), &keys[1], "x", Some("k"), None)
+        .await;
     assert_eq!(other.unwrap(), Addressed::Elsewhere);
 }
 

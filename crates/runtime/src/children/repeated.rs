@@ -1,0 +1,75 @@
+//! A repeated answer finds the sub-agent that took it.
+//!
+//! An answer to a sub-agent's question may be given to a thread above, which knows nothing of it
+//! once it was taken. The client's token is on the sub-agent's thread.
+
+use crate::error::RuntimeError;
+use crate::react::Runtime;
+use crate::store::TenantId;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use timeline::ThreadId;
+
+/// How many threads are asked for a token at most.
+const MAX_THREADS: usize = 1_000;
+
+/// Which sub-agents are asked for a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    /// Those of the step that runs or has left calls open.
+    Standing,
+    /// All that were ever started. Reads the logs of their parents.
+    All,
+}
+
+impl Runtime {
+    /// The key of the thread beneath this one that has taken an answer with this token.
+    pub(super) async fn taken_by(
+        &self,
+        tenant: &TenantId,
+        thread: &ThreadId,
+        token: &str,
+        among: Among,
+    ) -> Result<Option<String>, RuntimeError> {
+        let mut n_left = MAX_THREADS;
+        self.look(tenant, thread, token, among, &mut n_left).await
+    }
+
+    fn look<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        thread: &'a ThreadId,
+        token: &'a str,
+        among: Among,
+        n_left: &'a mut usize,
+    ) -> BoxFuture<'a, Result<Option<String>, RuntimeError>> {
+        async move {
+            let started = match among {
+                Among::Standing => {
+                    let head = self.inner.store.head(thread).await?;
+                    super::asked::started(&head.state)
+                }
+                Among::All => self.started_by(thread).await?,
+            };
+            // What is repeated was said not long ago.
+            for child in started.into_iter().rev() {
+                let Some(left) = n_left.checked_sub(1) else {
+                    return Ok(None);
+                };
+                *n_left = left;
+                let row = self.seen_child_row(tenant, thread, &child).await?;
+                let Some(row) = row else { continue };
+                if self.inner.store.answer(&child, token).await?.is_some() {
+                    let key = row.thread.key.unwrap_or_else(|| child.to_string());
+                    return Ok(Some(key));
+                }
+                let found = self.look(tenant, &child, token, among, n_left).await?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+            Ok(None)
+        }
+        .boxed()
+    }
+}
