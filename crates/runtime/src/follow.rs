@@ -1,10 +1,11 @@
 //! Following a thread: live, replayed, or resumed after any event (EK-10).
 
-use crate::live::Live;
-use crate::store::{Logged, StoreError};
+use crate::live::{Live, PAGE};
+use crate::store::{Filter, Logged, Store, StoreError};
 use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
 use std::sync::Arc;
-use timeline::{Event, ExecutionId, Seq};
+use timeline::{Event, ExecutionId, Seq, ThreadId};
 
 /// When a follower has seen enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,61 @@ pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {
             }
         }
     })
+}
+
+/// The facts of a thread up to `end`, in order: all of its records but the chunks.
+pub(crate) fn facts(store: Arc<dyn Store>, thread: ThreadId, end: Seq) -> Follow {
+    Box::pin(async_stream::try_stream! {
+        let mut seen = Seq::ZERO;
+        while seen < end {
+            let page = store.read(&thread, seen, PAGE, Filter::Facts).await?;
+            let Some(last) = page.last() else { return };
+            seen = last.record.seq;
+            for logged in page {
+                if logged.record.seq > end {
+                    return;
+                }
+                yield Arc::new(logged);
+            }
+        }
+    })
+}
+
+/// The records of a thread from its beginning on, for those who fold the log and have seen it up to
+/// `seen`: of what was over by then the facts alone, of the step that ran then everything.
+pub(crate) async fn refollow(
+    store: &Arc<dyn Store>,
+    live: Arc<Live>,
+    seen: Seq,
+) -> Result<Follow, StoreError> {
+    let mut past = Vec::new();
+    let mut step = None;
+    let mut records = facts(Arc::clone(store), live.thread.clone(), seen);
+    while let Some(logged) = records.try_next().await? {
+        match &logged.record.event {
+            Event::StepCreated { .. } => step = Some((past.len(), logged.record.seq)),
+            Event::StepStatusChanged { .. } => step = None,
+            Event::ContextCreated { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. }
+            | Event::ThreadCreated { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadStatusChanged { .. }
+            | Event::ExecutionCreated { .. }
+            | Event::ExecutionStatusChanged { .. }
+            | Event::ItemCreated { .. }
+            | Event::ItemStatusChanged { .. }
+            | Event::PartCreated { .. }
+            | Event::PartUpdated { .. }
+            | Event::ChunkEmitted { .. }
+            | Event::ThreadFinished { .. } => {}
+        }
+        past.push(logged);
+    }
+    let (n_past, from) = step.map_or((past.len(), seen), |(at, seq)| (at + 1, seq));
+    past.truncate(n_past);
+    let past = futures_util::stream::iter(past.into_iter().map(Ok));
+    Ok(past.chain(follow(live, from, Until::Forever)).boxed())
 }
 
 // `thread.finished` is the last event of an execution.

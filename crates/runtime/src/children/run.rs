@@ -6,7 +6,7 @@ use super::records::{Ended, Spawned};
 use super::report::Report;
 use super::stop::{StoppedChildren, is_active};
 use crate::error::{RuntimeError, told};
-use crate::follow::{Until, follow};
+use crate::follow::{Until, facts, follow};
 use crate::live::Live;
 use crate::request::{Accepted, NewThreadRequest, ParentRun, Policy, React, Run};
 use crate::store::StoreError;
@@ -16,7 +16,7 @@ use interop::model;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use timeline::{ItemId, NewItem, OpenChild, Payload, Seq, ThreadId};
+use timeline::{ItemId, NewItem, OpenChild, Payload, ThreadId};
 use upp::Message;
 
 /// How long it takes until a store that failed is asked again, for the first time.
@@ -138,7 +138,11 @@ impl Site {
     ) -> Result<Report, StoreError> {
         let mut report = Report::answering(Some(item));
         let tail = child.watch();
-        let mut records = follow(Arc::clone(child), Seq::ZERO, Until::Forever);
+        // What it had said by now is in its facts.
+        let seen = tail.borrow().seq;
+        let store = Arc::clone(self.runtime.store());
+        let past = facts(store, child.thread.clone(), seen);
+        let mut records = past.chain(follow(Arc::clone(child), seen, Until::Forever));
         while let Some(logged) = records.next().await {
             let logged = logged?;
             report.push(&logged.record);

@@ -11,7 +11,7 @@ use super::records::{Ended, Spawned};
 use super::report::Report;
 use super::wake::{Woken, left_open};
 use crate::error::RuntimeError;
-use crate::follow::{Until, follow};
+use crate::follow::{Until, follow, refollow};
 use crate::live::Live;
 use crate::react::Runtime;
 use crate::store::{Logged, StoreError, TenantId};
@@ -310,7 +310,10 @@ fn inside(inner: Inner) -> BoxStream<'static, (ThreadId, Note)> {
         let row = runtime.seen_child_row(&parent.tenant, &parent.thread, &thread).await;
         if let Ok(Some(row)) = row {
             let live = runtime.live_of(row);
-            let own = follow(Arc::clone(&live), Seq::ZERO, Until::Forever);
+            let own = match refollow(runtime.store(), Arc::clone(&live), after).await {
+                Ok(own) => own,
+                Err(_) => futures_util::stream::empty().boxed(),
+            };
             let roots = Roots { open: Vec::new(), below };
             let mut records = tree(runtime, live, own, roots, after, depth);
             let mut report = Report::default();

@@ -1,10 +1,12 @@
 //! What those who watch a parent see of its children (UAP §8.7).
 
 use crate::children::rig::{agent, at_rest, call, fresh, say, sub, tenant, text, tool};
+use crate::children::waits::{Ran, answer, asked, three};
+use crate::durable::rig::approve;
 use agents::{AgentStreamEvent, SubagentEvent};
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
-use runtime::{Runtime, Until, Watched};
+use runtime::{Below, Cursor, Runtime, Until, Watched};
 use serde_json::json;
 use timeline::{Event, Record, Seq};
 use upp::StreamEvent;
@@ -138,4 +140,34 @@ async fn the_parents_log_has_nothing_of_what_happens_inside() {
             .iter()
             .any(|chunk| chunk.contains("Middle") || chunk.contains("Leaf"))
     );
+}
+
+#[tokio::test]
+async fn what_was_seen_of_a_child_comes_again_as_facts_alone() {
+    let ran = Ran::default();
+    let runtime = fresh(three(&ran));
+    say(&runtime, "go").await;
+    at_rest(&runtime, "k").await;
+    let question = asked(&runtime, "k").await.remove(0).place;
+    let child = question.key.rsplit_once('/').unwrap().0.to_owned();
+    let child = runtime.find(&tenant(), &child).await.unwrap();
+    let seen = Cursor {
+        seq: runtime.find(&tenant(), "k").await.unwrap().tail,
+        below: [(child.thread.id.clone(), child.tail)].into(),
+    };
+    answer(&runtime, &question.key, &approve(&question.tool_call_id))
+        .await
+        .unwrap();
+    at_rest(&runtime, "k").await;
+    let tree = runtime.tree(&tenant(), "k", seen, Until::Rest).await;
+    let all: Vec<Below> = tree.unwrap().map(|it| it.unwrap()).collect().await;
+    let of_child = all.iter().filter(|it| it.thread_id == child.thread.id);
+    let (past, new): (Vec<&Below>, Vec<&Below>) = of_child.partition(|it| it.is_past);
+    let shows = |below: &Below| match &below.logged.record.event {
+        Event::ChunkEmitted { chunk_type, .. } => chunk_type.ends_with("-delta"),
+        _ => false,
+    };
+    assert!(past.iter().any(|it| it.logged.record.seq == child.tail));
+    assert_eq!(past.iter().filter(|it| shows(it)).count(), 0);
+    assert!(new.iter().any(|it| shows(it)));
 }
