@@ -1,12 +1,13 @@
 //! Answers from outside: to calls that a thread has left open.
 
 use crate::children::StoppedChildren;
-use crate::error::{RuntimeError, told};
+use crate::error::RuntimeError;
 use crate::live::{Held, Live};
 use crate::react::{Runtime, begun, repeated};
 use crate::request::{Accepted, AnswerRequest, Run};
 use crate::store::{Filter, StoreError, TenantId, Token};
 use interop::parts::{StepResponse, ToolPart};
+use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
     Answer, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall, OpenKind, Payload,
@@ -122,10 +123,7 @@ impl Runtime {
             Ok(_) => {
                 self.ensure_worker(&live, &mut held)?;
                 drop(held);
-                // Whoever waits for this thread is woken in any case before it ends.
-                if let Err(error) = self.wake_parents(&live, parent.as_ref()).await {
-                    tracing::warn!(error = told(&error), thread = %live.thread, "a parent is woken later");
-                }
+                self.wake_later(&live, parent.as_ref()).await;
                 Ok(accepted)
             }
             Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
@@ -141,6 +139,18 @@ impl Runtime {
         held: &mut Held<'_>,
         why: Interruption,
     ) -> Result<Option<ExecutionId>, RuntimeError> {
+        self.withdraw_and(live, held, why, Vec::new()).await
+    }
+
+    /// The same, and something else after it in the same transaction. Where the thread waits for no
+    /// answers nothing is written.
+    pub(crate) async fn withdraw_and(
+        &self,
+        live: &Arc<Live>,
+        held: &mut Held<'_>,
+        why: Interruption,
+        then: Vec<(Option<Timestamp>, Command)>,
+    ) -> Result<Option<ExecutionId>, RuntimeError> {
         let state = &held.core()?.state;
         let Some(open) = state.open().filter(|_| state.waiting().len() == 0) else {
             return Ok(None);
@@ -150,14 +160,17 @@ impl Runtime {
         let asked = open.execution.trigger_item_id.clone();
         let start = self.start(Trigger::New(self.reference_to(&asked)), run.clone());
         let execution = begun(&start);
-        self.wake_parents(live, Run::of(run.as_ref()).parent.as_ref())
-            .await?;
+        let parent = Run::of(run.as_ref()).parent;
+        self.wake_parents(live, parent.as_ref()).await?;
         let end = Command::End {
             ending: Ending::Stopped(why),
         };
         held.core()?.generation += 1;
-        held.commit([(None, start), (None, end)], None).await?;
+        let own = [(None, start), (None, end)];
+        held.commit(own.into_iter().chain(then), None).await?;
         self.stop_children(children);
+        // A parent that was about to wait saw this thread wait until now.
+        self.wake_later(live, parent.as_ref()).await;
         Ok(execution)
     }
 }

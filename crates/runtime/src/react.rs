@@ -1,6 +1,6 @@
 //! The runtime: threads by key, triggers, and what happens to those that find a thread busy.
 
-use crate::children::{StoppedChildren, reason_of};
+use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
@@ -185,7 +185,7 @@ impl Runtime {
         .await
     }
 
-    async fn accept(&self, mut request: React) -> Result<Accepted, RuntimeError> {
+    async fn accept(&self, request: React) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
@@ -199,12 +199,21 @@ impl Runtime {
                 .await
                 .map_err(|_| unknown)?
         };
+        self.accept_on(&live, request).await
+    }
+
+    /// Takes a trigger on a thread that is there; one that is gone is not made again.
+    pub(crate) async fn accept_on(
+        &self,
+        live: &Arc<Live>,
+        mut request: React,
+    ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
         if let Some(token) = &request.token
             && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
         {
-            self.ensure_worker(&live, &mut held)?;
+            self.ensure_worker(live, &mut held)?;
             return repeated(&answer);
         }
         if self
@@ -220,6 +229,12 @@ impl Runtime {
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
         let core = held.core()?;
         let after = core.tail;
+        let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;
+        let waiting_parent = waiting_parent(&core.state).filter(|_| is_next);
+        if request.run.parent.is_none() {
+            // The run that waits for answers goes on with what is said in their place.
+            request.run.parent.clone_from(&waiting_parent);
+        }
         let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
         let mut dealt = self.dealt(&core.state, request.item, run, request.policy)?;
@@ -240,7 +255,7 @@ impl Runtime {
             core.generation += 1;
             let active = core.state.active();
             let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
-            self.wake_parents(&live, parent.as_ref()).await?;
+            self.wake_parents(live, parent.as_ref()).await?;
         }
         let Dealt {
             commands,
@@ -271,7 +286,9 @@ impl Runtime {
                     live.stop(execution);
                 }
                 self.stop_children(children);
-                self.ensure_worker(&live, &mut held)?;
+                self.ensure_worker(live, &mut held)?;
+                drop(held);
+                self.wake_later(live, waiting_parent.as_ref()).await;
                 Ok(accepted)
             }
             Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),

@@ -1,6 +1,6 @@
 //! The work on a thread: execution after execution, step after step, until it is at rest (EK §7).
 
-use crate::children::{Children, Place, Scoped, StoppedChildren};
+use crate::children::{Children, Place, Scoped, StoppedChildren, left_open, waiting_parent};
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live, Memory};
 use crate::react::Runtime;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use timeline::{
-    Command, Ending, Execution, ExecutionId, Interruption, Item, ItemType, OpenCall, Step, StepId,
-    Trigger,
+    Active, Command, Ending, Execution, ExecutionId, Interruption, Item, ItemType, OpenCall, Step,
+    StepId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +63,27 @@ impl Drop for Worked {
     }
 }
 
+/// A step that is taken up again for a sub-agent that goes on does that as soon as it can; one that
+/// comes back again and again does it with pauses.
+#[derive(Default)]
+struct Again {
+    step: Option<StepId>,
+    pause: Duration,
+}
+
+impl Again {
+    async fn paused(&mut self, turn: &Turn) {
+        if self.step.as_ref() != Some(&turn.step.id) {
+            self.step = Some(turn.step.id.clone());
+            self.pause = Duration::ZERO;
+            return;
+        }
+        let sleep = tokio::time::sleep(self.pause);
+        let _ = turn.signal.run_until_cancelled(sleep).await;
+        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+    }
+}
+
 impl Runtime {
     /// Sees to it that a thread with something to do has exactly one task of this process that
     /// works on it. Whoever writes calls this before it gives the lock back.
@@ -99,10 +120,14 @@ impl Runtime {
     /// Answers whether it found the thread at rest, and free for another worker.
     async fn work(&self, live: &Arc<Live>) -> bool {
         let mut pause = FIRST_PAUSE;
+        let mut again = Again::default();
         while !self.inner.shutdown.is_cancelled() {
             let done = match self.turn(live).await {
                 Ok(None) => return true,
-                Ok(Some(turn)) => self.step(live, turn).await,
+                Ok(Some(turn)) => {
+                    again.paused(&turn).await;
+                    self.step(live, turn).await
+                }
                 Err(error) => Err(error),
             };
             match done {
@@ -129,8 +154,9 @@ impl Runtime {
     async fn turn(&self, live: &Arc<Live>) -> Result<Option<Turn>, RuntimeError> {
         let mut held = live.hold().await?;
         if held.core()?.state.active().is_none() && held.core()?.state.waiting().len() > 0 {
-            held.commit([(None, self.start(Trigger::Waiting, None))], None)
-                .await?;
+            let state = &held.core()?.state;
+            let start = self.start_waiting(state, waiting_parent(state))?;
+            held.commit([(None, start)], None).await?;
         }
         let core = held.core()?;
         let Some(step) = core.state.active().map(|active| active.step.as_ref()) else {
@@ -412,7 +438,11 @@ impl Runtime {
             next,
         });
         if !more {
-            if transfer.as_ref().is_none_or(|it| it.start.is_none()) && left.is_none() {
+            // An empty list is left where nobody can answer.
+            let is_overtaken = core.state.active().is_some_and(Active::is_overtaken);
+            let waits = !left_open(left.as_ref()).is_empty() && !is_overtaken;
+            let goes_on = transfer.as_ref().is_some_and(|it| it.start.is_some());
+            if !goes_on && !waits {
                 self.wake_parents(live, turn.run.parent.as_ref()).await?;
             }
             let ending = if let Some(transfer) = &transfer {
@@ -433,7 +463,8 @@ impl Runtime {
             if let Some(start) = transfer.and_then(|transfer| transfer.start) {
                 commands.push(start);
             } else if core.state.waiting().len() > 0 {
-                commands.push(self.start(Trigger::Waiting, None));
+                let parent = turn.run.parent.clone().filter(|_| waits);
+                commands.push(self.start_waiting(&core.state, parent)?);
             }
         }
         held.commit(commands.into_iter().map(|command| (None, command)), None)

@@ -1,5 +1,6 @@
 //! Threads by key: made, found, followed, forked, imported, deleted.
 
+use crate::children::{StoppedChildren, waiting_parent};
 use crate::error::RuntimeError;
 use crate::follow::{Follow, Until, follow};
 use crate::live::Live;
@@ -9,7 +10,8 @@ use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, Thread
 use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
-    Command, Fork, NewItem, NewThread, Rejected, Seq, State, ThreadId, ThreadStatus, Transcript,
+    Command, Fork, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId,
+    ThreadStatus, Transcript,
 };
 
 impl Runtime {
@@ -94,9 +96,25 @@ impl Runtime {
         Ok(self.inner.store.list(tenant, page).await?)
     }
 
-    /// Closes a thread for good (ruling 9).
+    /// Closes a thread for good (ruling 9). Calls that wait for answers wait no longer, and neither
+    /// do the sub-agents that they wait for.
     pub async fn close(&self, tenant: &TenantId, key: &str) -> Result<Seq, RuntimeError> {
-        self.ask(tenant, key, Command::Close).await
+        let live = self.existing(tenant, key).await?;
+        let runtime = self.clone();
+        self.owned(async move {
+            let mut held = live.hold().await?;
+            let close = vec![(None, Command::Close)];
+            let why = unwanted("the thread was closed");
+            let withdrawn = runtime
+                .withdraw_and(&live, &mut held, why, close.clone())
+                .await?;
+            if withdrawn.is_none() {
+                held.commit(close, None).await?;
+                held.core()?.generation += 1;
+            }
+            Ok(held.core()?.tail)
+        })
+        .await
     }
 
     /// Opens a failed thread again.
@@ -104,7 +122,8 @@ impl Runtime {
         self.ask(tenant, key, Command::Reopen).await
     }
 
-    /// Keeps an item that nothing answers.
+    /// Keeps an item that nothing answers. A message takes the place of answers that the thread
+    /// waits for.
     pub async fn record(
         &self,
         tenant: &TenantId,
@@ -130,7 +149,8 @@ impl Runtime {
     }
 
     /// Appends what the commands come to, in one transaction; where `tail` is given, only if the log
-    /// still ends there.
+    /// still ends there. Sub-agents that waited for answers which nobody can give any more are
+    /// stopped; where such a sub-agent's own thread is written to, its run ends with that.
     pub(crate) async fn append_at(
         &self,
         live: Arc<Live>,
@@ -150,8 +170,29 @@ impl Runtime {
                 }
                 .into());
             }
+            let state = &held.core()?.state;
+            let takes_over = commands.iter().any(|(_, command)| supersedes(command));
+            if let Some(open) = state.open().filter(|_| takes_over)
+                && waiting_parent(state).is_some()
+            {
+                if tail.is_some() {
+                    return Err(RuntimeError::Busy(open.execution.id.clone()));
+                }
+                let why = unwanted("something else was said in place of the answers");
+                if runtime
+                    .withdraw_and(&live, &mut held, why, commands.clone())
+                    .await?
+                    .is_some()
+                {
+                    return Ok(held.core()?.tail);
+                }
+            }
+            let waited = StoppedChildren::waited(&held.core()?.state);
             let seq = held.commit(commands, None).await?;
-            held.core()?.generation += 1;
+            let core = held.core()?;
+            core.generation += 1;
+            let unwanted = waited.and_then(|waited| waited.without(&core.state));
+            runtime.stop_children(unwanted);
             runtime.ensure_worker(&live, &mut held)?;
             Ok(seq)
         })
@@ -326,5 +367,32 @@ impl Runtime {
         let row = self.inner.store.find(tenant, key).await?;
         let head = self.inner.store.head(&row.thread.id).await?;
         Ok((head.state, head.tail))
+    }
+}
+
+/// Whether a command takes the place of answers that a thread waits for.
+fn supersedes(command: &Command) -> bool {
+    match command {
+        Command::Record { item } => item.item_type == ItemType::Message,
+        Command::Start { .. } => true,
+        Command::Create { .. }
+        | Command::Enqueue { .. }
+        | Command::Emit { .. }
+        | Command::StartTool { .. }
+        | Command::Respond { .. }
+        | Command::PutPart { .. }
+        | Command::AddPart { .. }
+        | Command::ResetStep
+        | Command::CompleteStep { .. }
+        | Command::End { .. }
+        | Command::Close
+        | Command::Reopen => false,
+    }
+}
+
+fn unwanted(detail: &str) -> Interruption {
+    Interruption {
+        reason: "user_cancelled".into(),
+        detail: Some(detail.to_owned()),
     }
 }

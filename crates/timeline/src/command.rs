@@ -119,7 +119,7 @@ pub enum Command {
     Start {
         /// What it answers.
         trigger: Trigger,
-        /// How; a waiting trigger brings its own.
+        /// How; a waiting trigger brings its own, which this one stands in place of.
         run: Option<Payload>,
         /// The execution's id.
         execution_id: ExecutionId,

@@ -198,7 +198,8 @@ impl State {
             }
             Trigger::Waiting => {
                 let waiting = self.waiting.front().ok_or(Rejected::NothingWaits)?;
-                (waiting.item.id.clone(), Some(waiting.run.clone()))
+                let run = run.unwrap_or_else(|| waiting.run.clone());
+                (waiting.item.id.clone(), Some(run))
             }
         };
         events.extend(streaming(thread)?);

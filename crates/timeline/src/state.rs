@@ -50,6 +50,13 @@ pub struct Active {
     pub(crate) is_overtaken: bool,
 }
 
+impl Active {
+    /// Whether something was said beside it, so that nobody can answer the calls it leaves.
+    pub fn is_overtaken(&self) -> bool {
+        self.is_overtaken
+    }
+}
+
 /// The calls that wait for something from outside on a thread at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {

@@ -1,6 +1,7 @@
 //! A thread that is deleted takes those of its sub-agents with it.
 
 use super::records::Spawned;
+use super::wake::waiting_parent;
 use crate::error::{RuntimeError, told};
 use crate::live::{Live, PAGE};
 use crate::react::Runtime;
@@ -8,14 +9,15 @@ use crate::store::{Filter, StoreError, TenantId};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use timeline::{Event, Seq, ThreadId};
+use timeline::{Event, Interruption, Seq, ThreadId};
 
 /// What the runs of sub-agents are stopped for whose threads are deleted.
 const DELETED: &str = "user_cancelled";
 
 impl Runtime {
     /// Deletes a thread and everything of it, the threads of its sub-agents at any depth included;
-    /// refused while it runs or has forks. A sub-agent's thread that has forks stays. The thread
+    /// refused while it runs or has forks. Whoever waits for it goes on, and is told that it is
+    /// gone. A sub-agent's thread that has forks stays. The thread
     /// itself goes first, so that a refusal changes nothing; what a crash leaves of those beneath it
     /// can be deleted by their keys. Reads the logs of what it deletes.
     pub async fn delete(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
@@ -33,8 +35,18 @@ impl Runtime {
         async move {
             let children = {
                 let mut held = live.hold().await?;
-                if let Some(active) = held.core()?.state.active() {
+                let state = &held.core()?.state;
+                if let Some(active) = state.active() {
                     return Err(RuntimeError::Busy(active.execution.id.clone()));
+                }
+                let is_waited_for = waiting_parent(state).is_some();
+                if is_waited_for && self.inner.store.forks(&live.thread).await?.is_empty() {
+                    // Its run ends first, as a fact that its parent goes on with.
+                    let why = Interruption {
+                        reason: DELETED.to_owned(),
+                        detail: Some("the thread was deleted".to_owned()),
+                    };
+                    self.withdraw(live, &mut held, why).await?;
                 }
                 let children = self.started_by(&live.thread).await?;
                 self.inner.store.delete(tenant, &live.thread).await?;
@@ -63,7 +75,7 @@ impl Runtime {
     ) -> Result<(), RuntimeError> {
         let Some(row) = self.child_row(tenant, parent, child).await? else {
             return Ok(());
-        }
+        };
         self.stop_child(child, parent, DELETED).await?;
         let live = self.live_of(row);
         self.delete_tree(tenant, &live).await
@@ -87,6 +99,6 @@ impl Runtime {
                 Spawned::read(part)
             });
             started.extend(parts.map(|spawned| spawned.spawned_thread_id));
-        };
+        }
     }
 }

@@ -16,10 +16,27 @@ use interop::parts::{EventPart, StepResponse, ToolPart};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{
-    Entry, Event, ExecutionId, ExecutionStatus, Item, ItemId, Reaction, Record, Seq, StepRecord,
-    ThreadId, Transcript,
+    Entry, Event, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, Reaction, Record, Seq,
+    StepRecord, ThreadId, Transcript,
 };
 use upp::{CycleUsage, Message, StopReason, TokenUsage, ToolExecution, Turn};
+
+/// The word for a run whose questions were passed over.
+const OVERTAKEN: &str = "user_cancelled";
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stands {
+    /// It has not begun, or runs.
+    #[default]
+    Open,
+    /// Another agent goes on with it.
+    HandedOver,
+    /// It waits for answers from outside.
+    Waiting,
+    /// It has ended.
+    Over,
+}
 
 /// What one run did: the execution that answers an item, and those it handed over to.
 #[derive(Default)]
@@ -29,9 +46,9 @@ pub(super) struct Report {
     item: Option<ItemId>,
     running: Option<ExecutionId>,
     executions: BTreeSet<ExecutionId>,
-    is_handed_over: bool,
-    is_waiting: bool,
-    is_over: bool,
+    stands: Stands,
+    /// Something was said beside the running execution: nobody can answer the calls it leaves.
+    is_overtaken: bool,
     seq: Seq,
 }
 
@@ -47,7 +64,7 @@ impl Report {
     pub(super) async fn read(store: &dyn Store, thread: &ThreadId) -> Result<Self, StoreError> {
         let mut report = Self::default();
         let mut seen = Seq::ZERO;
-        while !report.is_over {
+        while !report.is_over() {
             let page = store.read(thread, seen, PAGE, Filter::Facts).await?;
             let Some(last) = page.last() else { break };
             seen = last.record.seq;
@@ -60,7 +77,7 @@ impl Report {
 
     /// Folds one record in; what comes after the end of the run is left out.
     pub(super) fn push(&mut self, record: &Record) {
-        if self.is_over || !Filter::Facts.keeps(&record.event) {
+        if self.is_over() || !Filter::Facts.keeps(&record.event) {
             return;
         }
         self.transcript.apply(record);
@@ -68,21 +85,29 @@ impl Report {
         if let Event::ExecutionCreated { execution } = &record.event {
             let wanted = self.item.as_ref();
             let first = wanted.is_none_or(|item| *item == execution.trigger_item_id);
-            let goes_on = self.is_handed_over || self.is_waiting;
+            let goes_on = self.stands != Stands::Open;
             if goes_on || (self.executions.is_empty() && first) {
-                self.is_handed_over = false;
-                self.is_waiting = false;
+                self.stands = Stands::Open;
+                self.is_overtaken = false;
                 self.executions.insert(execution.id.clone());
                 self.running = Some(execution.id.clone());
             }
+        }
+        if let Event::ItemCreated { item } = &record.event {
+            let is_said = item.item_type == ItemType::Message && item.execution_id.is_none();
+            self.is_overtaken |= self.running.is_some() && is_said && item.run.is_none();
         }
         if let Event::ThreadFinished { execution_id, .. } = &record.event
             && self.running.as_ref() == Some(execution_id)
         {
             self.running = None;
-            self.is_handed_over = self.last().is_some_and(hands_over);
-            self.is_waiting = !self.is_handed_over && self.last().is_some_and(waits);
-            self.is_over = !self.is_handed_over && !self.is_waiting;
+            self.stands = if self.last().is_some_and(hands_over) {
+                Stands::HandedOver
+            } else if self.last().is_some_and(waits) && !self.is_overtaken {
+                Stands::Waiting
+            } else {
+                Stands::Over
+            };
         }
     }
 
@@ -93,7 +118,7 @@ impl Report {
 
     /// Whether it waits for answers from outside.
     pub(super) fn is_waiting(&self) -> bool {
-        self.is_waiting
+        self.stands == Stands::Waiting
     }
 
     /// The last record that is in it.
@@ -103,7 +128,7 @@ impl Report {
 
     /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
-        self.is_over
+        self.stands == Stands::Over
     }
 
     fn reactions(&self) -> impl DoubleEndedIterator<Item = &Reaction> {
@@ -189,8 +214,12 @@ impl Report {
     pub(super) fn reason(&self) -> String {
         match self.last() {
             Some(last) if last.execution.status == ExecutionStatus::Completed => {
-                let waits = self.open_calls() > 0;
-                if waits { "waiting" } else { "completed" }.to_owned()
+                match (self.open_calls() > 0, self.is_overtaken) {
+                    (true, true) => OVERTAKEN,
+                    (true, false) => "waiting",
+                    (false, _) => "completed",
+                }
+                .to_owned()
             }
             Some(last) => {
                 let why = last.execution.interruption.as_ref();
@@ -203,7 +232,7 @@ impl Report {
     /// What it comes to for the call that started it.
     pub(super) fn turn(&self) -> Result<Turn, ChildError> {
         let key = self.key();
-        let is_read = self.is_over || self.is_waiting;
+        let is_read = self.is_over() || self.is_waiting();
         let Some(last) = self.last().filter(|_| is_read) else {
             return Err(ChildError::Cut { key });
         };
@@ -217,6 +246,13 @@ impl Report {
             });
         }
         let n_calls = self.open_calls();
+        if n_calls > 0 && self.is_overtaken {
+            return Err(ChildError::Failed {
+                key,
+                reason: OVERTAKEN.to_owned(),
+                detail: ": something else was said in place of the answers it waited for".into(),
+            });
+        }
         if n_calls > 0 {
             return Err(ChildError::Waits { key, n_calls });
         }
@@ -317,6 +353,14 @@ impl Report {
     ) -> BoxFuture<'a, Result<Vec<SubagentExecutionTrace>, StoreError>> {
         async move {
             let mut traces = Vec::new();
+            let Some(thread) = self
+                .transcript
+                .thread
+                .as_ref()
+                .filter(|_| depth < MAX_DEPTH)
+            else {
+                return Ok(traces);
+            };
             for spawned in self.steps().flat_map(children_of) {
                 let child = &spawned.spawned_thread_id;
                 let row = runtime.seen_child_row(tenant, &thread.id, child).await?;
@@ -359,14 +403,6 @@ fn left_by(step: &StepRecord) -> Vec<timeline::OpenCall> {
     left_open(step.step.outcome.open_calls.as_ref())
 }
 
-            let Some(thread) = self
-                .transcript
-                .thread
-                .as_ref()
-                .filter(|_| depth < MAX_DEPTH)
-            else {
-                return Ok(traces);
-            };
 /// What a step has started, in the order of its calls.
 fn children_of(step: &StepRecord) -> Vec<Spawned> {
     let spawned = step

@@ -189,8 +189,13 @@ impl Site {
         if !self.known.values().any(|known| known.key == key) {
             self.runtime.get_or_create(&self.live.tenant, new).await?;
         }
-        // One that was waited for and is gone is not begun again.
-        self.runtime.existing(&self.live.tenant, key).await
+        // One that was waited for and is gone is not begun again, whoever has its key now.
+        let live = self.runtime.existing(&self.live.tenant, key).await?;
+        let mut known = self.known.values().filter(|known| known.key == key);
+        if known.any(|known| known.thread_id != live.thread) {
+            return Err(StoreError::NotFound.into());
+        }
+        Ok(live)
     }
 
     fn open_child(child: &Live, spawned: &Spawned, report: &Report) -> OpenChild {
@@ -283,17 +288,22 @@ impl Site {
             token: Some(token.to_owned()),
         };
         let (runtime, live) = (self.runtime.clone(), Arc::clone(&self.live));
-        let (execution, thread) = (self.execution.clone(), child.thread.clone());
+        let (execution, child) = (self.execution.clone(), Arc::clone(child));
+        let is_known = self.known.contains_key(&child.thread);
         self.runtime
             .owned(async move {
-                let accepted = runtime.react(request).await?;
+                let accepted = if is_known {
+                    runtime.accept_on(&child, request).await?
+                } else {
+                    runtime.react(request).await?
+                };
                 let wanted = {
                     let mut held = live.hold().await?;
                     is_active(&held.core()?.state, &execution)
                 };
                 if !wanted {
                     let parent = live.thread.clone();
-                    runtime.stop_children(Some(StoppedChildren::one(parent, thread)));
+                    runtime.stop_children(Some(StoppedChildren::one(parent, child.thread.clone())));
                 }
                 Ok(accepted)
             })

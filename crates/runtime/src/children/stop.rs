@@ -51,6 +51,20 @@ impl StoppedChildren {
         Self::some(&after.thread()?.id, unwanted.collect(), UNWANTED)
     }
 
+    /// The children that a thread at rest waits for.
+    pub(crate) fn waited(state: &State) -> Option<Self> {
+        let waited = waited_for(state).filter(|_| state.active().is_none());
+        let threads = waited.map(|(_, child)| child.thread_id.clone()).collect();
+        Self::some(&state.thread()?.id, threads, UNWANTED)
+    }
+
+    /// Without those that the thread waits for now.
+    pub(crate) fn without(mut self, now: &State) -> Option<Self> {
+        let is_wanted = |thread: &ThreadId| waited_for(now).any(|(_, it)| it.thread_id == *thread);
+        self.threads.retain(|thread| !is_wanted(thread));
+        (!self.threads.is_empty()).then_some(self)
+    }
+
     /// One child of a thread.
     pub(super) fn one(parent: ThreadId, child: ThreadId) -> Self {
         Self {

@@ -6,7 +6,7 @@
 //! lock, over a child that goes on; a child has begun to go on before it looks whether its parent
 //! sleeps. Locks are taken upwards only.
 
-use crate::error::RuntimeError;
+use crate::error::{RuntimeError, told};
 use crate::live::Live;
 use crate::react::Runtime;
 use crate::request::{ParentRun, Run};
@@ -58,8 +58,14 @@ pub(super) fn waited_for(state: &State) -> impl Iterator<Item = (&OpenCall, &Ope
 }
 
 /// The calls that the end of a step leaves open.
-pub(super) fn left_open(left: Option<&Payload>) -> Vec<OpenCall> {
+pub(crate) fn left_open(left: Option<&Payload>) -> Vec<OpenCall> {
     left.and_then(|left| left.read().ok()).unwrap_or_default()
+}
+
+/// The execution that waits for a thread that waits for answers.
+pub(crate) fn waiting_parent(state: &State) -> Option<ParentRun> {
+    let open = state.open()?;
+    Run::of(open.execution.run.as_ref()).parent
 }
 
 impl Runtime {
@@ -92,11 +98,43 @@ impl Runtime {
         while let Some(above) = parent {
             parent = match self.wake(&above, &child).await {
                 Err(RuntimeError::Store(StoreError::NotFound)) => None,
+                // It would refuse the same again, and the child must not wait for that.
+                Err(RuntimeError::Rejected(refused)) => {
+                    tracing::warn!(%refused, thread = %above, "a thread can't go on with its sub-agent");
+                    None
+                }
                 next => next?,
             };
             child = above;
         }
         Ok(())
+    }
+
+    /// The same after the child has begun to go on: what goes wrong keeps nobody from going on, for
+    /// the parents are woken in any case before the child's run ends.
+    pub(crate) async fn wake_later(&self, child: &Live, parent: Option<&ParentRun>) {
+        if let Err(error) = self.wake_parents(child, parent).await {
+            tracing::warn!(error = told(&error), thread = %child.thread, "a parent is woken later");
+        }
+    }
+
+    /// Begins what waits longest. Where calls are left open for answers, what was said meanwhile
+    /// goes on with the run that left them, and so `parent` waits for it.
+    pub(crate) fn start_waiting(
+        &self,
+        state: &State,
+        parent: Option<ParentRun>,
+    ) -> Result<Command, RuntimeError> {
+        let next = state.waiting().next();
+        let run = next.map(|waiting| Run::of(Some(&waiting.run)));
+        let run = match (run, parent) {
+            (Some(run), Some(parent)) if run.parent.is_none() => Some(Payload::write(&Run {
+                parent: Some(parent),
+                ..run
+            })?),
+            (Some(_) | None, Some(_) | None) => None,
+        };
+        Ok(self.start(Trigger::Waiting, run))
     }
 
     /// Has a thread go on that waits for this child; gives the thread that may wait for it in turn.

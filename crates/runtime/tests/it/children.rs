@@ -9,5 +9,7 @@ mod runs;
 mod stop;
 mod waits;
 mod waits_crash;
+mod waits_end;
+mod waits_race;
 mod waits_stop;
 mod watch;

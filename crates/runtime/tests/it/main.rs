@@ -10,6 +10,7 @@
 
 mod children;
 mod durable;
+mod gate;
 mod handoff;
 mod mortal;
 mod stretches;
