@@ -58,8 +58,11 @@ impl StepContext<'_> {
     pub fn request(&self, state: &AgentState) -> Request {
         let messages = state.messages();
         let options = self.agent.options();
-        let tool_choice = match &options.tool_choice {
-            _ if self.n_calls_left == Some(0) => ToolChoice::None,
+        let choice = match self.n_calls_left {
+            Some(0) => &ToolChoice::None,
+            Some(_) | None => &options.tool_choice,
+        };
+        let tool_choice = match choice {
             ToolChoice::Required | ToolChoice::Tool(_) if !prompt::is_first_answer(messages) => {
                 ToolChoice::Auto
             }
