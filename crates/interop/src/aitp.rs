@@ -32,9 +32,7 @@ pub use actors::{
     read_message_actor,
 };
 pub use amount::{Amount, is_same_amount};
-pub use change::{
-    ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused, shown_metadata,
-};
+pub use change::{ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused, shown_metadata};
 pub use choice::{Choice, ChoiceType, Choices};
 pub use desk::{Accepted, AcceptedChange, ChangeTurned, Desk, Judged, Turned};
 pub use family::{Family, REQUESTS, Version, capability_of};

@@ -377,6 +377,8 @@ fn supersedes(command: &Command) -> bool {
         Command::Start { .. } => true,
         Command::Create { .. }
         | Command::Enqueue { .. }
+        | Command::Update { .. }
+        | Command::Remove { .. }
         | Command::Emit { .. }
         | Command::StartTool { .. }
         | Command::Respond { .. }

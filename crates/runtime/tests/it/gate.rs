@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::checkpoint::CheckpointTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Logged, MemoryStore, NewRecord, Page, Store, StoreError,
-    TenantId, ThreadRow,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
+    Store, StoreError, TenantId, ThreadRow,
 };
 use std::sync::{Arc, Mutex};
-use timeline::{Command, Seq, ThreadId};
+use timeline::{Command, Removed, Seq, ThreadId};
 use tokio::sync::watch;
 
 /// A store with a gate before the writes to one thread.
@@ -160,12 +160,66 @@ impl Store for Gate {
         self.inner.read(thread, after, limit, filter)
     }
 
+    fn place_of<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        landmark: Landmark<'a>,
+    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.inner.place_of(thread, landmark)
+    }
+
+    fn triggers_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.inner.triggers_before(thread, before, limit)
+    }
+
+    fn triggers_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
+        self.inner.triggers_after(thread, after, limit)
+    }
+
+    fn run_before<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        before: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.inner.run_before(thread, before)
+    }
+
+    fn run_after<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        after: Seq,
+    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
+        self.inner.run_after(thread, after)
+    }
+
+    fn removals<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        of: Vec<Removed>,
+    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
+        self.inner.removals(thread, of)
+    }
+
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         self.inner.unfinished()
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {
         self.inner.checkpoints()
+    }
+
+    fn objects(&self) -> &dyn runtime::objects::ObjectTable {
+        self.inner.objects()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
