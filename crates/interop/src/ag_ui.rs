@@ -11,4 +11,4 @@ mod stream;
 
 pub use messages::to_messages;
 pub use request::{Resume, RunInput, RunInputError, Said, from_run_input};
-pub use stream::RunView;
+pub use stream::{RunView, interrupt_id};

@@ -30,11 +30,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Tenant {
 }
 
 /// Routes that name no thread in their path, and ask [`Caller::check`] themselves.
-const CHECK_THEMSELVES: [&str; 4] = [
+const CHECK_THEMSELVES: [&str; 6] = [
     "/api/v1/threads",
     "/api/v1/import",
     "/api/v1/agents",
     "/api/chat",
+    "/ag-ui",
+    "/ag-ui/agents/{agent}",
 ];
 
 impl Caller {

@@ -1,5 +1,6 @@
 //! The routes, one module a noun.
 
+pub(crate) mod ag_ui;
 pub(crate) mod agents;
 pub(crate) mod answers;
 pub(crate) mod chat;
@@ -79,6 +80,9 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))
         .routes(routes!(chat::stop))
+        .routes(routes!(ag_ui::run_default))
+        .routes(routes!(ag_ui::run_agent))
+        .routes(routes!(ag_ui::messages))
         .routes(routes!(health::metrics))
 }
 

@@ -122,7 +122,7 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
     // The calls of such a step are those of an earlier one.
     let answers = said.is_some_and(|said| said.answers);
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut n_reasonings, mut n_hidden) = (0, 0);
+    let mut n_reasonings = 0;
     for part in &record.parts {
         if let Some(tool) = ToolPart::read(&part.part) {
             if !answers {
@@ -143,19 +143,13 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
             Some(PartKind::Refusal) => texts.push(text("refusal").unwrap_or_default().to_owned()),
             Some(PartKind::Reasoning) => {
                 let said: Option<ReasoningPart> = part.part.read().ok();
-                let Some(said) = said else { continue };
-                let id = if said.text.is_empty() {
-                    n_hidden += 1;
-                    format!("{id}-hidden-{}", n_hidden - 1)
-                } else {
-                    n_reasonings += 1;
-                    reasoning_id(id, n_reasonings - 1)
+                // What its provider needs to take it back stays here, with the history.
+                let Some(said) = said.filter(|said| !said.text.is_empty()) else {
+                    continue;
                 };
-                let mut message = json!({"id": id, "role": "reasoning", "content": said.text});
-                if let Some(proof) = said.signature {
-                    message["encryptedValue"] = proof.into();
-                }
-                messages.push(message);
+                let id = reasoning_id(id, n_reasonings);
+                n_reasonings += 1;
+                messages.push(json!({"id": id, "role": "reasoning", "content": said.text}));
             }
             Some(PartKind::Extension(PROMPT)) => {}
             Some(

@@ -37,6 +37,11 @@ pub struct RunInput {
 }
 
 impl RunInput {
+    /// Whether the client brings results or answers, whatever becomes of them.
+    pub fn is_answer(&self) -> bool {
+        !self.resume.is_empty() || (self.said.is_none() && !self.results.is_empty())
+    }
+
     /// Results of the tools that the client has run, of the calls that wait. The tool messages that a
     /// client sends are also those of tools that the server has run, which are nothing new.
     pub fn results_for(&self, open: &[OpenCall]) -> Vec<&ToolAnswer> {

@@ -380,6 +380,12 @@ impl RunView {
     }
 }
 
+/// The id of the interrupt that a call is, if it waits for a person to allow it.
+pub fn interrupt_id(open: &OpenCall) -> Option<String> {
+    let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
+    Some(tool.approval?.id)
+}
+
 /// The question whether a call may run, if that is what it waits for.
 fn interrupt(open: &OpenCall) -> Option<Value> {
     let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;

@@ -1,0 +1,206 @@
+//! AG-UI 1.0: what front-ends that speak the Agent User Interaction Protocol talk to. A thread is a
+//! thread, its id the thread's key; a run is an execution.
+
+mod stream;
+
+use super::answers::item;
+use super::check_named_key;
+use crate::auth::Caller;
+use crate::body::{JsonBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::guard::Tenant;
+use crate::run_events::RunEvents;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use interop::ag_ui::{
+    RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
+};
+use runtime::{
+    Accepted, AnswerRequest, Filter, Policy, React, Run, RuntimeError, StoreError, TenantId,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use stream::Shown;
+use timeline::{ItemType, NewItem, OpenCall, beside};
+use utoipa::ToSchema;
+
+/// Who said it, in an item's metadata.
+const VIA: &str = "ag-ui";
+
+/// The messages of a thread, as AG-UI has them.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AgUiMessages {
+    /// The messages.
+    #[schema(value_type = Vec<Object>)]
+    messages: Vec<Value>,
+}
+
+impl From<RunInputError> for ApiError {
+    fn from(error: RunInputError) -> Self {
+        Self::field(error.pointer(), error.to_string())
+    }
+}
+
+/// Runs the default agent: says what the client adds, answers what waits, and streams the run.
+///
+/// Takes `RunAgentInput`. Of the messages only what the client adds is read, for the server keeps the
+/// history: the last one if it is the user's, and results of the client's own tools. Its ids make a
+/// repetition harmless. The run goes on whether or not anyone follows it.
+#[utoipa::path(post, path = "/ag-ui", operation_id = "agUiRun", tag = "ag-ui", security(("key" = [])), request_body = Object,
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn run_default(
+    state: State<Api>,
+    caller: Caller,
+    body: JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    run(state, caller, None, body).await
+}
+
+/// Runs this agent: says what the client adds, answers what waits, and streams the run.
+#[utoipa::path(post, path = "/ag-ui/agents/{agent}", operation_id = "agUiRunAgent", tag = "ag-ui", security(("key" = [])),
+    params(("agent" = String, Path)), request_body = Object,
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn run_agent(
+    state: State<Api>,
+    caller: Caller,
+    PathOf(agent): PathOf<String>,
+    body: JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    run(state, caller, Some(agent), body).await
+}
+
+/// Reads the messages of a thread, for a client that opens it anew; the answer that is being written is
+/// not among them.
+#[utoipa::path(get, path = "/ag-ui/threads/{key}/messages", operation_id = "agUiMessages", tag = "ag-ui", security(("key" = [])),
+    params(("key" = String, Path)), responses((status = 200, body = AgUiMessages), (status = "default", body = ErrorBody)))]
+pub(crate) async fn messages(
+    State(api): State<Api>,
+    Tenant(tenant): Tenant,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<AgUiMessages>, ApiError> {
+    let transcript = api.runtime().transcript(&tenant, &key, Filter::All).await?;
+    let messages = to_messages(&transcript).value;
+    Ok(Json(AgUiMessages { messages }))
+}
+
+async fn run(
+    State(api): State<Api>,
+    caller: Caller,
+    agent: Option<String>,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let input = from_run_input(&body)?;
+    check_named_key(&caller, Some(&input.thread_id), "/threadId")?;
+    let open = api.open_stream(&caller)?;
+    let run = Run {
+        agent,
+        params: Some(serde_json::to_value(&input.options).map_err(RuntimeError::from)?),
+        ..Run::default()
+    };
+    let tenant = caller.tenant;
+    let answers = answers(&api, &tenant, &input).await?;
+    let accepted = if answers.is_empty() {
+        say(&api, &tenant, &input, run).await?
+    } else {
+        answer(&api, &tenant, &input, answers, run).await?
+    };
+    let run = RunEvents::of(accepted.item_id.clone());
+    let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
+    let view = if input.is_answer() {
+        view.continuing()
+    } else {
+        view
+    };
+    let shown = Shown { run, view };
+    stream::response(&api, &tenant, &input.thread_id, accepted.after, shown, open).await
+}
+
+/// The answers to what waits, as parts of the log's. None also where a request is repeated whose
+/// results have been taken: the runtime knows it by its name.
+async fn answers(api: &Api, tenant: &TenantId, input: &RunInput) -> Result<Vec<Value>, ApiError> {
+    let open = match api.runtime().open_calls(tenant, &input.thread_id).await {
+        Err(RuntimeError::Store(StoreError::NotFound)) => Vec::new(),
+        found => found?.0.map(|open| open.calls).unwrap_or_default(),
+    };
+    let results = input.results_for(&open).into_iter();
+    let mut answers: Vec<Value> = results.map(|result| result.part.clone()).collect();
+    for (place, resume) in input.resume.iter().enumerate() {
+        let pointer = format!("/resume/{place}");
+        let asks = |call: &&OpenCall| interrupt_id(call).as_ref() == Some(&resume.interrupt_id);
+        let call = open.iter().find(asks);
+        // One that is open no longer: the runtime says what became of it, or repeats its answer.
+        let call = call.map_or(resume.interrupt_id.as_str(), |call| &call.tool_call_id);
+        answers.push(resume.approval(call, &pointer)?);
+    }
+    Ok(answers)
+}
+
+async fn answer(
+    api: &Api,
+    tenant: &TenantId,
+    input: &RunInput,
+    mut parts: Vec<Value>,
+    run: Run,
+) -> Result<Accepted, ApiError> {
+    parts.extend(input.said.as_ref().map(|said| beside(&user(said)).value()));
+    let metadata = json!({"tenant": tenant.as_str(), "via": VIA});
+    let request = AnswerRequest {
+        run: Some(run),
+        tenant: tenant.clone(),
+        key: input.thread_id.clone(),
+        item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
+        token: Some(token(input)),
+    };
+    Ok(api.runtime().answer(request).await?)
+}
+
+async fn say(
+    api: &Api,
+    tenant: &TenantId,
+    input: &RunInput,
+    run: Run,
+) -> Result<Accepted, ApiError> {
+    let react = |item| React {
+        before: Vec::new(),
+        tenant: tenant.clone(),
+        key: input.thread_id.clone(),
+        item,
+        run: run.clone(),
+        policy: Policy::Queue,
+        token: Some(token(input)),
+    };
+    if let Some(said) = &input.said {
+        match api.runtime().react(react(user(said))).await {
+            // It was said before: nothing is new.
+            Err(RuntimeError::Store(StoreError::Duplicate(id))) if id == said.id => {}
+            done => return Ok(done?),
+        }
+    }
+    // The agent goes on with what there is.
+    let goes_on = react(reference(api.runtime().mint()));
+    Ok(api.runtime().react(goes_on).await?)
+}
+
+/// A client's name of its run is its own: the run that has it is begun once.
+fn token(input: &RunInput) -> String {
+    format!("ag-ui:{}", input.run_id)
+}
+
+fn user(said: &Said) -> NewItem {
+    let mut item = NewItem::user(said.id.as_str(), said.content.clone());
+    item.channel = Some("web".into());
+    item
+}
+
+fn reference(id: String) -> NewItem {
+    NewItem {
+        id: id.into(),
+        item_type: ItemType::ItemReference,
+        role: None,
+        channel: None,
+        content: Some(json!({"type": "item_reference", "id": null}).into()),
+        metadata: None,
+    }
+}
