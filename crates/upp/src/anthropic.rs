@@ -36,7 +36,7 @@ pub mod tools;
 use crate::codec::{self, Auth, Codec, Encoded};
 use crate::error::Error;
 use crate::model::{Capabilities, Request};
-use crate::settings::{NativeSettings, SAMPLING, Settings, one_call_at_a_time};
+use crate::settings::{NativeSettings, SAMPLING, Settings};
 use serde_json::Value;
 
 /// The name of the tool that stands for a structure under [`StructureForm::ForcedTool`].
@@ -174,8 +174,8 @@ impl Codec for Anthropic {
         native.put(temperature, settings.temperature);
         native.put(top_p, settings.top_p);
         native.put("max_tokens", settings.max_output_tokens);
-        let apart = settings.parallel_tool_calls == Some(false);
-        native.put("tool_choice", apart.then(one_call_at_a_time));
+        let apart = settings.parallel_tool_calls.map(|parallel| !parallel);
+        native.put("tool_choice.disable_parallel_tool_use", apart);
         native.leave_out("presence_penalty", settings.presence_penalty.as_ref());
         native.leave_out("frequency_penalty", settings.frequency_penalty.as_ref());
         native.leave_out("reasoning_effort", settings.reasoning_effort.as_ref());

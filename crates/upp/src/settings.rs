@@ -1,6 +1,6 @@
 //! What models have in common, in each provider's own words.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// How a model is to answer, in words that belong to no provider. Absent is the provider's own default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,16 +104,12 @@ pub fn merge(params: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// Anthropic's `tool_choice` that keeps calls apart.
-pub(crate) fn one_call_at_a_time() -> Value {
-    json!({"type": "auto", "disable_parallel_tool_use": true})
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::codec::Codec;
     use crate::{Anthropic, ChatCompletions, Dialect, Gemini, Ollama, Responses};
+    use serde_json::json;
 
     fn all() -> Settings {
         Settings {
@@ -166,7 +162,7 @@ mod tests {
         check(
             &Anthropic::new("m"),
             &json!({"temperature": 0.5, "top_p": 0.9, "max_tokens": 64,
-                "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
+                "tool_choice": {"disable_parallel_tool_use": true}}),
             &[
                 "presence_penalty",
                 "frequency_penalty",

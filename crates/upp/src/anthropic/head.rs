@@ -6,6 +6,9 @@ use crate::model::{Request, ToolChoice};
 use crate::tool::Tool;
 use serde_json::{Map, Value, json};
 
+/// What of the parameter `tool_choice` says whether several tools may be called at once.
+const PARALLEL: &str = "disable_parallel_tool_use";
+
 /// Parameters come first; what the protocol rules overwrites them or is merged with them.
 pub(super) fn head(codec: &Anthropic, request: &Request) -> Result<Map<String, Value>, Error> {
     let mut head: Map<String, Value> = (*request.params).clone();
@@ -99,6 +102,8 @@ fn tools(codec: &Anthropic, request: &Request, head: &mut Map<String, Value>) ->
         .structure
         .as_ref()
         .filter(|_| codec.structure_form == StructureForm::ForcedTool);
+    let given = head.shift_remove("tool_choice");
+    let own_choice = given.as_ref().is_some_and(|it| it.get("type").is_some());
     let mut choice = match &request.tool_choice {
         ToolChoice::Auto => None,
         ToolChoice::None => Some(json!({"type": "none"})),
@@ -110,7 +115,6 @@ fn tools(codec: &Anthropic, request: &Request, head: &mut Map<String, Value>) ->
             let text = format!("a tool is named {ANSWER_TOOL}, as the tool for the structure is");
             return Err(codec.refused(text));
         }
-        let own_choice = head.contains_key("tool_choice");
         if !own_choice && matches!(request.tool_choice, ToolChoice::Auto) {
             choice = Some(json!({"type": "any"}));
         }
@@ -123,20 +127,36 @@ fn tools(codec: &Anthropic, request: &Request, head: &mut Map<String, Value>) ->
             "input_schema": &**schema,
         }));
     }
+    // The vendor takes no word about tools where there are none.
     if tools.is_empty() {
         return Ok(());
     }
     head.insert("tools".into(), Value::Array(tools));
-    if let Some(Value::Object(mut choice)) = choice {
-        let parallel = head.get("tool_choice");
-        let parallel = parallel.and_then(|given| given.get("disable_parallel_tool_use"));
-        // A model that may call nothing calls nothing in parallel; the vendor takes no word of it.
-        if let Some(parallel) = parallel.filter(|_| choice.get("type") != Some(&json!("none"))) {
-            choice.insert("disable_parallel_tool_use".into(), parallel.clone());
-        }
-        head.insert("tool_choice".into(), Value::Object(choice));
+    if let Some(choice) = joined(choice, given) {
+        head.insert("tool_choice".into(), choice);
     }
     Ok(())
+}
+
+/// The request's choice with what the parameter `tool_choice` says of parallel calls, or else the
+/// parameter. One that says nothing of which tools to call leaves that to the model.
+fn joined(choice: Option<Value>, given: Option<Value>) -> Option<Value> {
+    match (choice, given) {
+        (Some(Value::Object(mut choice)), given) => {
+            let parallel = given.as_ref().and_then(|it| it.get(PARALLEL));
+            // A model that may call nothing calls nothing in parallel; the vendor takes no word of it.
+            if let Some(parallel) = parallel.filter(|_| choice.get("type") != Some(&json!("none")))
+            {
+                choice.insert(PARALLEL.into(), parallel.clone());
+            }
+            Some(Value::Object(choice))
+        }
+        (_, Some(Value::Object(given))) if !given.contains_key("type") => {
+            let kind = ("type".to_owned(), json!("auto"));
+            Some(std::iter::once(kind).chain(given).collect())
+        }
+        (_, given) => given,
+    }
 }
 
 /// A tool with the fields of its metadata. A tool that the vendor defines has a `type` there, and

@@ -3,7 +3,9 @@
 use crate::support::{body, codec, request, with_params};
 use futures_util::future::BoxFuture;
 use loomline_upp::anthropic::{StructureForm, tools};
-use loomline_upp::{Anthropic, Code, Codec, Request, Tool, ToolChoice, ToolContext, ToolOutput};
+use loomline_upp::{
+    Anthropic, Code, Codec, Request, Settings, Tool, ToolChoice, ToolContext, ToolOutput, merge,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -169,6 +171,42 @@ fn the_tool_choice_joins_the_parameters() {
     let mut without = ask();
     without.tool_choice = ToolChoice::None;
     assert_eq!(head_of(&codec(), &without).get("tool_choice"), None);
+}
+
+#[test]
+fn calls_kept_apart_leave_the_choice_to_whoever_makes_it() {
+    let settings = Settings {
+        parallel_tool_calls: Some(false),
+        ..Settings::default()
+    };
+    let choice = |codec: &Anthropic, tools: &[Tool], own: Value, structure: Option<Value>| {
+        let mut params = own.as_object().unwrap().clone();
+        merge(&mut params, &codec.settings(&settings).params);
+        let mut asked = with_params(ask(), params.into());
+        asked.tools = tools.into();
+        asked.structure = structure.map(Arc::new);
+        head_of(codec, &asked).get("tool_choice").cloned()
+    };
+    let tools = [tool("f", json!({}))];
+    assert_eq!(
+        choice(&codec(), &tools, json!({}), None),
+        Some(json!({"type": "auto", "disable_parallel_tool_use": true}))
+    );
+    assert_eq!(choice(&codec(), &[], json!({}), None), None);
+    let own = json!({"tool_choice": {"type": "tool", "name": "f"}});
+    assert_eq!(
+        choice(&codec(), &tools, own, None),
+        Some(json!({"type": "tool", "name": "f", "disable_parallel_tool_use": true}))
+    );
+    let forced = codec().with_structure_form(StructureForm::ForcedTool);
+    assert_eq!(
+        choice(&forced, &tools, json!({}), Some(json!({}))),
+        Some(json!({"type": "any", "disable_parallel_tool_use": true}))
+    );
+    assert_eq!(
+        choice(&forced, &[], json!({}), Some(json!({}))),
+        Some(json!({"type": "tool", "name": "json_response", "disable_parallel_tool_use": true}))
+    );
 }
 
 fn structured(schema: Value) -> Request {
