@@ -2,6 +2,7 @@
 
 use crate::codec::CallIdForm;
 use crate::model::Capabilities;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// How a provider shows reasoning, and takes it back.
@@ -45,6 +46,9 @@ pub struct Dialect {
     /// Where it has how much the model reasons: members, separated by dots.
     pub reasoning_effort: &'static str,
 }
+
+/// What providers call the most tokens an answer may have; the first is the older name.
+const MAX_TOKENS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// What most of these models take: text, pictures and tools.
 const USUAL: Capabilities = Capabilities {
@@ -93,6 +97,17 @@ impl Dialect {
         dialect.reasoning_effort = "reasoning.effort";
         dialect.document_urls = true;
         dialect
+    }
+
+    /// Leaves one limit of the answer's tokens where there are two, which is refused: settings are
+    /// laid over under this dialect's name, and have the last word.
+    pub(super) fn limit_once(&self, params: &mut Map<String, Value>) {
+        if params.get(self.max_tokens).is_none_or(Value::is_null) {
+            return;
+        }
+        for name in MAX_TOKENS.iter().filter(|name| **name != self.max_tokens) {
+            params.shift_remove(*name);
+        }
     }
 
     /// xAI.

@@ -38,7 +38,11 @@ pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encod
         if let Some(choice) = choice(&request.tool_choice).or(tool_choice) {
             tail.insert("tool_choice".into(), choice);
         }
+    } else {
+        // Refused where there are none.
+        head.shift_remove("parallel_tool_calls");
     }
+    codec.dialect.limit_once(&mut head);
     if let Some(schema) = &request.structure {
         head.insert("response_format".into(), codec.response_format(schema));
     }

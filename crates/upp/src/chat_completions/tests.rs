@@ -7,7 +7,7 @@ use crate::message::{AssistantMessage, Message, MessageOptions, ToolResultMessag
 use crate::model::{Request, Response, StopReason, ToolChoice};
 use crate::tool::{Arguments, Tool, ToolCall, ToolOutput, ToolResult};
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 fn decode(chunks: &[Value], structured: bool) -> Result<(Vec<StreamEvent>, Response), Error> {
@@ -404,6 +404,43 @@ fn params_come_first_and_never_win() {
                 "schema": {"type": "object", "description": "d"}}},
         })
     );
+}
+
+#[test]
+fn nothing_is_said_about_calls_where_there_are_no_tools() {
+    let mut asked = request();
+    let params = json!({"parallel_tool_calls": false, "tool_choice": "auto"});
+    asked.params = Arc::new(params.as_object().unwrap().clone());
+    let body = encoded(&asked);
+    assert_eq!(body.get("parallel_tool_calls"), None);
+    assert_eq!(body.get("tool_choice"), None);
+    let native = json!({"parallel_tool_calls": false, "tools": [{"type": "web_search"}]});
+    asked.params = Arc::new(native.as_object().unwrap().clone());
+    assert_eq!(encoded(&asked)["parallel_tool_calls"], json!(false));
+}
+
+#[test]
+fn an_answer_has_one_limit_and_settings_have_the_last_word() {
+    let settings = Settings {
+        max_output_tokens: Some(7),
+        ..Settings::default()
+    };
+    let (older, newer) = ("max_tokens", "max_completion_tokens");
+    for (dialect, name) in [(Dialect::openai(), newer), (Dialect::groq(), older)] {
+        let codec = ChatCompletions::new(dialect, "m");
+        for own in [older, newer] {
+            let mut params = Map::from_iter([(own.to_owned(), json!(9))]);
+            let mut asked = request();
+            asked.params = Arc::new(params.clone());
+            assert_eq!(encoded_as(&codec, &asked)[own], json!(9));
+            crate::settings::merge(&mut params, &codec.settings(&settings).params);
+            asked.params = Arc::new(params);
+            let body = encoded_as(&codec, &asked);
+            let limits: Vec<_> = [older, newer].map(|it| body.get(it)).into();
+            let expected = [older, newer].map(|it| (it == name).then_some(json!(7)));
+            assert_eq!(limits, expected.each_ref().map(Option::as_ref));
+        }
+    }
 }
 
 #[test]
