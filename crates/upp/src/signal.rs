@@ -52,13 +52,13 @@ impl Signal {
     /// Whether it was cancelled, or its parent was.
     pub fn is_cancelled(&self) -> bool {
         let inner = &*self.0;
-        match inner.token.get() {
-            Some(token) => token.is_cancelled(),
-            None => {
-                inner.is_cancelled.load(Ordering::SeqCst)
-                    || inner.parent.as_ref().is_some_and(Self::is_cancelled)
+        // The token hears it last: once this was true, a token that was made meanwhile must not say
+        // otherwise.
+        inner.is_cancelled.load(Ordering::SeqCst)
+            || match inner.token.get() {
+                Some(token) => token.is_cancelled(),
+                None => inner.parent.as_ref().is_some_and(Self::is_cancelled),
             }
-        }
     }
 
     /// The same as a token, for whoever waits.
@@ -171,6 +171,17 @@ mod tests {
         assert!(token.is_cancelled());
         signal.token().cancel();
         assert!(signal.is_cancelled());
+    }
+
+    #[test]
+    fn what_was_cancelled_stays_so_while_its_token_has_not_heard_it() {
+        let signal = Signal::new();
+        signal.0.is_cancelled.store(true, Ordering::SeqCst);
+        assert!(signal.is_cancelled());
+        // Another thread makes the token, and has not looked at the flag.
+        signal.0.token.get_or_init(CancellationToken::new);
+        assert!(signal.is_cancelled());
+        assert!(signal.token().is_cancelled());
     }
 
     #[tokio::test]
