@@ -15,8 +15,7 @@ use crate::state::AgentState;
 use crate::trace::{SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
@@ -34,9 +33,6 @@ pub(crate) struct Told {
 /// What a tool's context has as its host: it keeps the traces for the call that they belong to.
 pub(crate) struct Hosted {
     host: Host,
-    /// Whether there are or were any traces; hardly any tool has a sub-agent.
-    has_traces: AtomicBool,
-    traces: Mutex<BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>>,
     board: Arc<Board>,
 }
 
@@ -52,20 +48,14 @@ impl Hosted {
     pub(crate) fn new(host: Host) -> Self {
         Self {
             host,
-            has_traces: AtomicBool::new(false),
-            traces: Mutex::default(),
             board: Arc::default(),
         }
     }
 
-    /// Waits until so many calls wait for their sub-agents: all that run.
-    pub(crate) async fn stuck(&self, n_running: usize) {
-        self.board.stuck(n_running).await;
-    }
-
-    /// Leaves the calls that wait for their sub-agents, and gives them.
-    pub(crate) fn suspend(&self) -> BTreeSet<ToolCallId> {
-        self.board.suspend()
+    /// Waits until so many calls wait for their sub-agents: all that run. Leaves them, and gives
+    /// them.
+    pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
+        self.board.stuck(n_running).await
     }
 
     pub(crate) async fn run(&self, mut spawn: Spawn) -> SubAgentRun {
@@ -78,11 +68,7 @@ impl Hosted {
         };
         let run = run.await;
         drop(begun);
-        self.has_traces.store(true, Ordering::SeqCst);
-        self.traces()
-            .entry(call)
-            .or_default()
-            .extend(run.traces.iter().cloned());
+        self.board.keep(&call, &run.traces);
         run
     }
 
@@ -96,15 +82,7 @@ impl Hosted {
 
     /// The traces of the sub-agents that this call has spawned; it has ended.
     pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
-        self.board.forget(call);
-        if !self.has_traces.load(Ordering::SeqCst) {
-            return Vec::new();
-        }
-        self.traces().remove(call).unwrap_or_default()
-    }
-
-    fn traces(&self) -> MutexGuard<'_, BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>> {
-        self.traces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.board.take(call)
     }
 }
 

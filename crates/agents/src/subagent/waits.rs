@@ -1,5 +1,6 @@
 //! Runs of sub-agents that wait for somebody outside.
 
+use crate::trace::SubagentExecutionTrace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -33,7 +34,7 @@ impl Waits {
     }
 }
 
-/// Which calls of a step wait for their sub-agents.
+/// Which calls of a step wait for their sub-agents, and what those did that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     calls: Mutex<Calls>,
@@ -46,6 +47,8 @@ struct Calls {
     runs: BTreeMap<ToolCallId, BTreeMap<usize, bool>>,
     n_begun: usize,
     suspended: BTreeSet<ToolCallId>,
+    /// The traces of the runs that have ended, by the call that spawned them.
+    traces: BTreeMap<ToolCallId, Vec<SubagentExecutionTrace>>,
 }
 
 impl Calls {
@@ -66,6 +69,9 @@ impl Drop for Begun {
             if let Some(runs) = calls.runs.get_mut(&run.call) {
                 runs.remove(&run.number);
             }
+            drop(calls);
+            // The other runs of the call may all wait.
+            run.board.changed.notify_one();
         }
     }
 }
@@ -94,9 +100,18 @@ impl Board {
         (waits.clone(), Begun(waits))
     }
 
-    /// The call has ended; what it has left behind means nothing.
-    pub(crate) fn forget(&self, call: &ToolCallId) {
-        self.lock().runs.remove(call);
+    /// Keeps what a run of this call did.
+    pub(crate) fn keep(&self, call: &ToolCallId, traces: &[SubagentExecutionTrace]) {
+        let mut calls = self.lock();
+        let kept = calls.traces.entry(call.clone()).or_default();
+        kept.extend(traces.iter().cloned());
+    }
+
+    /// The call has ended; gives what was kept of its runs. What it has left behind means nothing.
+    pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
+        let mut calls = self.lock();
+        calls.runs.remove(call);
+        calls.traces.remove(call).unwrap_or_default()
     }
 
     fn set(&self, run: &Run, waits: bool) {
@@ -111,21 +126,44 @@ impl Board {
         }
     }
 
-    /// Waits until so many calls wait for their sub-agents: all that run.
-    pub(crate) async fn stuck(&self, n_running: usize) {
+    /// Waits until so many calls wait for their sub-agents: all that run. Leaves them, and gives
+    /// them: none of them goes on in between.
+    pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
         loop {
-            if n_running > 0 && self.lock().waiting().count() == n_running {
-                return;
+            if let Some(left) = self.leave(n_running) {
+                return left;
             }
             self.changed.notified().await;
         }
     }
 
-    /// Leaves the calls that wait, and gives them.
-    pub(crate) fn suspend(&self) -> BTreeSet<ToolCallId> {
+    fn leave(&self, n_running: usize) -> Option<BTreeSet<ToolCallId>> {
         let mut calls = self.lock();
+        if n_running == 0 || calls.waiting().count() != n_running {
+            return None;
+        }
         let waiting: BTreeSet<ToolCallId> = calls.waiting().cloned().collect();
         calls.suspended.clone_from(&waiting);
-        waiting
+        Some(waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn a_run_that_waits_is_left_in_the_moment_in_which_it_is_found() {
+        let board = Arc::new(Board::default());
+        let call = ToolCallId::from("c");
+        let (waits, _begun) = board.begin(&call);
+        assert_eq!(board.stuck(1).now_or_never(), None);
+        waits.set(true);
+        assert_eq!(board.stuck(2).now_or_never(), None, "another call runs");
+        assert!(!waits.is_suspended());
+        let left = board.stuck(1).now_or_never();
+        assert_eq!(left, Some(BTreeSet::from([call])));
+        assert!(waits.is_suspended());
     }
 }

@@ -123,11 +123,11 @@ impl Phase<'_> {
                 let stuck = pin!(self.hosted.stuck(1));
                 match select(run, stuck).await {
                     Either::Left((ended, _)) => ended?,
-                    Either::Right(((), _)) => return Ok(self.suspended([call])),
+                    Either::Right((left, _)) => return Ok(self.suspended(left, [call])),
                 }
             }
             Task::Settle(execution) => self.settle(0, execution).await?,
-            Task::Wait => return Ok(self.suspended([call])),
+            Task::Wait => return Ok(self.suspended(BTreeSet::new(), [call])),
         };
         Ok(Outcome {
             results: vec![result],
@@ -136,9 +136,13 @@ impl Phase<'_> {
         })
     }
 
-    /// Nothing more can end now. What is open of these calls for the sake of sub-agents.
-    fn suspended<'c>(&self, calls: impl IntoIterator<Item = &'c ToolCall>) -> Outcome {
-        let mut suspended = self.hosted.suspend();
+    /// Nothing more can end now. What is open of these calls for the sake of sub-agents: those that
+    /// were left, and those that were left before and don't go on.
+    fn suspended<'c>(
+        &self,
+        mut suspended: BTreeSet<ToolCallId>,
+        calls: impl IntoIterator<Item = &'c ToolCall>,
+    ) -> Outcome {
         let answers = self.context.answers;
         let is_left = |id: &ToolCallId| {
             let resumed = answers.is_some_and(|answers| answers.resumptions.contains_key(id));
@@ -160,7 +164,7 @@ impl Phase<'_> {
         let mut ready: Vec<usize> = (0..calls.len())
             .filter(|at| n_open.get(*at) == Some(&0))
             .collect();
-        loop {
+        let left = loop {
             // What has its result has ended, which may free others.
             let mut next = 0;
             while let Some(at) = ready.get(next).copied() {
@@ -185,19 +189,18 @@ impl Phase<'_> {
             }
             ready.clear();
             let stuck = pin!(self.hosted.stuck(running.len()));
-            let next = match select(running.next(), stuck).await {
-                Either::Left((next, _)) => next,
-                Either::Right(((), _)) => None,
-            };
-            let Some((at, result)) = next else {
-                break;
-            };
-            ended.insert(at, result?);
-            ready.extend(schedule::freed(&mut n_open, &needed_by, at));
-        }
+            match select(running.next(), stuck).await {
+                Either::Left((Some((at, result)), _)) => {
+                    ended.insert(at, result?);
+                    ready.extend(schedule::freed(&mut n_open, &needed_by, at));
+                }
+                Either::Left((None, _)) => break BTreeSet::new(),
+                Either::Right((left, _)) => break left,
+            }
+        };
         // A result that is kept stays, whatever its call would wait for by now.
         ended.extend(taken.into_iter().map(|(at, it)| (at, (it, Vec::new()))));
-        let mut outcome = self.suspended(calls);
+        let mut outcome = self.suspended(left, calls);
         drop(running);
         for (result, traces) in ended.into_values() {
             outcome.results.push(result);

@@ -32,9 +32,9 @@ fn quoted(calls: &[ToolCallId]) -> String {
 /// For each call, the positions of the calls that must have ended before it starts.
 ///
 /// A call waits for those it names in `after`, for calls of the tools its own tool depends on,
-/// where the response has any, and for the first call with its id. Calls of sequential tools run one after the other; each waits for
-/// what it depends on and nothing else does start before it has ended. An end is an end: a failed
-/// call holds nobody back.
+/// where the response has any, and for the first call with its id. Calls of sequential tools run one
+/// after the other; each waits for what it depends on and nothing else does start before it has
+/// ended. An end is an end: a failed call holds nobody back.
 pub(crate) fn order<'t>(
     calls: &[ToolCall],
     tool: impl Fn(&str) -> Option<&'t Tool>,

@@ -3,6 +3,10 @@
 use super::*;
 use crate::crashing::cycle_by_cycle;
 use loomline_agents::checkpoint::{Checkpoints, MemoryCheckpoints};
+use std::future::pending;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
 
 #[tokio::test]
 async fn no_event_is_lost_and_each_sub_agents_order_is_kept() {
@@ -196,4 +200,62 @@ async fn a_keeper_that_adds_the_traces_it_kept_has_them_all_after_any_crash() {
         let state = cycle_by_cycle(&agent, state, crash).await.unwrap();
         assert_eq!(parents(&state), ["call_one", "call_two"], "{crash:?}");
     }
+}
+
+/// A host whose first run waits for somebody, and whose others end when they are told to.
+#[derive(Default)]
+struct Gate {
+    n_begun: AtomicUsize,
+    is_open: Arc<Notify>,
+}
+
+impl SubAgentHost for Gate {
+    fn run(&self, spawn: Spawn) -> BoxFuture<'static, SubAgentRun> {
+        let is_first = self.n_begun.fetch_add(1, Ordering::SeqCst) == 0;
+        let is_open = Arc::clone(&self.is_open);
+        async move {
+            if is_first {
+                spawn.waits.set(true);
+                pending::<()>().await;
+            }
+            is_open.notified().await;
+            let turn = Err(loomline_agents::AgentError::Cancelled);
+            let traces = Vec::new();
+            SubAgentRun { turn, traces }
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_two_sub_agents_is_left_open_once_one_ended_and_the_other_waits() {
+    let both = Tool::new(
+        "both",
+        "",
+        schema(),
+        |_: Value, context: upp::ToolContext| -> BoxFuture<'static, upp::ToolOutput> {
+            async move {
+                let run = || Spawn::new(adder(), "go", &context).run(&context);
+                futures_util::future::join(run(), run()).await;
+                Ok(json!("both have ended"))
+            }
+            .boxed()
+        },
+    );
+    let parent = agent(lead(vec![both]));
+    let (keeper, gate) = (Keeper::default(), Arc::new(Gate::default()));
+    let mut context = keeper.context(&parent, &[]);
+    context.host = Some(Arc::clone(&gate) as _);
+    let state = AgentState::initial().with_message("go");
+    let mut step = pin!(parent.run_step(state, &context));
+    assert!(step.as_mut().now_or_never().is_none(), "one of them runs");
+    gate.is_open.notify_one();
+    let outcome = step.now_or_never().unwrap().unwrap();
+    let suspended: Vec<&str> = outcome
+        .state
+        .suspended()
+        .iter()
+        .map(|it| it.as_str())
+        .collect();
+    assert_eq!(suspended, ["call_both"]);
 }
