@@ -92,6 +92,11 @@ impl AgentState {
         self.rest.reasoning.iter().map(AsRef::as_ref)
     }
 
+    /// The [`reasoning`](Self::reasoning) after the first `n`; what it costs doesn't depend on those.
+    pub fn reasoning_since(&self, n: usize) -> impl Iterator<Item = &str> {
+        since(&self.rest.reasoning, n).map(AsRef::as_ref)
+    }
+
     /// The plan, where there is one (UAP §6.1).
     pub fn plan(&self) -> Option<&[PlanStep]> {
         self.rest.plan.as_deref()
@@ -109,6 +114,11 @@ impl AgentState {
     /// them. A sub-agent's own sub-agents come right before it.
     pub fn subagent_traces(&self) -> impl ExactSizeIterator<Item = &SubagentExecutionTrace> {
         self.rest.subagent_traces.iter().map(AsRef::as_ref)
+    }
+
+    /// The [traces](Self::subagent_traces) after the first `n`; what it costs doesn't depend on those.
+    pub fn subagent_traces_since(&self, n: usize) -> impl Iterator<Item = &SubagentExecutionTrace> {
+        since(&self.rest.subagent_traces, n).map(AsRef::as_ref)
     }
 
     /// The open calls at the end of the conversation whose sub-agents wait elsewhere: they run again
@@ -249,15 +259,9 @@ impl AgentState {
     }
 
     /// The same snapshot, which was written without these messages, with them in front.
-    pub(crate) fn with_inherited(self, messages: &Messages) -> Self {
-        let mut whole = messages.clone();
-        for message in &self.messages {
-            whole.push_back_mut(message.clone());
-        }
-        Self {
-            messages: whole,
-            ..self
-        }
+    pub(crate) fn with_inherited(self, mut messages: Messages) -> Self {
+        messages.extend(self.messages.iter().cloned());
+        Self { messages, ..self }
     }
 
     /// A state with another rest.
@@ -273,6 +277,24 @@ impl AgentState {
         state.id = Id::random();
         state
     }
+}
+
+/// What comes after the first `n` of a list.
+fn since<T>(list: &rpds::VectorSync<T>, n: usize) -> impl Iterator<Item = &T> {
+    (n..list.len()).filter_map(|at| list.get(at))
+}
+
+/// The first `n` of a list that has as many: shared, but for what is dropped.
+fn first<T: Clone>(list: &rpds::VectorSync<T>, n: usize) -> rpds::VectorSync<T> {
+    let n_dropped = list.len().saturating_sub(n);
+    if n < n_dropped {
+        return list.iter().take(n).cloned().collect();
+    }
+    let mut list = list.clone();
+    for _ in 0..n_dropped {
+        list.drop_last_mut();
+    }
+    list
 }
 
 /// Equality that does not look into a message that is shared.

@@ -125,19 +125,67 @@ impl Messages {
     /// The same without its last message; none where there is none.
     #[must_use]
     pub fn drop_last(&self) -> Option<Self> {
-        let mut shorter = self.clone();
-        shorter.n_in_tail = self.n_in_tail.checked_sub(1)?;
-        if shorter.n_in_tail == 0 {
-            shorter.tail = shorter.full.as_ref().and_then(|full| full.last().cloned());
-            if shorter
-                .full
-                .as_mut()
-                .is_some_and(rpds::VectorSync::drop_last_mut)
-            {
-                shorter.n_in_tail = FULL;
-            }
+        Some(self.first_n(self.len().checked_sub(1)?))
+    }
+
+    /// The first `n` messages, or all where there are fewer. They are shared, not copied.
+    #[must_use]
+    pub fn first_n(&self, n: usize) -> Self {
+        if n >= self.len() {
+            return self.clone();
         }
-        Some(shorter)
+        let Some(last) = n.checked_sub(1) else {
+            return Self::new();
+        };
+        let place = last / FULL;
+        let n_full = self.full.as_ref().map_or(0, rpds::VectorSync::len);
+        let tail = self.full.as_ref().and_then(|full| full.get(place));
+        let tail = tail.or(self.tail.as_ref()).cloned();
+        let full = self.full.as_ref().filter(|_| place > 0).map(|full| {
+            let n_dropped = n_full.saturating_sub(place);
+            if place < n_dropped {
+                return full.iter().take(place).cloned().collect();
+            }
+            let mut full = full.clone();
+            for _ in 0..n_dropped {
+                full.drop_last_mut();
+            }
+            full
+        });
+        Self {
+            full,
+            tail,
+            n_in_tail: last % FULL + 1,
+        }
+    }
+
+    /// How many messages two conversations begin with that are the same in the eyes of `is_same`.
+    /// Those that they share by the chunk are not looked at.
+    pub fn n_common(&self, other: &Self, is_same: impl Fn(&Message, &Message) -> bool) -> usize {
+        let n = self.len().min(other.len());
+        let mut at = 0;
+        while at < n {
+            let shared = self.chunk_at(at).zip(other.chunk_at(at));
+            if shared.is_some_and(|(a, b)| Arc::ptr_eq(a, b)) {
+                at = at.saturating_add(FULL);
+                continue;
+            }
+            let end = n.min(at.saturating_add(FULL));
+            for at in at..end {
+                let pair = self.get(at).zip(other.get(at));
+                if !pair.is_some_and(|(a, b)| is_same(a, b)) {
+                    return at;
+                }
+            }
+            at = end;
+        }
+        n
+    }
+
+    /// The chunk that a message is in.
+    fn chunk_at(&self, at: usize) -> Option<&Chunk> {
+        let full = self.full.as_ref().and_then(|full| full.get(at / FULL));
+        full.or(self.tail.as_ref())
     }
 
     /// Puts another message in this place; gives whether there is such a place.
@@ -188,11 +236,19 @@ impl<'a> Iterator for Iter<'a> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.places.size_hint()
     }
+
+    fn nth(&mut self, n: usize) -> Option<&'a Message> {
+        self.messages.get(self.places.nth(n)?)
+    }
 }
 
 impl DoubleEndedIterator for Iter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.messages.get(self.places.next_back()?)
+    }
+
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
+        self.messages.get(self.places.nth_back(n)?)
     }
 }
 
@@ -282,6 +338,47 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_first_messages_are_shared_and_go_on_apart() {
+        let messages: Messages = (0..3 * FULL + 3)
+            .map(|at| Message::from(at.to_string()))
+            .collect();
+        let all = texts(&messages);
+        for n in [
+            0,
+            1,
+            ROOMS[0],
+            FULL,
+            FULL + 1,
+            2 * FULL,
+            3 * FULL,
+            3 * FULL + 2,
+        ] {
+            let mut first = messages.first_n(n);
+            assert_eq!(texts(&first), all[..n], "{n}");
+            assert_eq!(first.is_empty(), n == 0);
+            assert_eq!(first.n_common(&messages, |_, _| false), n, "not looked at");
+            first.push_back_mut(Message::from("other"));
+            assert_eq!(first.len(), n + 1);
+            assert_eq!(first.last().unwrap().joined_text(), "other");
+            assert_eq!(first.n_common(&messages, Message::eq), n, "{n}");
+            assert_eq!(texts(&messages), all);
+        }
+        assert_eq!(messages.first_n(all.len() + 1).len(), all.len());
+    }
+
+    #[test]
+    fn what_is_skipped_is_not_looked_at() {
+        let messages: Messages = (0..FULL + 3)
+            .map(|at| Message::from(at.to_string()))
+            .collect();
+        let text = |message: Option<&Message>| message.map(Message::joined_text);
+        let mut iter = messages.iter();
+        assert_eq!(text(iter.nth(FULL)), Some(FULL.to_string()));
+        assert_eq!(text(iter.nth_back(0)), Some((FULL + 2).to_string()));
+        assert_eq!((iter.len(), text(iter.nth(1))), (1, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The JSON form of a state (UAP §6.4, §12.1).
 
-use super::{AgentState, Rest, is_same};
+use super::{AgentState, Rest, first, is_same, since};
 use crate::depth::MAX_DEPTH;
 use crate::id::Id;
 use crate::plan::PlanStep;
@@ -71,11 +71,11 @@ struct Inherited {
 
 impl Inherited {
     fn of(state: &AgentState, earlier: &AgentState) -> Self {
-        let common = state.messages.iter().zip(&earlier.messages);
+        let (rest, known) = (&state.rest, &earlier.rest);
         Self {
-            messages: common.take_while(|(a, b)| is_same(a, b)).count(),
-            reasoning: n_common(state.reasoning(), earlier.reasoning()),
-            subagent_traces: n_common(state.subagent_traces(), earlier.subagent_traces()),
+            messages: state.messages.n_common(&earlier.messages, is_same),
+            reasoning: n_common(&rest.reasoning, &known.reasoning),
+            subagent_traces: n_common(&rest.subagent_traces, &known.subagent_traces),
         }
     }
 
@@ -86,8 +86,15 @@ impl Inherited {
     }
 }
 
-fn n_common<T: PartialEq>(a: impl Iterator<Item = T>, b: impl Iterator<Item = T>) -> usize {
-    a.zip(b).take_while(|(a, b)| a == b).count()
+/// How many two lists have in common; what they share is not looked into.
+fn n_common<T: PartialEq + ?Sized>(
+    a: &rpds::VectorSync<Arc<T>>,
+    b: &rpds::VectorSync<Arc<T>>,
+) -> usize {
+    let pairs = a.iter().zip(b);
+    pairs
+        .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
+        .count()
 }
 
 #[derive(Serialize)]
@@ -216,14 +223,14 @@ impl Serialize for StateTail<'_> {
 /// A state as it is written without what is skipped.
 fn written(state: &AgentState, skipped: Inherited, inherited: Option<Inherited>) -> Written<'_> {
     let messages = (skipped.messages..state.messages.len()).filter_map(|at| state.messages.get(at));
-    let traces = state.subagent_traces().skip(skipped.subagent_traces);
+    let traces = state.subagent_traces_since(skipped.subagent_traces);
     Written {
         version: VERSION,
         id: state.id(),
         messages: messages.collect(),
         step: state.step,
         metadata: state.metadata(),
-        reasoning: state.reasoning().skip(skipped.reasoning).collect(),
+        reasoning: state.reasoning_since(skipped.reasoning).collect(),
         plan: state.plan(),
         phase: state.phase(),
         subagent_traces: traces.collect(),
@@ -311,23 +318,18 @@ impl AgentState {
         if !inherited.is_in(earlier) {
             return Err(StateError::Earlier);
         }
-        let first = AgentState {
-            messages: match inherited.messages {
-                all if all == earlier.messages.len() => earlier.messages.clone(),
-                some => earlier.messages.iter().take(some).cloned().collect(),
-            },
-            ..earlier.clone()
-        };
         let tail = Self::of_read(read)?;
         let mut rest = Rest::clone(&tail.rest);
-        let reasoning = first.rest.reasoning.iter().take(inherited.reasoning);
-        rest.reasoning = reasoning.chain(&tail.rest.reasoning).cloned().collect();
-        let traces = &first.rest.subagent_traces;
-        let traces = traces.iter().take(inherited.subagent_traces);
-        rest.subagent_traces = traces.chain(&tail.rest.subagent_traces).cloned().collect();
+        rest.reasoning = first(&earlier.rest.reasoning, inherited.reasoning);
+        rest.reasoning
+            .extend(since(&tail.rest.reasoning, 0).cloned());
+        let traces = &earlier.rest.subagent_traces;
+        rest.subagent_traces = first(traces, inherited.subagent_traces);
+        rest.subagent_traces
+            .extend(since(&tail.rest.subagent_traces, 0).cloned());
         Ok(Self {
             rest: Arc::new(rest),
-            ..tail.with_inherited(&first.messages)
+            ..tail.with_inherited(earlier.messages.first_n(inherited.messages))
         })
     }
 

@@ -206,7 +206,7 @@ fn make(node: NodeIn<'_>, parent: Option<&ThreadNode>) -> Result<ThreadNode, Tre
     let extends = match (node.inherited_messages, parent) {
         (None, parent) => parent.and_then(|parent| extended(&state, &parent.state)),
         (Some(n), Some(parent)) if n == parent.state.messages().len() => {
-            state = state.with_inherited(parent.state.messages());
+            state = state.with_inherited(parent.state.messages().clone());
             Some(parent.state.shared_id())
         }
         (Some(n), parent) => {

@@ -62,7 +62,7 @@ impl StateRecord {
             phase: after.phase().map(Into::into),
             plan,
             plan_status,
-            reasoning: after.reasoning().skip(n_known).map(str::to_owned).collect(),
+            reasoning: after.reasoning_since(n_known).map(str::to_owned).collect(),
             metadata: (!is_same).then(|| after.metadata().clone()),
             view: View::default(),
             kept: Map::new(),
