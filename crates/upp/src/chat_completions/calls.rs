@@ -1,6 +1,7 @@
 //! Puts the tool calls of a stream together, however the provider cuts them.
 
 use super::chunk::CallDelta;
+use crate::codec::AnswerBuilder;
 use crate::codec::fields::Field;
 use crate::event::StreamEvent;
 use crate::message::MessageId;
@@ -66,7 +67,7 @@ impl Found {
 const FEW: usize = 8;
 
 impl Calls {
-    pub(super) fn push(&mut self, delta: &CallDelta<'_>, events: &mut Vec<StreamEvent>) {
+    pub(super) fn push(&mut self, delta: &CallDelta<'_>, answer: &mut AnswerBuilder) {
         let id = delta.id.text();
         let function = delta.function.0.as_ref();
         let name = function.and_then(|function| function.name.text());
@@ -95,28 +96,28 @@ impl Calls {
             Some(Field::Nothing | Field::Other(_)) | None => {}
         }
         if !call.name.is_empty() && (call.told.is_none() || !call.waiting.is_empty()) {
-            events.push(tell(position, call));
+            answer.tell(tell(position, call));
         }
     }
 
     /// Tells the calls that never got a name, so that nothing the model wrote is lost.
-    pub(super) fn flush(&mut self, events: &mut Vec<StreamEvent>) {
+    pub(super) fn flush(&mut self, answer: &mut AnswerBuilder) {
         for (position, call) in self.all.iter_mut().enumerate() {
             if call.told.is_none() {
-                events.push(tell(position, call));
+                answer.tell(tell(position, call));
             }
         }
     }
 
     /// Something else than the model ended the answer at its last call: if no arguments of it came,
     /// it must not read as one without any. All were told.
-    pub(super) fn cut(&mut self, events: &mut Vec<StreamEvent>) {
+    pub(super) fn cut(&mut self, answer: &mut AnswerBuilder) {
         let last = self.all.len().saturating_sub(1);
         if let Some(call) = self.all.last_mut()
             && Arguments::from_text(&call.arguments).is_empty()
         {
             call.waiting.push_str(Arguments::CUT);
-            events.push(tell(last, call));
+            answer.tell(tell(last, call));
         }
     }
 

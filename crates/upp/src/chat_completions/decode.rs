@@ -6,7 +6,7 @@ use super::details::Details;
 use super::facts::Facts;
 use super::{Dialect, ReasoningForm};
 use crate::codec::fields::{self, Object};
-use crate::codec::{self, Progress, made};
+use crate::codec::{self, AnswerBuilder, Progress, made};
 use crate::content::{AssistantContent, Media, MediaSource};
 use crate::error::Error;
 use crate::event::StreamEvent;
@@ -36,13 +36,13 @@ pub(super) struct Decoder {
     structured: bool,
     /// Where reasoning comes in details.
     details: Option<Details>,
+    /// They come at the end.
     images: Vec<Media>,
-    /// The blocks so far, at their index; images come at the end.
-    blocks: Vec<AssistantContent>,
+    answer: AnswerBuilder,
     calls: Calls,
     stage: Stage,
-    /// Whether the last block is not whole.
-    is_open: bool,
+    /// The last block, as long as it is not whole.
+    open: Option<(Kind, u32)>,
     refused: bool,
     finish_reason: Option<Fact>,
     response_id: Option<Arc<str>>,
@@ -99,10 +99,10 @@ impl Decoder {
             requested: model_id,
             model_id: None,
             structured,
-            blocks: Vec::new(),
+            answer: AnswerBuilder::default(),
             calls: Calls::default(),
             stage: Stage::Nothing,
-            is_open: false,
+            open: None,
             refused: false,
             finish_reason: None,
             response_id: None,
@@ -121,15 +121,15 @@ impl Decoder {
         }
         self.describe(&chunk)?;
         // As many as an answer with one text and one call has, those of its end included.
-        let mut events = Vec::with_capacity(8);
+        self.answer.expect(8);
         if self.stage == Stage::Nothing {
             self.stage = Stage::Started;
-            events.push(StreamEvent::MessageStart);
+            self.answer.start();
         }
         if let Some(choice) = &chunk.choices.0.0 {
-            self.choice(choice, &mut events)?;
+            self.choice(choice)?;
         }
-        Ok(events)
+        Ok(self.answer.take_events())
     }
 
     fn end(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
@@ -140,18 +140,22 @@ impl Decoder {
                 Stage::Done => self.invalid("the answer ended without a finish reason"),
             });
         };
-        let mut events = Vec::with_capacity(2);
-        let ends_with_call = !self.is_open;
-        self.close(&mut events);
-        self.calls.flush(&mut events);
+        self.answer.expect(2);
+        let ends_with_call = self.open.is_none();
+        self.close();
+        self.calls.flush(&mut self.answer);
         let word = finish_reason.as_str().unwrap_or_default();
         if ends_with_call && codec::is_cut(&stop_reason(word)) {
-            self.calls.cut(&mut events);
+            self.calls.cut(&mut self.answer);
         }
-        events.push(StreamEvent::MessageStop);
+        for image in self.images.drain(..) {
+            let index = self.answer.open(AssistantContent::Image(image));
+            self.answer.close(index);
+        }
+        self.answer.tell(StreamEvent::MessageStop);
+        let events = self.answer.take_events();
         let calls = std::mem::take(&mut self.calls).finish();
-        let mut content = std::mem::take(&mut self.blocks);
-        content.extend(self.images.drain(..).map(AssistantContent::Image));
+        let (content, _) = std::mem::take(&mut self.answer).finish();
         if let Some(details) = self.details.take().and_then(Details::finish) {
             self.facts
                 .set("reasoning_details", Fact::Value(Box::new(details)));
@@ -227,7 +231,7 @@ impl Decoder {
         self.count([chunk.usage, groq])
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, events: &mut Vec<StreamEvent>) -> Result<(), Error> {
+    fn choice(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
         // Moonshot counts here.
         if self.usage.raw.is_none() {
             self.count([choice.usage])?;
@@ -238,7 +242,7 @@ impl Decoder {
         // A provider that does not stream sends the whole message.
         let Object(delta) = &choice.delta;
         if let Some(delta) = delta.as_ref().or(choice.message.0.as_ref()) {
-            self.delta(delta, events);
+            self.delta(delta);
         }
         if let Some(reason) = choice.finish_reason.text() {
             let word = WORDS.iter().find(|word| **word == reason);
@@ -248,7 +252,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<StreamEvent>) {
+    fn delta(&mut self, delta: &Delta<'_>) {
         let reasoning = delta.reasoning_content.text();
         let reasoning = reasoning.or_else(|| delta.reasoning.text());
         let mut shown = String::new();
@@ -257,7 +261,7 @@ impl Decoder {
             shown.extend(fragments.iter().filter_map(|it| details.push(it)));
         }
         if let Some(text) = reasoning.or(Some(&*shown).filter(|text| !text.is_empty())) {
-            self.text(Kind::Reasoning, text, events);
+            self.text(Kind::Reasoning, text);
         }
         self.images
             .extend(delta.images.elements().iter().filter_map(image));
@@ -265,65 +269,48 @@ impl Decoder {
             self.facts.append("annotations", annotations);
         }
         if let Some(text) = delta.content.text() {
-            self.text(Kind::Text, text, events);
+            self.text(Kind::Text, text);
         }
-        self.parts(delta.content.elements(), events);
+        self.parts(delta.content.elements());
         if let Some(text) = delta.refusal.text() {
             self.refused = true;
-            self.text(Kind::Text, text, events);
+            self.text(Kind::Text, text);
         }
         for call in &delta.tool_calls.0 {
-            self.close(events);
-            self.calls.push(call, events);
+            self.close();
+            self.calls.push(call, &mut self.answer);
         }
     }
 
     /// Content as a list of parts, as Mistral sends it.
-    fn parts(&mut self, parts: &[Value], events: &mut Vec<StreamEvent>) {
+    fn parts(&mut self, parts: &[Value]) {
         for part in parts {
             if let Some(text) = text_at(part, "text") {
-                self.text(Kind::Text, text, events);
+                self.text(Kind::Text, text);
             }
             let thoughts = part.get("thinking").and_then(Value::as_array);
             for thought in thoughts.into_iter().flatten() {
                 if let Some(text) = text_at(thought, "text") {
-                    self.text(Kind::Reasoning, text, events);
+                    self.text(Kind::Reasoning, text);
                 }
             }
         }
     }
 
-    fn text(&mut self, kind: Kind, text: &str, events: &mut Vec<StreamEvent>) {
-        let text = text.to_owned();
-        let open = self.blocks.last_mut().filter(|_| self.is_open);
-        match (kind, open) {
-            (Kind::Text, Some(AssistantContent::Text { text: whole }))
-            | (Kind::Reasoning, Some(AssistantContent::Reasoning { text: whole, .. })) => {
-                whole.push_str(&text);
-            }
-            (_, Some(_) | None) => {
-                self.close(events);
-                let index = index(self.blocks.len());
-                events.push(StreamEvent::ContentBlockStart { index });
-                // Most answers have one block, and a list makes room for four at once.
-                if self.blocks.is_empty() {
-                    self.blocks.reserve_exact(1);
-                }
-                self.blocks.push(kind.block(text.clone()));
-                self.is_open = true;
+    fn text(&mut self, kind: Kind, text: &str) {
+        match self.open {
+            Some((open, index)) if open == kind => self.answer.append(index, text),
+            Some(_) | None => {
+                self.close();
+                let index = self.answer.open(kind.block(text.to_owned()));
+                self.open = Some((kind, index));
             }
         }
-        let index = index(self.blocks.len().saturating_sub(1));
-        events.push(match kind {
-            Kind::Text => StreamEvent::TextDelta { index, text },
-            Kind::Reasoning => StreamEvent::ReasoningDelta { index, text },
-        });
     }
 
-    fn close(&mut self, events: &mut Vec<StreamEvent>) {
-        if std::mem::take(&mut self.is_open) {
-            let index = index(self.blocks.len().saturating_sub(1));
-            events.push(StreamEvent::ContentBlockStop { index });
+    fn close(&mut self) {
+        if let Some((_, index)) = self.open.take() {
+            self.answer.close(index);
         }
     }
 }
@@ -383,8 +370,4 @@ fn stop_reason(finish_reason: &str) -> StopReason {
         "error" => StopReason::Error,
         other => StopReason::Other(other.to_owned()),
     }
-}
-
-fn index(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }

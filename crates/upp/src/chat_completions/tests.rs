@@ -286,6 +286,24 @@ fn broken_streams_are_errors() {
     assert_eq!(decoder.finish().unwrap_err().code, Code::InvalidResponse);
 }
 
+#[test]
+fn images_follow_the_rest_and_are_told_as_any_block_is() {
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}});
+    let shown = delta(&json!({"images": [image], "content": "see"}));
+    let (events, response) =
+        decode_as(&Dialect::openrouter(), &[shown, end("stop")], false).unwrap();
+    let mut told = crate::event::Aggregate::default();
+    events.iter().for_each(|event| told.push(event));
+    assert_eq!(response.message.content.len(), 2);
+    assert_eq!(told.finish().0, response.message.content);
+    let stops = events.iter().filter_map(|event| match event {
+        StreamEvent::ContentBlockStop { index } => Some(*index),
+        _ => None,
+    });
+    assert_eq!(stops.collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(events.last(), Some(&StreamEvent::MessageStop));
+}
+
 fn media(source: MediaSource, mime_type: &str) -> Media {
     Media::new(source, mime_type)
 }

@@ -24,6 +24,18 @@ struct Call {
 }
 
 impl AnswerBuilder {
+    /// Makes room for so many events, where none wait.
+    pub(crate) fn expect(&mut self, n_events: usize) {
+        if self.events.is_empty() {
+            self.events.reserve_exact(n_events);
+        }
+    }
+
+    /// Tells what was put together elsewhere.
+    pub(crate) fn tell(&mut self, event: StreamEvent) {
+        self.events.push(event);
+    }
+
     /// The answer begins; a second time changes nothing.
     pub(crate) fn start(&mut self) {
         if !self.started {
@@ -69,6 +81,10 @@ impl AnswerBuilder {
                     mime_type,
                 });
             }
+        }
+        // Most answers have one block, and a list makes room for four at once.
+        if self.content.is_empty() {
+            self.content.reserve_exact(1);
         }
         self.content.push(block);
         index
