@@ -10,10 +10,15 @@ use std::sync::{Arc, LazyLock, OnceLock};
 /// It reads and changes as the map it is; cloning shares. What a codec has to say of an answer is
 /// made a map when somebody looks at it.
 #[derive(Clone, Default)]
-pub struct Metadata {
-    map: Option<Arc<Map<String, Value>>>,
-    /// What a codec says, in place of a map.
-    native: Option<Arc<Native>>,
+pub struct Metadata(Form);
+
+#[derive(Clone, Default)]
+enum Form {
+    #[default]
+    Nothing,
+    Map(Arc<Map<String, Value>>),
+    /// What a codec says.
+    Native(Arc<Native>),
 }
 
 /// What there is where nothing is.
@@ -79,27 +84,29 @@ impl Metadata {
             fields,
             map: OnceLock::new(),
         };
-        Self {
-            map: None,
-            native: Some(Arc::new(native)),
-        }
+        Self(Form::Native(Arc::new(native)))
     }
 
     /// A text in the namespace of a provider; makes no map.
     pub(crate) fn text(&self, provider: &str, key: &str) -> Option<&str> {
-        let Some(native) = &self.native else {
-            return self.get(provider)?.get(key)?.as_str();
-        };
-        let mut fields = native
-            .fields
-            .iter()
-            .filter(|_| *native.provider == *provider);
-        fields.find(|(name, _)| *name == key)?.1.as_str()
+        match &self.0 {
+            Form::Nothing => None,
+            Form::Map(map) => map.get(provider)?.get(key)?.as_str(),
+            Form::Native(native) if *native.provider == *provider => {
+                let mut fields = native.fields.iter();
+                fields.find(|(name, _)| *name == key)?.1.as_str()
+            }
+            Form::Native(_) => None,
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.native.is_none() && self.map.as_ref().is_none_or(|map| map.is_empty())
+        match &self.0 {
+            Form::Nothing => true,
+            Form::Map(map) => map.is_empty(),
+            Form::Native(_) => false,
+        }
     }
 }
 
@@ -107,38 +114,41 @@ impl Deref for Metadata {
     type Target = Map<String, Value>;
 
     fn deref(&self) -> &Self::Target {
-        match (&self.native, &self.map) {
-            (Some(native), _) => native.map(),
-            (None, Some(map)) => map,
-            (None, None) => &EMPTY,
+        match &self.0 {
+            Form::Nothing => &EMPTY,
+            Form::Map(map) => map,
+            Form::Native(native) => native.map(),
         }
     }
 }
 
 impl DerefMut for Metadata {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        if let Some(native) = self.native.take() {
-            self.map = Some(Arc::new(native.map().clone()));
+        loop {
+            match self.0 {
+                Form::Map(ref mut map) => return Arc::make_mut(map),
+                Form::Nothing => self.0 = Form::Map(Arc::default()),
+                Form::Native(ref native) => self.0 = Form::Map(Arc::new(native.map().clone())),
+            }
         }
-        Arc::make_mut(self.map.get_or_insert_default())
     }
 }
 
 impl From<Map<String, Value>> for Metadata {
     fn from(map: Map<String, Value>) -> Self {
-        Self {
-            map: (!map.is_empty()).then(|| Arc::new(map)),
-            native: None,
+        if map.is_empty() {
+            return Self::new();
         }
+        Self(Form::Map(Arc::new(map)))
     }
 }
 
 impl From<Metadata> for Map<String, Value> {
     fn from(metadata: Metadata) -> Self {
-        match (metadata.native, metadata.map) {
-            (Some(native), _) => native.map().clone(),
-            (None, Some(map)) => Arc::unwrap_or_clone(map),
-            (None, None) => Map::new(),
+        match metadata.0 {
+            Form::Nothing => Map::new(),
+            Form::Map(map) => Arc::unwrap_or_clone(map),
+            Form::Native(native) => native.map().clone(),
         }
     }
 }
@@ -237,7 +247,7 @@ mod tests {
     #[test]
     fn no_extras_take_no_map() {
         let mut metadata: Metadata = serde_json::from_str("{}").unwrap();
-        assert!(metadata.is_empty() && metadata.map.is_none());
+        assert!(metadata.is_empty() && matches!(metadata.0, Form::Nothing));
         assert_eq!(metadata.len(), 0);
         metadata.insert("a".into(), json!(1));
         metadata.shift_remove("a");
