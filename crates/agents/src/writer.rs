@@ -3,7 +3,8 @@
 //! `serde_json` looks at each byte of each text by itself, and tells nobody how deep it went; what
 //! it wrote had to be looked through once more. Here a text that needs no escape is copied, and
 //! brackets are counted as they are written. All that is more than a bracket, an integer or such a
-//! text is left to `serde_json`.
+//! text is left to `serde_json`. One thing it does is refused here: a key of a map that is no text,
+//! such as a number, which it would put in quotes. Nothing that is written has any.
 
 mod compound;
 
