@@ -13,7 +13,7 @@ use crate::trace::SubagentExecutionTrace;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use upp::{AssistantMessage, Message, Messages, Prefix, Response, ToolCallId};
+use upp::{AssistantMessage, Message, Messages, Prefix, Response, Sent, ToolCallId};
 
 /// A snapshot of an agent's execution (UAP §6.1).
 ///
@@ -147,7 +147,10 @@ impl AgentState {
     /// next one can be compared with it.
     #[must_use]
     pub fn with_response(&self, response: Response) -> Self {
-        self.clone().and_response(response)
+        let Response {
+            message, request, ..
+        } = response;
+        self.clone().and_answer(message, request)
     }
 
     /// The fingerprint of the last request for this conversation. It is no part of the content: it
@@ -246,12 +249,27 @@ impl AgentState {
     }
 
     /// [`with_response`](Self::with_response) of a state that is not needed any more.
-    pub(crate) fn and_response(self, response: Response) -> Self {
-        let mut state = self.and_message(response.message.into());
-        if let Some(sent) = response.request {
+    pub(crate) fn and_response(self, response: Box<Response>) -> Self {
+        let Response {
+            message, request, ..
+        } = *response;
+        self.and_answer(message, request)
+    }
+
+    fn and_answer(self, message: AssistantMessage, request: Option<Sent>) -> Self {
+        let mut state = self.and_message(message.into());
+        if let Some(sent) = request {
             Arc::make_mut(&mut state.rest).last_request = LastRequest(Some(sent.prefix));
         }
         state
+    }
+
+    /// [`with_suspended`](Self::with_suspended) of a state that is not needed any more.
+    pub(crate) fn and_suspended(self, calls: BTreeSet<ToolCallId>) -> Self {
+        if self.rest.suspended == calls {
+            return self;
+        }
+        self.with_suspended(calls)
     }
 
     pub(crate) fn shared_id(&self) -> Arc<str> {

@@ -24,8 +24,8 @@ use upp::{Response, Signal, ToolExecution};
 /// cancels the run.
 #[must_use = "a run does nothing unless it is polled"]
 pub struct AgentStream {
-    run: Option<BoxFuture<'static, Result<GenerateResult, AgentError>>>,
-    outcome: Option<Result<GenerateResult, AgentError>>,
+    run: Option<BoxFuture<'static, Result<Box<GenerateResult>, AgentError>>>,
+    outcome: Option<Result<Box<GenerateResult>, AgentError>>,
     events: Arc<Queue>,
     /// Events that were taken and not read yet. While there are any, the run rests.
     taken: VecDeque<AgentStreamEvent>,
@@ -75,7 +75,7 @@ impl AgentStream {
             (None, None) => Err(AgentError::Cancelled),
         };
         drop(guard);
-        outcome
+        outcome.map(|result| *result)
     }
 
     /// Cancels the run (UAP §11.1): the model's connection is closed, running tools are told and

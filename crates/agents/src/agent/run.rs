@@ -23,14 +23,15 @@ pub(crate) enum Start {
     Resume(Answers),
 }
 
-/// Runs one request, in a span of its own.
+/// Runs one request, in a span of its own. The result is in a box, for it is large, and handed on
+/// often.
 pub(crate) async fn request(
     agent: Agent,
     start: Start,
     state: AgentState,
     journal: &dyn Journal,
     signal: Signal,
-) -> Result<GenerateResult, AgentError> {
+) -> Result<Box<GenerateResult>, AgentError> {
     let operation = telemetry::invoke_agent(&agent, in_effect(&agent, &state));
     // Pinned here, for a future that is handed on is copied.
     let run = pin!(in_middleware(agent, start, state, journal, signal));
@@ -44,7 +45,7 @@ async fn in_middleware(
     state: AgentState,
     journal: &dyn Journal,
     signal: Signal,
-) -> Result<GenerateResult, AgentError> {
+) -> Result<Box<GenerateResult>, AgentError> {
     let (input, answers) = match start {
         Start::Input(input) => (input, None),
         Start::Resume(answers) => (resume::question(&state), Some(answers)),
@@ -70,7 +71,7 @@ async fn in_layers(
     state: AgentState,
     journal: &dyn Journal,
     signal: Signal,
-) -> Result<GenerateResult, AgentError> {
+) -> Result<Box<GenerateResult>, AgentError> {
     let layers = agent.options().middleware.clone();
     let mut context = MiddlewareContext {
         agent: agent.clone(),
@@ -87,7 +88,9 @@ async fn in_layers(
         Err(error) => Err(error),
     };
     let entered = layers.get(..n_entered).unwrap_or_default();
-    leave(entered, &mut context, outcome, &signal).await
+    let outcome = outcome.map(|result| *result);
+    let outcome = leave(entered, &mut context, outcome, &signal).await;
+    outcome.map(Box::new)
 }
 
 /// Takes cycles until one is the last.
@@ -98,7 +101,7 @@ async fn execute(
     answers: Option<&Answers>,
     journal: &dyn Journal,
     signal: &Signal,
-) -> Result<GenerateResult, AgentError> {
+) -> Result<Box<GenerateResult>, AgentError> {
     let hooks = &agent.options().strategy;
     let outcome = steps(agent, input, answers, &mut state, journal, signal).await;
     match outcome {
@@ -118,9 +121,9 @@ fn failed(
     agent: &Agent,
     error: AgentError,
     state: &AgentState,
-) -> Result<GenerateResult, AgentError> {
+) -> Result<Box<GenerateResult>, AgentError> {
     match agent.options().strategy.on_error(&error, state) {
-        Some(result) if !matches!(error, AgentError::Cancelled) => Ok(result),
+        Some(result) if !matches!(error, AgentError::Cancelled) => Ok(Box::new(result)),
         Some(_) | None => Err(error),
     }
 }
@@ -133,7 +136,7 @@ async fn steps(
     state: &mut AgentState,
     journal: &dyn Journal,
     signal: &Signal,
-) -> Result<GenerateResult, AgentError> {
+) -> Result<Box<GenerateResult>, AgentError> {
     let n_before = state.messages().len();
     let before = state.messages().last().map(|message| message.id().clone());
     if let Some(answers) = answers {
@@ -176,11 +179,11 @@ async fn steps(
         Some(last) => messages_after(state, &last, n_before),
         None => messages_from(state, input.id(), n_before),
     };
-    Ok(GenerateResult {
+    Ok(Box::new(GenerateResult {
         turn: progress.into_record().turn(messages, state)?,
         state: state.clone(),
         pending,
-    })
+    }))
 }
 
 /// How many open calls of the state the input leaves open.

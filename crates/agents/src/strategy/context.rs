@@ -86,6 +86,11 @@ impl StepContext<'_> {
 
     /// Asks the model: shows its events as they come, and has its answer recorded.
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
+        self.asked(request).await.map(|response| *response)
+    }
+
+    /// [`ask`](Self::ask), whose answer stays in its box: it is large, and handed on often.
+    pub(super) async fn asked(&self, request: Request) -> Result<Box<Response>, AgentError> {
         let model = self.agent.model();
         // Pinned here, for a future that is handed on is copied.
         let answered = pin!(self.heard(upp::telemetry::call(&**model, request)));
@@ -93,7 +98,7 @@ impl StepContext<'_> {
         answer.unwrap_or(Err(AgentError::Cancelled))
     }
 
-    async fn heard(&self, mut stream: ModelStream) -> Result<Response, AgentError> {
+    async fn heard(&self, mut stream: ModelStream) -> Result<Box<Response>, AgentError> {
         loop {
             // A stream that never waits would not be stopped otherwise.
             if self.signal.is_cancelled() {
@@ -103,7 +108,7 @@ impl StepContext<'_> {
                 Some(ModelEvent::Event(event)) => journal::show(self.journal, event).await?,
                 Some(ModelEvent::Done(response)) => {
                     self.journal.responded(&response).await?;
-                    return Ok(*response);
+                    return Ok(response);
                 }
                 None => {
                     return Err(AgentError::Model(upp::Error::new(
@@ -152,7 +157,7 @@ impl StepContext<'_> {
         if is_answered || state.has_open_calls() {
             return Ok((state, None));
         }
-        let response = self.ask(request).await?;
+        let response = self.asked(request).await?;
         let data = response.data.clone();
         Ok((state.and_response(response), data))
     }
@@ -228,7 +233,7 @@ impl StepContext<'_> {
             let message = ToolResultMessage::new(outcome.results, MessageOptions::default());
             after = after.and_message(message.into());
         }
-        after = after.with_suspended(outcome.suspended);
+        after = after.and_suspended(outcome.suspended);
         if !after.has_open_calls() {
             let results = after.observed();
             hooks.on_observe(after.step(), &results.results);

@@ -112,14 +112,15 @@ impl Decoder {
     }
 
     fn chunk(&mut self, data: &str) -> Result<Vec<StreamEvent>, Error> {
-        let chunk: Option<Chunk<'_>> = fields::read(data).map_err(|cause| self.no_json(cause))?;
-        let Some(chunk) = chunk else {
+        let mut read: Object<Chunk<'_>> = Object(None);
+        fields::read_into(data, &mut read).map_err(|cause| self.no_json(cause))?;
+        let Some(chunk) = &read.0 else {
             return Err(self.invalid("a chunk is not a JSON object"));
         };
         if let Some(error) = chunk.error.to_value() {
             return Err(failure::in_stream(&self.provider, &error));
         }
-        self.describe(&chunk)?;
+        self.describe(chunk)?;
         // As many as an answer with one text and one call has, those of its end included.
         self.answer.expect(8);
         if self.stage == Stage::Nothing {
@@ -132,7 +133,7 @@ impl Decoder {
         Ok(self.answer.take_events())
     }
 
-    fn end(mut self) -> Result<(Vec<StreamEvent>, Response), Error> {
+    fn end(mut self: Box<Self>) -> Result<(Vec<StreamEvent>, Response), Error> {
         let Some(finish_reason) = self.finish_reason.take() else {
             return Err(match self.stage {
                 Stage::Nothing => self.invalid("the stream held no chunk"),

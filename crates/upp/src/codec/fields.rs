@@ -20,11 +20,19 @@ pub(crate) trait Fields<'de>: Default {
 
 /// Reads a text that is one JSON value; none where it is no object.
 pub(crate) fn read<'de, T: Fields<'de>>(text: &'de str) -> Result<Option<T>, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
     let mut fields = Object(None);
-    Place(&mut fields).deserialize(&mut reader)?;
-    reader.end()?;
+    read_into(text, &mut fields)?;
     Ok(fields.0)
+}
+
+/// [`read`] for what is large: it is put where it stays.
+pub(crate) fn read_into<'de, T: Fields<'de>>(
+    text: &'de str,
+    place: &mut Object<T>,
+) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Place(place).deserialize(&mut reader)?;
+    reader.end()
 }
 
 /// Skips a value.
