@@ -2,6 +2,7 @@
 
 use crate::trace::SubagentExecutionTrace;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use upp::ToolCallId;
@@ -37,6 +38,8 @@ impl Waits {
 /// Which calls of a step wait for their sub-agents, and what those did that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
+    /// Whether any run has begun; what none has touched takes no lock.
+    is_used: AtomicBool,
     calls: Mutex<Calls>,
     changed: Notify,
 }
@@ -83,6 +86,7 @@ impl Board {
 
     /// A run of this call begins.
     pub(crate) fn begin(self: &Arc<Self>, call: &ToolCallId) -> (Waits, Begun) {
+        self.is_used.store(true, Ordering::SeqCst);
         let mut calls = self.lock();
         let number = calls.n_begun;
         calls.n_begun += 1;
@@ -109,6 +113,10 @@ impl Board {
 
     /// The call has ended; gives what was kept of its runs. What it has left behind means nothing.
     pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
+        // Hardly any tool has a sub-agent.
+        if !self.is_used.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
         let mut calls = self.lock();
         calls.runs.remove(call);
         calls.traces.remove(call).unwrap_or_default()
@@ -130,7 +138,9 @@ impl Board {
     /// them: none of them goes on in between.
     pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
         loop {
-            if let Some(left) = self.leave(n_running) {
+            if self.is_used.load(Ordering::SeqCst)
+                && let Some(left) = self.leave(n_running)
+            {
                 return left;
             }
             self.changed.notified().await;

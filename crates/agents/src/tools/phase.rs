@@ -16,7 +16,8 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use upp::{
     SharedJson, Signal, StreamEvent, ToolCall, ToolCallId, ToolContext, ToolExecution, ToolFailure,
     ToolResult,
@@ -59,7 +60,8 @@ pub(crate) async fn answer(
         round,
         state_id,
         hosted: Arc::new(Hosted::new(host)),
-        signals: Mutex::default(),
+        signal: context.signal.child(),
+        is_over: AtomicBool::new(false),
     };
     // Pinned here, for a future that is handed on is copied.
     let run = pin!(phase.run());
@@ -87,22 +89,21 @@ struct Phase<'a> {
     round: &'a Round<'a>,
     state_id: Arc<str>,
     hosted: Arc<Hosted>,
-    /// The signals of the tools that have started. Dropped before its end, the phase tells the tools
-    /// that nobody wants their results.
-    signals: Mutex<Vec<Signal>>,
+    /// The parent of the tools' signals. Dropped before its end, the phase tells the tools that
+    /// nobody wants their results.
+    signal: Signal,
+    is_over: AtomicBool,
 }
 
 impl Drop for Phase<'_> {
     fn drop(&mut self) {
-        self.signals().iter().for_each(Signal::cancel);
+        if !*self.is_over.get_mut() {
+            self.signal.cancel();
+        }
     }
 }
 
 impl Phase<'_> {
-    fn signals(&self) -> MutexGuard<'_, Vec<Signal>> {
-        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn run(&self) -> Result<Outcome, AgentError> {
         let outcome = match self.round.calls {
             // Most responses have one call, which needs no schedule.
@@ -112,7 +113,7 @@ impl Phase<'_> {
             // In a box, so that the usual response has no room for it.
             calls => Box::pin(self.scheduled(calls)).await,
         }?;
-        self.signals().clear();
+        self.is_over.store(true, Ordering::Relaxed);
         Ok(outcome)
     }
 
@@ -299,8 +300,7 @@ impl Phase<'_> {
         let options = self.context.agent.options();
         let tool = self.context.agent.tool(&call.tool_name);
         // A tool that cancels its own signal stops neither the run nor the other tools.
-        let signal = self.context.signal.child();
-        self.signals().push(signal.clone());
+        let signal = self.signal.child();
         let context = ToolContext {
             tool_call_id: call.tool_call_id.clone(),
             idempotency_key: [self.scope(), call.tool_call_id.as_str()].join(":").into(),

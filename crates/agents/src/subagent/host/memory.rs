@@ -9,6 +9,7 @@ use futures_util::future::{BoxFuture, try_join};
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use tokio::sync::mpsc;
@@ -22,6 +23,8 @@ pub(crate) struct InMemoryHost {
     agent_id: Arc<str>,
     step: u64,
     way: Mutex<Way>,
+    /// Whether somebody has taken the way; what nobody has taken is not looked for.
+    is_taken: AtomicBool,
     /// The phase, which is to begin to listen.
     listener: AtomicWaker,
 }
@@ -54,6 +57,7 @@ impl InMemoryHost {
             agent_id,
             step,
             way: Mutex::new(Way::Untrodden),
+            is_taken: AtomicBool::new(false),
             listener: AtomicWaker::new(),
         }
     }
@@ -77,6 +81,7 @@ impl InMemoryHost {
         if matches!(*way, Way::Untrodden) {
             *way = Way::Taken(parent.clone(), receiver);
             drop(way);
+            self.is_taken.store(true, Ordering::SeqCst);
             self.listener.wake();
         }
         parent
@@ -84,6 +89,9 @@ impl InMemoryHost {
 
     /// The end of the way where it was taken; at most once.
     fn hear(&self) -> Option<mpsc::Receiver<Box<Told>>> {
+        if !self.is_taken.load(Ordering::SeqCst) {
+            return None;
+        }
         let mut way = self.way();
         match std::mem::replace(&mut *way, Way::Untrodden) {
             Way::Taken(parent, receiver) => {
