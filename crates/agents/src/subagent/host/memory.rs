@@ -80,8 +80,8 @@ impl InMemoryHost {
         };
         if matches!(*way, Way::Untrodden) {
             *way = Way::Taken(parent.clone(), receiver);
-            drop(way);
             self.is_taken.store(true, Ordering::SeqCst);
+            drop(way);
             self.listener.wake();
         }
         parent
