@@ -90,13 +90,12 @@ impl Metadata {
     /// A text in the namespace of a provider; makes no map.
     pub(crate) fn text(&self, provider: &str, key: &str) -> Option<&str> {
         match &self.0 {
-            Form::Nothing => None,
             Form::Map(map) => map.get(provider)?.get(key)?.as_str(),
             Form::Native(native) if *native.provider == *provider => {
                 let mut fields = native.fields.iter();
                 fields.find(|(name, _)| *name == key)?.1.as_str()
             }
-            Form::Native(_) => None,
+            Form::Nothing | Form::Native(_) => None,
         }
     }
 

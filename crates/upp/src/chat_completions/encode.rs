@@ -33,14 +33,14 @@ pub(super) fn encode(codec: &ChatCompletions, request: &Request) -> Result<Encod
         .map(|tool| codec.tool(tool))
         .chain(native)
         .collect();
-    if !tools.is_empty() {
+    if tools.is_empty() {
+        // Refused where there are none.
+        head.shift_remove("parallel_tool_calls");
+    } else {
         head.insert("tools".into(), Value::Array(tools));
         if let Some(choice) = choice(&request.tool_choice).or(tool_choice) {
             tail.insert("tool_choice".into(), choice);
         }
-    } else {
-        // Refused where there are none.
-        head.shift_remove("parallel_tool_calls");
     }
     codec.dialect.limit_once(&mut head);
     if let Some(schema) = &request.structure {

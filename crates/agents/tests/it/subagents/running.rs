@@ -255,7 +255,7 @@ async fn a_call_of_two_sub_agents_is_left_open_once_one_ended_and_the_other_wait
         .state
         .suspended()
         .iter()
-        .map(|it| it.as_str())
+        .map(upp::ToolCallId::as_str)
         .collect();
     assert_eq!(suspended, ["call_both"]);
 }
