@@ -42,6 +42,8 @@ mod item;
 mod items;
 mod output;
 mod page;
+mod past;
+mod removed;
 mod request;
 mod resource;
 mod said;
@@ -52,18 +54,20 @@ mod tools;
 mod usage;
 mod wire;
 
-pub use compact::{CompactRequest, compaction, input_tokens, read_input_tokens};
+pub use compact::{CompactRequest, compaction, input_tokens, n_tokens, outcome, read_input_tokens};
 pub use conversation::{
     CreateConversation, NewItems, conversation, deleted_conversation, deleted_response, kept_items,
     kept_metadata, read_conversation_update,
 };
 pub use echo::Echo;
-pub use error::{ErrorKind, RequestError};
+pub use error::{ErrorKind, RequestError, socket_frame};
 pub use item::{InputItem, InputSays};
 pub use items::{
     ListOptions, ListedItem, conversation_item, conversation_items, input_items, walk_items,
 };
 pub use page::Page;
+pub use past::{is_alone, transcript_until};
+pub use removed::removal;
 pub use request::{Continues, CreateRequest, EXTENSIONS};
 pub use resource::{ResponseObject, Status, response};
 pub use said::{Last, Said};

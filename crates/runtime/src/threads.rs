@@ -134,6 +134,19 @@ impl Runtime {
         self.written(live, Command::Record { item }).await
     }
 
+    /// Keeps items in order in a thread that is there, all or none. Nothing answers them.
+    pub async fn record_all(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        items: Vec<NewItem>,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let commands = items.into_iter();
+        let commands = commands.map(|item| (None, Command::Record { item }));
+        self.append_at(live, None, commands.collect()).await
+    }
+
     async fn ask(
         &self,
         tenant: &TenantId,

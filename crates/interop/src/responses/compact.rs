@@ -6,6 +6,7 @@ use super::fields::Fields;
 use super::item::{InputItem, InputSays, input};
 use super::items::{ListedItem, listed};
 use super::request::{Continues, CreateRequest, continues};
+use super::resource::{ResponseObject, Status};
 use super::said::said_item;
 use super::sealed::seal_summary;
 use super::usage::Tokens;
@@ -15,6 +16,18 @@ use crate::options::RunOptions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use timeline::{Item, ItemStatus, Role};
+
+/// How many bytes are taken for one token.
+const BYTES_PER_TOKEN: usize = 4;
+/// The members of parts that are no words.
+const MEDIA: [&str; 6] = [
+    "type",
+    "image_url",
+    "file_url",
+    "file_data",
+    "video_url",
+    "signature",
+];
 
 /// A request for a conversation in brief.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +116,43 @@ impl CompactRequest {
     }
 }
 
+impl CreateRequest {
+    /// The same request with a user's message at its end.
+    #[must_use]
+    pub fn with_prompt(mut self, text: &str) -> Self {
+        self.input.push(InputItem {
+            pointer: "/input".to_owned(),
+            says: InputSays::Message {
+                role: Role::User,
+                content: vec![json!({"type": "input_text", "text": text})],
+                phase: None,
+            },
+        });
+        self
+    }
+}
+
+/// What a response says in words, and what it has used, once it is over.
+///
+/// # Errors
+///
+/// A model error where the response has failed, or says nothing.
+pub fn outcome(made: &ResponseObject) -> Result<(String, Tokens), RequestError> {
+    let said: Value = serde_json::from_str(&made.json).unwrap_or_default();
+    let items = said["output"].as_array().into_iter().flatten();
+    let parts = items.flat_map(|item| item["content"].as_array().into_iter().flatten());
+    let texts = parts.filter(|part| part["type"] == "output_text");
+    let texts: Vec<&str> = texts.filter_map(|part| part["text"].as_str()).collect();
+    let text = texts.join("\n\n");
+    if made.status == Status::Completed && !text.is_empty() {
+        return Ok((text, Tokens::of(&said["usage"])));
+    }
+    let why = said["error"]["message"].as_str();
+    Err(RequestError::model_error(
+        why.unwrap_or("the model has written no summary"),
+    ))
+}
+
 /// The object of a conversation in brief: what stays as it is, and then the summary of all of it.
 /// Handed back as `input`, the summary stands for what came before. `id` is minted for it.
 pub fn compaction(
@@ -130,6 +180,46 @@ pub fn compaction(
 /// Reads a request to count the tokens of an input: what a request for a response would have.
 pub fn read_input_tokens(body: &Value) -> Result<CreateRequest, RequestError> {
     Ok(CreateRequest::read(body)?.value)
+}
+
+/// How many tokens a request has for its model, roughly: a quarter of the bytes of its instructions,
+/// its tools and what is said. Images and files are not counted.
+pub fn n_tokens(request: &CreateRequest) -> u64 {
+    let instructions = request.options.instructions.as_deref();
+    let tools = request.options.tools.iter().map(|tool| {
+        let described = tool.description.as_ref().map_or(0, String::len);
+        let schema = tool.parameters.as_ref().map_or(0, said_bytes);
+        tool.name.len() + described + schema
+    });
+    let said = request.input.iter().map(|given| match &given.says {
+        InputSays::Message { content, .. } => content.iter().map(said_bytes).sum(),
+        InputSays::Reasoning(part) => said_bytes(&part.value()),
+        InputSays::Call {
+            name, arguments, ..
+        } => name.len() + arguments.len(),
+        InputSays::CallOutput { output, .. } => said_bytes(output),
+        InputSays::Compaction { summary } => summary.len(),
+        InputSays::Approval { reason, .. } => reason.as_ref().map_or(0, String::len),
+        InputSays::Reference { .. } => 0,
+    });
+    let n_bytes = instructions.map_or(0, str::len) + tools.sum::<usize>() + said.sum::<usize>();
+    u64::try_from(n_bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
+/// The bytes of a value that are words: all of its texts, but for images and files.
+fn said_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 0,
+        Value::Number(number) => number.to_string().len(),
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(said_bytes).sum(),
+        Value::Object(members) => {
+            let words = members
+                .iter()
+                .filter(|(key, _)| !MEDIA.contains(&key.as_str()));
+            words.map(|(_, value)| said_bytes(value)).sum()
+        }
+    }
 }
 
 /// The answer to it.

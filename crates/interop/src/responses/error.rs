@@ -113,6 +113,33 @@ impl RequestError {
         )
     }
 
+    /// No model and no agent has this name.
+    pub fn model_not_found(model: &str) -> Self {
+        let message = format!("The requested model '{model}' does not exist.");
+        Self::of(
+            ErrorKind::InvalidRequest,
+            "model_not_found",
+            "/model",
+            message,
+        )
+    }
+
+    /// A call waits for its result, and the request goes on without it.
+    pub fn unanswered(call_id: &str) -> Self {
+        let message = format!("No tool output found for function call {call_id}.");
+        Self::of(
+            ErrorKind::InvalidRequest,
+            "invalid_value",
+            "/input",
+            message,
+        )
+    }
+
+    /// The model went wrong.
+    pub fn model_error(message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::ModelError, "model_error", "", message.into())
+    }
+
     /// Something at the server went wrong.
     pub fn server_error(message: impl Into<String>) -> Self {
         Self::of(ErrorKind::ServerError, "server_error", "", message.into())
@@ -142,8 +169,13 @@ impl RequestError {
     /// The message over a WebSocket. `status` is the status that HTTP would have had; it is a
     /// member of the message.
     pub fn socket_frame(&self, status: u16) -> String {
-        json!({"type": "error", "status": status, "error": self.payload()}).to_string()
+        socket_frame(status, &self.payload())
     }
+}
+
+/// The message over a WebSocket that tells an error: the object that a body has as its `error`.
+pub fn socket_frame(status: u16, error: &Value) -> String {
+    json!({"type": "error", "status": status, "error": error}).to_string()
 }
 
 #[cfg(test)]

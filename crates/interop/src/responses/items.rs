@@ -4,6 +4,7 @@ use super::content::{citation, shown_input, shown_output};
 use super::echo::{Echo, VIEW};
 use super::item::APPROVAL_RESPONSE;
 use super::output::{Output, Shows, child};
+use super::removed::{is_removed, left_over};
 use super::resource::{reaction_of, replay};
 use super::sealed::{seal_reasoning, seal_summary};
 use super::wire::{Wire, quoted};
@@ -113,7 +114,7 @@ pub fn input_items(
 }
 
 /// Whether an execution is of a past that a request has brought.
-fn is_imported(reaction: &Reaction) -> bool {
+pub(super) fn is_imported(reaction: &Reaction) -> bool {
     let said = reaction
         .steps
         .iter()
@@ -142,9 +143,9 @@ pub(super) fn listed(item: &Item) -> Vec<ListedItem> {
 }
 
 #[derive(Default)]
-struct List {
+pub(super) struct List {
     options: ListOptions,
-    items: Vec<ListedItem>,
+    pub(super) items: Vec<ListedItem>,
     losses: Losses,
 }
 
@@ -156,11 +157,13 @@ impl List {
         self.items.push(ListedItem { id, json });
     }
 
-    fn entry(&mut self, transcript: &Transcript, place: usize, entry: &Entry) {
+    pub(super) fn entry(&mut self, transcript: &Transcript, place: usize, entry: &Entry) {
         let at = format!("/entries/{place}");
         match entry {
+            Entry::Item(item) if is_removed(transcript, item) => {}
             Entry::Item(item) => self.item(item, &at),
             Entry::Reaction(reaction) => {
+                let reaction = &*left_over(transcript, reaction);
                 let shows = Shows {
                     summary: Echo::of(&reaction.execution).summary,
                     encrypted_reasoning: self.options.encrypted_reasoning,

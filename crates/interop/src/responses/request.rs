@@ -70,9 +70,11 @@ impl CreateRequest {
         sampling(&fields, &mut options, &mut echo)?;
         included(&fields, &mut echo, &mut losses)?;
         unheeded(&fields, &mut echo, &mut losses)?;
-        if let Continues::Response { id, .. } = &continues {
-            echo.say("previous_response_id", id.as_str());
-        }
+        let previous = match &continues {
+            Continues::Response { id, .. } => Some(id.as_str()),
+            Continues::Nothing | Continues::Conversation { .. } => None,
+        };
+        echo.say("previous_response_id", previous);
         echo.conversation = matches!(continues, Continues::Conversation { .. });
         let store = fields.flag("store")?;
         let background = fields.flag("background")?;

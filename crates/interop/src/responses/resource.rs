@@ -143,6 +143,11 @@ impl Head {
         }
     }
 
+    /// The response's id, as JSON.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Writes the object. `output` is a JSON array.
     pub(super) fn write(
         &self,
@@ -239,7 +244,10 @@ pub(super) fn reaction_of<'a>(
 }
 
 /// The executions of one response, the first of which stands here.
-fn chain(transcript: &Transcript, place: usize) -> impl Iterator<Item = (usize, &Reaction)> {
+pub(super) fn chain(
+    transcript: &Transcript,
+    place: usize,
+) -> impl Iterator<Item = (usize, &Reaction)> {
     let entries = transcript.entries.iter().enumerate().skip(place);
     let mut goes_on = true;
     entries

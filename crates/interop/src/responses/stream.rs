@@ -6,7 +6,7 @@ use super::output::{Output, Shows};
 use super::resource::{Ending, Head, ResponseObject, Status, given_by, is_handoff};
 use super::wire::{Framing, Wire, put};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
     Event, Execution, ExecutionId, ExecutionStatus, ItemId, ItemType, Record, StepId, StepStatus,
@@ -96,6 +96,12 @@ impl ResponseStream {
         self.execution.as_ref()
     }
 
+    /// The response's id, once its execution is known.
+    pub fn id(&self) -> Option<String> {
+        let head = self.head.as_ref()?;
+        serde_json::from_str(head.id()).ok()
+    }
+
     /// The number of the next event.
     pub fn next_number(&self) -> u64 {
         self.output.wire.next()
@@ -183,6 +189,15 @@ impl ResponseStream {
             | Event::ItemCreated { .. }
             | Event::ItemStatusChanged { .. } => {}
         }
+    }
+
+    /// Writes that the stream can't go on, and its end. The response itself may go on: what has failed
+    /// is the telling. `error` is the object that a body has as its `error`.
+    pub fn fail(&mut self, error: &Value, out: &mut String) {
+        self.output.wire.event(out, "error", |out| {
+            put(out, format_args!(",\"error\":{error}"));
+        });
+        self.output.wire.done(out);
     }
 
     fn is_own(&self, execution: &ExecutionId) -> bool {

@@ -36,6 +36,19 @@ impl Tokens {
         }
     }
 
+    /// Reads an object `usage`; what is not there is 0.
+    pub(super) fn of(usage: &Value) -> Self {
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        let read = &usage["input_tokens_details"];
+        Self {
+            input_tokens: number(&usage["input_tokens"]),
+            output_tokens: number(&usage["output_tokens"]),
+            cache_read_tokens: number(&read["cached_tokens"]),
+            cache_write_tokens: number(&read["cache_write_tokens"]),
+            reasoning_tokens: number(&usage["output_tokens_details"]["reasoning_tokens"]),
+        }
+    }
+
     /// The object `usage`.
     pub(super) fn object(self) -> Value {
         json!({

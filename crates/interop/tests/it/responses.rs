@@ -4,6 +4,7 @@ mod answers;
 mod brought;
 mod client;
 mod conversations;
+mod copies;
 mod endings;
 mod events;
 mod past;

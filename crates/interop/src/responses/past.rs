@@ -1,0 +1,73 @@
+//! What a request goes on with, put into the request itself: for a response that leaves no trace.
+
+use super::echo::Echo;
+use super::error::RequestError;
+use super::item::{self, InputSays};
+use super::items::{ListOptions, conversation_items, is_imported};
+use super::request::{Continues, CreateRequest};
+use super::resource::{chain, reaction_of};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use timeline::{Entry, ExecutionId, Transcript};
+
+/// A transcript up to the end of the response that begins with this execution; none where there is
+/// no such response.
+pub fn transcript_until(mut transcript: Transcript, execution: &ExecutionId) -> Option<Transcript> {
+    let (place, _) = reaction_of(&transcript, execution)?;
+    let (last, _) = chain(&transcript, place).last()?;
+    transcript.entries.truncate(last + 1);
+    Some(transcript)
+}
+
+/// Whether a thread was made for the response that begins with this execution, and has nothing else
+/// but the past that its request has brought; none where there is no such response.
+pub fn is_alone(transcript: &Transcript, execution: &ExecutionId) -> Option<bool> {
+    let (place, reaction) = reaction_of(transcript, execution)?;
+    let (last, _) = chain(transcript, place).last()?;
+    let echo = Echo::of(&reaction.execution);
+    let began = echo.said.get("previous_response_id") == Some(&Value::Null) && !echo.conversation;
+    let before = transcript.entries.get(..place).unwrap_or_default();
+    let is_first = before.iter().all(|entry| match entry {
+        Entry::Reaction(reaction) => is_imported(reaction),
+        Entry::Item(_) => true,
+    });
+    Some(began && is_first && last + 1 == transcript.entries.len())
+}
+
+impl CreateRequest {
+    /// The same request, with all items of a conversation before its own input: it goes on with
+    /// nothing, and means the same. What the response says again of the request stays as it was.
+    ///
+    /// Reasoning goes with what its provider needs to take it back. Items that the input only names
+    /// are there already where the conversation has them.
+    pub fn with_past(mut self, transcript: &Transcript) -> Result<Self, RequestError> {
+        let options = ListOptions {
+            encrypted_reasoning: true,
+            extensions: false,
+        };
+        let items = conversation_items(transcript, options).value;
+        let mut input = Vec::with_capacity(items.len() + self.input.len());
+        let mut known = BTreeSet::new();
+        for (place, listed) in items.into_iter().enumerate() {
+            let item: Value = serde_json::from_str(&listed.json)
+                .map_err(|_| RequestError::server_error("an item of the conversation is broken"))?;
+            input.push(item::item(&item, format!("/previous/{place}"))?);
+            known.insert(listed.id);
+        }
+        for given in self.input {
+            match &given.says {
+                InputSays::Reference { id } if known.contains(id) => {}
+                InputSays::Reference { .. }
+                | InputSays::Message { .. }
+                | InputSays::Reasoning(_)
+                | InputSays::Call { .. }
+                | InputSays::CallOutput { .. }
+                | InputSays::Compaction { .. }
+                | InputSays::Approval { .. } => input.push(given),
+            }
+        }
+        self.input = input;
+        self.continues = Continues::Nothing;
+        Ok(self)
+    }
+}

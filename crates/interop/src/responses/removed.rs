@@ -1,0 +1,52 @@
+//! Items that are left out of a conversation.
+
+use super::items::List;
+use std::borrow::Cow;
+use timeline::{Entry, Item, Reaction, Removed, Transcript};
+
+/// Whether something that was said is left out.
+pub(super) fn is_removed(transcript: &Transcript, item: &Item) -> bool {
+    let removed = transcript.removed();
+    !removed.is_empty() && removed.contains(&Removed::Item(item.id.clone()))
+}
+
+/// What is left of what an agent has said and done.
+pub(super) fn left_over<'a>(transcript: &Transcript, reaction: &'a Reaction) -> Cow<'a, Reaction> {
+    let removed = transcript.removed();
+    let is_removed = |step: &timeline::StepRecord| {
+        !removed.is_empty() && removed.contains(&Removed::Step(step.step.id.clone()))
+    };
+    if !reaction.steps.iter().any(is_removed) {
+        return Cow::Borrowed(reaction);
+    }
+    let mut left = reaction.clone();
+    left.steps.retain(|step| !is_removed(step));
+    Cow::Owned(left)
+}
+
+/// What is to be left out of a thread, so that its conversation has the item of this id no longer;
+/// none where it has no such item. What an agent has said in one answer goes together.
+pub fn removal(transcript: &Transcript, id: &str) -> Option<Removed> {
+    let lists = |place: usize, entry: &Entry| {
+        let mut list = List::default();
+        list.entry(transcript, place, entry);
+        list.items.iter().any(|item| item.id == id)
+    };
+    for (place, entry) in transcript.entries.iter().enumerate().rev() {
+        if !lists(place, entry) {
+            continue;
+        }
+        match entry {
+            Entry::Item(item) => return Some(Removed::Item(item.id.clone())),
+            Entry::Reaction(reaction) => {
+                return reaction.steps.iter().find_map(|step| {
+                    let mut alone = reaction.clone();
+                    alone.steps = vec![step.clone()];
+                    let is_its = lists(place, &Entry::Reaction(alone));
+                    is_its.then(|| Removed::Step(step.step.id.clone()))
+                });
+            }
+        }
+    }
+    None
+}
