@@ -7,7 +7,11 @@ pub use exchange::{ExchangeError, Format};
 use crate::auth::Keys;
 use crate::config::{Config, TenantConfig};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
-use runtime::{Runtime, RuntimeError, RuntimeOptions, Store, StoreError};
+use jiff::Timestamp;
+use runtime::{
+    MemoryStore, OptionsRefused, Runtime, RuntimeError, RuntimeOptions, Store, StoreError,
+};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -59,6 +63,9 @@ pub struct App {
     config: Arc<Config>,
     store: Arc<SqliteStore>,
     runtime: Runtime,
+    /// Runs what leaves no trace.
+    passing: Runtime,
+    opened_at: Timestamp,
     agents: ConfiguredAgents,
     keys: Arc<RwLock<Arc<Keys>>>,
     recovered: Arc<OnceCell<usize>>,
@@ -102,11 +109,15 @@ impl App {
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let runtime = Runtime::new(shared, Arc::new(agents.clone()), options);
+        let memory = Arc::new(MemoryStore::new());
+        let passing = Runtime::new(memory, Arc::new(agents.clone()), options);
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         Ok(Self {
             config,
             store,
             runtime,
+            passing,
+            opened_at: Timestamp::now(),
             agents,
             keys,
             recovered: Arc::default(),
@@ -123,6 +134,17 @@ impl App {
         &self.runtime
     }
 
+    /// Runs the same agents over a store in memory: for what is to leave no trace. Whoever begins a
+    /// thread in it deletes it.
+    pub fn passing(&self) -> &Runtime {
+        &self.passing
+    }
+
+    /// When it was opened.
+    pub(crate) fn opened_at(&self) -> Timestamp {
+        self.opened_at
+    }
+
     /// The store, for what only it can do: checks, figures, tables written anew.
     pub fn store(&self) -> &SqliteStore {
         &self.store
@@ -131,6 +153,25 @@ impl App {
     /// The agents, by name.
     pub fn agents(&self) -> Vec<AgentSummary> {
         self.agents.list()
+    }
+
+    /// Whether there is an agent of this name.
+    pub(crate) fn has_agent(&self, name: &str) -> bool {
+        self.agents.agents().contains_key(name)
+    }
+
+    /// The names of the configured models, each with its provider's.
+    pub(crate) fn models(&self) -> Vec<(String, String)> {
+        self.agents.models()
+    }
+
+    /// Whether an agent can run as these parameters say; the default agent where none is named.
+    pub(crate) fn check_params(
+        &self,
+        agent: Option<&str>,
+        params: Option<&Value>,
+    ) -> Result<(), OptionsRefused> {
+        self.agents.check_params(agent, params)
     }
 
     /// Puts other keys in place of those there are, from this instant on: so keys come and go without
@@ -172,7 +213,8 @@ impl App {
     /// Stops all work tidily, closes the store and ends the MCP servers that are children. What is
     /// unfinished goes on at the next [`App::recover`].
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
-        let stopped = self.runtime.shutdown().await;
+        let passing = self.passing.shutdown().await;
+        let stopped = self.runtime.shutdown().await.and(passing);
         self.agents.close().await;
         stopped
     }

@@ -235,6 +235,12 @@ impl Keys {
         }
     }
 
+    /// Whether who once had a key still has one.
+    pub(crate) fn has(&self, caller: &Caller) -> bool {
+        let mut callers = self.keys.iter().map(|key| &key.caller);
+        callers.any(|it| it.tenant == caller.tenant && it.name == caller.name)
+    }
+
     /// Ends what is open with keys that are not among these, or may do something else there.
     pub(crate) fn revoke_all_but(&self, kept: &Self) {
         for key in &self.keys {

@@ -113,6 +113,12 @@ async fn read(body: Body, limit: usize) -> Result<String, ApiError> {
     })
 }
 
+/// Reads a text that did not come as a body, within the same limits.
+pub(crate) fn parsed<T: DeserializeOwned>(text: &str, max_depth: usize) -> Result<T, ApiError> {
+    check(text, max_depth)?;
+    typed(text, max_depth)
+}
+
 /// Whether a text is JSON, and not too deep.
 fn check(text: &str, max_depth: usize) -> Result<(), ApiError> {
     let limits = Limits {

@@ -205,9 +205,10 @@ impl ApiError {
             pointer: verdict.pointer,
             details: verdict.details,
             request_id: None,
-            worded: match self {
-                Self::Worded(worded) => Some(worded.clone()),
-                _ => None,
+            worded: if let Self::Worded(worded) = self {
+                Some(worded.clone())
+            } else {
+                None
             },
         }
     }

@@ -10,7 +10,8 @@ use agents::{Agent, OptionsError};
 use build::{Builder, Texts};
 use mcp::McpServers;
 use models::model_of;
-use runtime::{AgentReactor, Reactor, Reactors};
+use runtime::{AgentReactor, OptionsRefused, Reactor, Reactors};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -197,6 +198,37 @@ impl ConfiguredAgents {
         };
         self.agents().iter().map(summary).collect()
     }
+
+    /// The names of the models, each with its provider's.
+    pub(crate) fn models(&self) -> Vec<(String, String)> {
+        let models = self.inner.models.iter();
+        let named = models.map(|(name, model)| (name.clone(), model.provider().to_owned()));
+        named.collect()
+    }
+
+    /// Whether an agent can run as these parameters say; the default agent where none is named.
+    pub(crate) fn check_params(
+        &self,
+        agent: Option<&str>,
+        params: Option<&Value>,
+    ) -> Result<(), OptionsRefused> {
+        let reactor = self.reactor(agent);
+        reactor.map_or(Ok(()), |reactor| reactor.check_params(params))
+    }
+
+    fn reactor(&self, agent: Option<&str>) -> Option<AgentReactor> {
+        let agents = self.agents();
+        let agent = agents.get(agent.unwrap_or(&self.inner.config.default_agent))?;
+        let models = Arc::clone(&self.inner) as Arc<dyn runtime::Models>;
+        Some(AgentReactor::new(agent.clone()).with_models(models))
+    }
+}
+
+/// Runs may ask for any of the configured models, by its name in the configuration.
+impl runtime::Models for Inner {
+    fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
+        self.models.get(name).map(Arc::clone)
+    }
 }
 
 impl Inner {
@@ -224,9 +256,7 @@ impl Inner {
 
 impl Reactors for ConfiguredAgents {
     fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>> {
-        let agents = self.agents();
-        let agent = agents.get(agent.unwrap_or(&self.inner.config.default_agent))?;
-        Some(Arc::new(AgentReactor::new(agent.clone())))
+        Some(Arc::new(self.reactor(agent)?))
     }
 
     fn has(&self, agent: &str) -> bool {

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod health;
 mod listing;
 pub(crate) mod messages;
+mod responses;
 pub(crate) mod runs;
 pub(crate) mod threads;
 mod tree;
@@ -76,6 +77,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(agents::list));
     OpenApiRouter::new()
         .nest("/api/v1", v1)
+        .merge(responses::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))

@@ -82,6 +82,13 @@ pub(crate) fn body(status: StatusCode, failure: &Failure) -> Value {
     json!({ "error": error })
 }
 
+/// The status of an error, and its object, for clients who are told otherwise than by an answer.
+pub(crate) fn told(error: &ApiError) -> (StatusCode, Value) {
+    let status = error.verdict().status;
+    let mut body = body(status, &error.failure());
+    (status, body["error"].take())
+}
+
 /// What kind of error a status is.
 fn kind(status: StatusCode) -> &'static str {
     match status {

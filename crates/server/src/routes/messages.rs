@@ -229,6 +229,11 @@ pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
 }
 
 pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    token_of(headers, "api")
+}
+
+/// The client's token for a request of this kind.
+pub(super) fn token_of(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -240,7 +245,9 @@ pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         name: "idempotency-key",
         expected: "1 to 255 ASCII characters",
     };
-    valid.map(|token| Some(format!("api:{token}"))).ok_or(error)
+    valid
+        .map(|token| Some(format!("{kind}:{token}")))
+        .ok_or(error)
 }
 
 /// A text becomes a part; parts are checked and kept as they came.

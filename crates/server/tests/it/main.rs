@@ -17,6 +17,7 @@ mod harness;
 mod messages;
 mod openapi;
 mod operation;
+mod responses;
 mod rights;
 mod subagents;
 #[cfg(feature = "otel")]

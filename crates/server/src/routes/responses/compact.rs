@@ -1,0 +1,100 @@
+//! `POST /v1/responses/input_tokens` and `POST /v1/responses/compact`.
+
+use super::begin::begin;
+use super::past::find;
+use super::stream::finished;
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::error::{ApiError, ErrorBody};
+use crate::protocol::{key_of, thread_of};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use interop::ids::CONVERSATION;
+use interop::options::ToolChoice;
+use interop::responses::{
+    CompactRequest, Continues, CreateRequest, RequestError, compaction, input_tokens, n_tokens,
+    outcome, read_input_tokens, transcript_until,
+};
+use jiff::Timestamp;
+use runtime::Filter;
+use serde_json::Value;
+
+/// What the model is told at the end of the conversation that it is to put in brief.
+const IN_BRIEF: &str = "Now write a summary of everything above, for somebody who goes on from it \
+without having seen it. Name what was asked for, what was found, decided and done, with all names \
+and numbers that may matter, and what is still to be done. Write nothing but the summary.";
+
+/// Counts the tokens of an input: a quarter of its bytes, whatever the model.
+///
+/// What `previous_response_id` or `conversation` stand for is counted too; images and files are not.
+#[utoipa::path(post, path = "/v1/responses/input_tokens", operation_id = "countInputTokens", tag = "responses", security(("key" = [])),
+    request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn count(
+    State(api): State<Api>,
+    caller: Caller,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    let request = read_input_tokens(&body)?;
+    let request = with_past(&api, &caller, request).await?;
+    Ok(Json(input_tokens(n_tokens(&request))))
+}
+
+/// The request with what it goes on with in its input.
+async fn with_past(
+    api: &Api,
+    caller: &Caller,
+    request: CreateRequest,
+) -> Result<CreateRequest, ApiError> {
+    let transcript = match &request.continues {
+        Continues::Nothing => return Ok(request),
+        Continues::Response { id, .. } => {
+            let not_found = || RequestError::previous_response_not_found(id);
+            let found = find(api, caller, id).await?.ok_or_else(not_found)?;
+            let past = transcript(api, caller, &found.key).await?;
+            transcript_until(past, &found.execution).ok_or_else(not_found)?
+        }
+        Continues::Conversation { id, .. } => {
+            let row = thread_of(api, caller, CONVERSATION, id).await?;
+            let row = row.ok_or_else(|| RequestError::conversation_not_found(id))?;
+            transcript(api, caller, key_of(&row)).await?
+        }
+    };
+    Ok(request.with_past(&transcript)?)
+}
+
+async fn transcript(
+    api: &Api,
+    caller: &Caller,
+    key: &str,
+) -> Result<timeline::Transcript, ApiError> {
+    let read = api.runtime().transcript(&caller.tenant, key, Filter::All);
+    Ok(read.await?)
+}
+
+/// Puts a conversation in brief: the model writes a summary, and what users have said in the request
+/// stays beside it. What is given back is the input of a conversation that goes on from there.
+#[utoipa::path(post, path = "/v1/responses/compact", operation_id = "compactResponse", tag = "responses", security(("key" = [])),
+    request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn post(
+    State(api): State<Api>,
+    caller: Caller,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let request = CompactRequest::read(&body)?;
+    let asked = with_past(&api, &caller, request.as_create()).await?;
+    let mut asked = asked.with_prompt(IN_BRIEF);
+    asked.options.only_these_tools = true;
+    asked.options.tool_choice = Some(ToolChoice::None);
+    let open = api.open_stream(&caller)?;
+    let begun = begin(&api, &caller, asked, None, &mut None).await?;
+    let made = finished(&begun, &open).await?;
+    let (summary, usage) = outcome(&made)?;
+    let runtime = api.runtime();
+    let kept = request.kept(Timestamp::now(), &mut || runtime.mint());
+    let (id, at) = (runtime.mint(), Timestamp::now());
+    Ok(super::json(compaction(&id, at, &kept, &summary, usage)))
+}

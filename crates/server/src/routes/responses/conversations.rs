@@ -1,0 +1,109 @@
+//! `/v1/conversations`: threads, as `OpenAI`'s API sees them.
+
+use super::begin::check_new;
+use super::refused::refused;
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::protocol::{key_of, thread_of};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use interop::ids::CONVERSATION;
+use interop::responses::{
+    CreateConversation, RequestError, conversation, deleted_conversation, read_conversation_update,
+};
+use jiff::Timestamp;
+use runtime::{Import, ThreadRow};
+use serde_json::{Map, Value};
+use timeline::{Payload, Thread, ThreadUpdate};
+
+/// The thread of a conversation.
+pub(super) async fn found(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRow, ApiError> {
+    let row = thread_of(api, caller, CONVERSATION, id).await?;
+    Ok(row.ok_or_else(|| RequestError::conversation_not_found(id))?)
+}
+
+/// Makes a conversation.
+#[utoipa::path(post, path = "/v1/conversations", operation_id = "createConversation", tag = "responses", security(("key" = [])),
+    request_body = Option<Object>,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    OptionalBody(body): OptionalBody<Option<Value>>,
+) -> Result<Json<Value>, ApiError> {
+    let body = body.unwrap_or_else(|| Map::new().into());
+    let new = CreateConversation::read(&body)?;
+    check_new(&caller)?;
+    let runtime = api.runtime();
+    let import = Import {
+        commands: new.commands(Timestamp::now(), &mut || runtime.mint())?,
+        metadata: Some(Value::from(new.metadata).into()),
+        ..Import::default()
+    };
+    let made = runtime.import(&caller.tenant, None, import).await;
+    let row = made.map_err(|error| refused(error, ""))?;
+    Ok(Json(conversation(&row.thread)))
+}
+
+/// Reads a conversation. Any thread is one, by its id or its key.
+#[utoipa::path(get, path = "/v1/conversations/{conversation_id}", operation_id = "readConversation", tag = "responses", security(("key" = [])),
+    params(("conversation_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let row = found(&api, &caller, &id).await?;
+    Ok(Json(conversation(&row.thread)))
+}
+
+/// Replaces the metadata of a conversation.
+#[utoipa::path(post, path = "/v1/conversations/{conversation_id}", operation_id = "updateConversation", tag = "responses", security(("key" = [])),
+    params(("conversation_id" = String, Path)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn update(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    let texts = read_conversation_update(&body)?;
+    let row = found(&api, &caller, &id).await?;
+    let update = ThreadUpdate {
+        title: None,
+        metadata: Some(Some(with_texts(&row.thread, texts).into())),
+    };
+    let (runtime, key) = (api.runtime(), key_of(&row));
+    let updated = runtime.update_thread(&caller.tenant, key, update).await;
+    updated.map_err(|error| refused(error, &id))?;
+    let row = runtime.find(&caller.tenant, key).await?;
+    Ok(Json(conversation(&row.thread)))
+}
+
+/// The metadata of a thread with these texts in place of its own. What no conversation shows stays.
+fn with_texts(thread: &Thread, texts: Map<String, Value>) -> Value {
+    let mut metadata = match thread.metadata.as_ref().map(Payload::value) {
+        Some(Value::Object(metadata)) => metadata,
+        Some(_) | None => Map::new(),
+    };
+    metadata.retain(|_, value| !value.is_string());
+    metadata.extend(texts);
+    metadata.into()
+}
+
+/// Deletes a conversation with everything in it.
+#[utoipa::path(delete, path = "/v1/conversations/{conversation_id}", operation_id = "deleteConversation", tag = "responses", security(("key" = [])),
+    params(("conversation_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let row = found(&api, &caller, &id).await?;
+    api.runtime().delete(&caller.tenant, key_of(&row)).await?;
+    Ok(Json(deleted_conversation(&id)))
+}

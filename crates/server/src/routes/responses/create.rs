@@ -1,0 +1,63 @@
+//! `POST /v1/responses`.
+
+use super::super::messages::{replayed, token_of};
+use super::begin::begin;
+use super::stream::{finished, started, streamed};
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use interop::Converted;
+use interop::responses::{CreateRequest, RequestError};
+use serde_json::Value;
+
+/// What tokens of clients begin with.
+const TOKEN: &str = "responses";
+
+/// Makes a response.
+///
+/// Without `previous_response_id` and `conversation` it begins a thread, of which the input but for
+/// its last item is the past. After the last response of a thread, and in a conversation, the thread
+/// goes on; after an older response a fork of it does. With `"store": false` nothing is kept. The
+/// response is made whether or not anyone waits for it.
+#[utoipa::path(post, path = "/v1/responses", operation_id = "createResponse", tag = "responses", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn post(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let token = token_of(&headers, TOKEN)?;
+    let request = read(CreateRequest::read(&body)?);
+    if request.background && !request.store {
+        let message = "/background: a response that is made in the background is stored.";
+        return Err(RequestError::at("/background", "invalid_value", message).into());
+    }
+    // Before anything is written: a client that can't be served has changed nothing.
+    let open = api.open_stream(&caller)?;
+    let (stream, background) = (request.stream, request.background);
+    let begun = begin(&api, &caller, request, token, &mut None).await?;
+    let repeated = begun.repeated;
+    let response = if stream {
+        streamed(begun, None, open).await?
+    } else if background {
+        super::json(started(&begun).await?.json)
+    } else {
+        super::json(finished(&begun, &open).await?.json)
+    };
+    Ok(replayed(response, repeated))
+}
+
+/// A request as it was read. What it wishes and can't have is no reason to refuse it.
+pub(super) fn read(read: Converted<CreateRequest>) -> CreateRequest {
+    for loss in &read.losses {
+        tracing::debug!(at = %loss.pointer, what = %loss.what, "a wish of a request is not met");
+    }
+    read.value
+}

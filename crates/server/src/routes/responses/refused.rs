@@ -1,0 +1,49 @@
+//! What the runtime refuses, in the words of the protocol.
+
+use crate::error::ApiError;
+use interop::responses::RequestError;
+use runtime::{OptionsRefused, RuntimeError};
+use timeline::Rejected;
+
+/// What a client is told whose request was to go on with `goes_on`.
+pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
+    let what = match &error {
+        RuntimeError::Busy(_) | RuntimeError::Rejected(Rejected::Busy(_)) => {
+            RequestError::conversation_locked(goes_on)
+        }
+        RuntimeError::Rejected(Rejected::NotOpen(call)) => RequestError::no_such_call(call),
+        RuntimeError::Rejected(Rejected::Unanswered(call)) => RequestError::unanswered(call),
+        RuntimeError::Rejected(
+            Rejected::AnsweredAlready(_)
+            | Rejected::Superseded(_)
+            | Rejected::WrongAnswer { .. }
+            | Rejected::NothingWaits
+            | Rejected::Content(_),
+        )
+        | RuntimeError::Answer(_) => RequestError::at("/input", "invalid_value", error.to_string()),
+        RuntimeError::Rejected(_)
+        | RuntimeError::Store(_)
+        | RuntimeError::QueueFull { .. }
+        | RuntimeError::NotRunning(_)
+        | RuntimeError::UnknownAgent(_)
+        | RuntimeError::UnknownExecution(_)
+        | RuntimeError::NotAtRest(_)
+        | RuntimeError::NotEmpty
+        | RuntimeError::Json(_)
+        | RuntimeError::BrokenOff
+        | RuntimeError::ShuttingDown => return error.into(),
+    };
+    what.into()
+}
+
+/// What a client is told whose run no agent can do.
+pub(super) fn impossible(refused: &OptionsRefused) -> ApiError {
+    let at = |pointer: &str| RequestError::at(pointer, "invalid_value", refused.to_string());
+    let error = match refused {
+        OptionsRefused::UnknownModel(model) => RequestError::model_not_found(model),
+        OptionsRefused::Tool(_) => at("/tools"),
+        OptionsRefused::UnknownTool(_) => at("/tool_choice"),
+        OptionsRefused::Unreadable(_) => at(""),
+    };
+    error.into()
+}

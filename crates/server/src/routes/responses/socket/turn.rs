@@ -1,0 +1,111 @@
+//! The responses of one connection, one at a time.
+
+use super::super::begin::{Begun, Held, begin};
+use super::super::create::read;
+use super::{Gone, Line, json_of};
+use crate::auth::{Caller, Scope};
+use crate::error::ApiError;
+use crate::error::openai;
+use crate::state::Api;
+use futures_util::StreamExt;
+use interop::responses::{CreateRequest, Framing, ResponseOf, ResponseStream, Status};
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Makes the responses that the client asks for, until it goes.
+pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
+    let mut held = None;
+    while let Ok(message) = line.next().await {
+        let done = match begun(api, caller, &message, &mut held).await {
+            Ok(begun) => made(begun, line, &mut held).await,
+            Err(error) => line.refuse(&error).await,
+        };
+        if done.is_err() {
+            return;
+        }
+    }
+}
+
+/// Begins the response that a message asks for.
+async fn begun(
+    api: &Api,
+    caller: &Caller,
+    message: &str,
+    held: &mut Option<Held>,
+) -> Result<Begun, ApiError> {
+    admit(api, caller)?;
+    let message: Value = json_of(api, message)?;
+    // A response is no longer gone on with once that was tried with a request that can't be read.
+    let request = CreateRequest::read_socket(&message).inspect_err(|_| {
+        let previous = message["previous_response_id"].as_str();
+        held.take_if(|held| Some(held.id.as_str()) == previous);
+    })?;
+    begin(api, caller, read(request), None, held).await
+}
+
+/// Whether the caller may still make responses: a connection outlives what was asked when it opened.
+fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
+    if !api.app().config().is_development() && !api.app().keys().has(caller) {
+        return Err(ApiError::Unauthorized);
+    }
+    if caller.has_expired(Timestamp::now()) {
+        return Err(ApiError::KeyExpired);
+    }
+    let needed = Scope::Write;
+    if !caller.rights.scopes.contains(&needed) {
+        return Err(ApiError::MissingScope { needed });
+    }
+    caller
+        .spend()
+        .map_err(|wait| ApiError::RateLimited { wait })
+}
+
+/// Sends the events of a response, and holds it if it is not stored and can be gone on with.
+async fn made(begun: Begun, line: &mut Line, held: &mut Option<Held>) -> Result<(), Gone> {
+    let mut stream = ResponseStream::new(begun.of.clone(), Framing::Lines);
+    let mut follow = match begun.follow().await {
+        Ok(follow) => follow,
+        Err(error) => return line.refuse(&error.into()).await,
+    };
+    let mut out = String::new();
+    while !stream.is_over() {
+        tokio::select! {
+            biased;
+            happened = follow.next() => match happened {
+                Some(Ok(logged)) => stream.apply(&logged.record, &mut out),
+                Some(Err(error)) => {
+                    stream.fail(&openai::told(&error.into()).1, &mut out);
+                    tell(line, &mut out).await?;
+                    return Ok(());
+                }
+                // The log ends only when the server does.
+                None => return Err(Gone),
+            },
+            attended = line.attend() => attended?,
+        }
+        tell(line, &mut out).await?;
+    }
+    let can_go_on = matches!(stream.status(), Status::Completed | Status::Incomplete);
+    let execution = match begun.of {
+        ResponseOf::Execution(execution) => Some(execution),
+        ResponseOf::Trigger(_) => None,
+    };
+    *held = match (begun.passing, execution, stream.id()) {
+        (Some(passing), Some(execution), Some(id)) if can_go_on => Some(Held {
+            id,
+            execution,
+            passing,
+        }),
+        _ => None,
+    };
+    Ok(())
+}
+
+/// Sends what was written: each line is a message.
+async fn tell(line: &mut Line, out: &mut String) -> Result<(), Gone> {
+    for event in out.lines() {
+        line.tell(event).await?;
+    }
+    out.clear();
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Responses that are kept: read, followed again, cancelled, deleted.
+
+use super::begin::Begun;
+use super::past::{Found, Standing, find, forget};
+use super::stream::streamed;
+use crate::auth::Caller;
+use crate::body::{PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use interop::responses::{
+    ListOptions, Page, RequestError, ResponseOf, deleted_response, input_items, is_alone,
+};
+use runtime::{Filter, RuntimeError, StoreError};
+use serde_json::Value;
+
+/// Why a run is stopped that a client cancels.
+const CANCELLED: &str = "user_cancelled";
+
+/// The pairs of a query: of those that are lists, each element is one.
+pub(super) type Pairs = Vec<(String, String)>;
+
+/// The last value of this name.
+pub(super) fn value<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
+    let mut values = pairs.iter().rev();
+    let found = values.find(|(key, _)| key == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// What a query wants to see beside what every list shows.
+pub(super) fn list_options(pairs: &Pairs) -> ListOptions {
+    let wanted = pairs
+        .iter()
+        .filter(|(key, _)| matches!(key.as_str(), "include" | "include[]"));
+    ListOptions::read(wanted.map(|(_, value)| value.as_str()))
+}
+
+/// The page that a query wants.
+pub(super) fn page(pairs: &Pairs) -> Result<Page, RequestError> {
+    Page::read(
+        value(pairs, "limit"),
+        value(pairs, "order"),
+        value(pairs, "after"),
+    )
+}
+
+async fn found(api: &Api, caller: &Caller, id: &str) -> Result<Found, ApiError> {
+    let found = find(api, caller, id).await?;
+    Ok(found.ok_or_else(|| RequestError::response_not_found(id))?)
+}
+
+async fn standing(api: &Api, found: &Found, id: &str) -> Result<Standing, ApiError> {
+    let standing = found.standing(api.runtime()).await?;
+    Ok(standing.ok_or_else(|| RequestError::response_not_found(id))?)
+}
+
+fn shown(mut standing: Standing, id: &str) -> Result<Response, ApiError> {
+    let object = standing.stream.object();
+    let object = object.ok_or_else(|| RequestError::response_not_found(id))?;
+    Ok(super::json(object.json))
+}
+
+/// Reads a response as it stands; with `stream=true` its events, from the first one on or after the
+/// one that `starting_after` names.
+#[utoipa::path(get, path = "/v1/responses/{response_id}", operation_id = "readResponse", tag = "responses", security(("key" = [])),
+    params(("response_id" = String, Path), ("stream" = Option<bool>, Query), ("starting_after" = Option<u64>, Query)),
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Response, ApiError> {
+    let wrong = |name: &str, what: &str| {
+        RequestError::at(
+            format!("/{name}"),
+            "invalid_value",
+            format!("{name}: expected {what}."),
+        )
+    };
+    let stream = match value(&query, "stream") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(wrong("stream", "true or false").into()),
+    };
+    let after = match value(&query, "starting_after") {
+        None => None,
+        Some(number) => match number.parse() {
+            Ok(number) => Some(number),
+            Err(_) => return Err(wrong("starting_after", "the number of an event").into()),
+        },
+    };
+    let found = found(&api, &caller, &id).await?;
+    if !stream {
+        return shown(standing(&api, &found, &id).await?, &id);
+    }
+    let first = found.after(api.runtime()).await?;
+    let begun = Begun {
+        runtime: api.runtime().clone(),
+        tenant: caller.tenant.clone(),
+        key: found.key,
+        of: ResponseOf::Execution(found.execution),
+        after: first.ok_or_else(|| RequestError::response_not_found(&id))?,
+        repeated: false,
+        passing: None,
+    };
+    streamed(begun, after, api.open_stream(&caller)?).await
+}
+
+/// Deletes a response. Where its thread has nothing else, the thread is deleted with it. Where a
+/// conversation goes on, its items stay in that.
+#[utoipa::path(delete, path = "/v1/responses/{response_id}", operation_id = "deleteResponse", tag = "responses", security(("key" = [])),
+    params(("response_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let found = found(&api, &caller, &id).await?;
+    let runtime = api.runtime();
+    let (tenant, key) = (&caller.tenant, found.key.as_str());
+    let transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
+    let alone = is_alone(&transcript, &found.execution);
+    let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
+    if alone {
+        match runtime.delete(tenant, key).await {
+            Err(RuntimeError::Store(StoreError::HasForks { .. })) => {}
+            deleted => {
+                deleted?;
+                return Ok(Json(deleted_response(&id)));
+            }
+        }
+    }
+    forget(&api, tenant, &id).await?;
+    Ok(Json(deleted_response(&id)))
+}
+
+/// Stops a response that is being made, and reads it. One that is over stays as it is.
+#[utoipa::path(post, path = "/v1/responses/{response_id}/cancel", operation_id = "cancelResponse", tag = "responses", security(("key" = [])),
+    params(("response_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<Response, ApiError> {
+    let mut found = found(&api, &caller, &id).await?;
+    let before = standing(&api, &found, &id).await?;
+    let runtime = api.runtime();
+    let running = before.stream.execution().filter(|_| before.end.is_none());
+    if let Some(execution) = running {
+        let (tenant, key) = (&caller.tenant, found.key.as_str());
+        match runtime
+            .cancel(tenant, key, Some(execution), CANCELLED)
+            .await
+        {
+            // It has ended meanwhile.
+            Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        found.row = runtime.find(tenant, key).await?;
+    }
+    shown(standing(&api, &found, &id).await?, &id)
+}
+
+/// Lists what a response answers: what was said since the response before it, and the past that its
+/// request has brought.
+#[utoipa::path(get, path = "/v1/responses/{response_id}/input_items", operation_id = "listInputItems", tag = "responses", security(("key" = [])),
+    params(("response_id" = String, Path), ("limit" = Option<u8>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(crate) async fn input(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Response, ApiError> {
+    let page = page(&query)?;
+    let found = found(&api, &caller, &id).await?;
+    let runtime = api.runtime();
+    let transcript = runtime
+        .transcript(&caller.tenant, &found.key, Filter::Facts)
+        .await?;
+    let items = input_items(&transcript, &found.execution, list_options(&query));
+    let items = items.ok_or_else(|| RequestError::response_not_found(&id))?;
+    Ok(super::json(page.list(items.value)?))
+}

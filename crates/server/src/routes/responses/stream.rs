@@ -1,0 +1,98 @@
+//! A response while it is made: as a stream of events, or waited for.
+
+use super::begin::Begun;
+use super::passing::Passing;
+use crate::error::{ApiError, openai};
+use crate::sse::{self, View};
+use crate::state::OpenStream;
+use axum::response::Response;
+use futures_util::StreamExt;
+use interop::responses::{Framing, ResponseObject, ResponseStream};
+use runtime::{Logged, RuntimeError, Until};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Shows the events of a response.
+struct Events {
+    stream: ResponseStream,
+    /// Its thread, if that is not kept: until the stream is over.
+    _passing: Option<Passing>,
+}
+
+impl View<Arc<Logged>> for Events {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+        self.stream.apply(&logged.record, out);
+        if self.stream.is_over() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn finish(&mut self, _: &mut String) {}
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        self.stream.fail(&openai::told(error).1, out);
+    }
+}
+
+/// The events of a response, from its first on or after one that the client has.
+pub(super) async fn streamed(
+    begun: Begun,
+    after: Option<u64>,
+    open: OpenStream,
+) -> Result<Response, ApiError> {
+    let mut stream = ResponseStream::new(begun.of.clone(), Framing::Sse);
+    if let Some(number) = after {
+        stream = stream.starting_after(number);
+    }
+    let follow = begun.follow().await?;
+    let view = Events {
+        stream,
+        _passing: begun.passing,
+    };
+    Ok(sse::response(follow, view, open))
+}
+
+/// The response when it is over.
+pub(super) async fn finished(begun: &Begun, open: &OpenStream) -> Result<ResponseObject, ApiError> {
+    tokio::select! {
+        biased;
+        why = open.unwanted() => Err(why.unwrap_or(RuntimeError::ShuttingDown.into())),
+        object = object(begun, ResponseStream::is_over) => object,
+    }
+}
+
+/// The response as soon as there is one.
+pub(super) async fn started(begun: &Begun) -> Result<ResponseObject, ApiError> {
+    object(begun, |stream| stream.execution().is_some()).await
+}
+
+async fn object(
+    begun: &Begun,
+    is_enough: impl Fn(&ResponseStream) -> bool,
+) -> Result<ResponseObject, ApiError> {
+    let mut stream = ResponseStream::quiet(begun.of.clone());
+    let mut follow = begun.follow().await?;
+    let mut out = String::new();
+    while let Some(logged) = follow.next().await {
+        stream.apply(&logged?.record, &mut out);
+        if is_enough(&stream)
+            && let Some(object) = stream.object()
+        {
+            return Ok(object);
+        }
+    }
+    // The log ends only when the server does.
+    Err(RuntimeError::ShuttingDown.into())
+}
+
+impl Begun {
+    /// The records of the thread, from before the response's first one.
+    pub(super) async fn follow(&self) -> Result<runtime::Follow, RuntimeError> {
+        let (tenant, key) = (&self.tenant, &self.key);
+        self.runtime
+            .follow(tenant, key, self.after, Until::Forever)
+            .await
+    }
+}

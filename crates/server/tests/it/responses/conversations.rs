@@ -1,0 +1,183 @@
+//! `/v1/conversations`.
+
+use super::{invalid, not_found, refusal, text_of};
+use crate::harness::Server;
+use serde_json::{Value, json};
+
+async fn made(server: &Server, body: Value) -> (String, Value) {
+    let answer = server.post("/v1/conversations", body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let made = answer.json();
+    (
+        format!("/v1/conversations/{}", made["id"].as_str().unwrap()),
+        made,
+    )
+}
+
+#[tokio::test]
+async fn a_conversation_begins_with_what_it_is_given() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(
+        &server,
+        json!({"metadata": {"topic": "demo"}, "items": [
+            {"type": "message", "role": "user", "content": "My name is Ada."},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello."}]},
+        ]}),
+    )
+    .await;
+    assert_eq!(conversation["object"], "conversation");
+    assert_eq!(conversation["metadata"], json!({"topic": "demo"}));
+    assert_eq!(server.get(&path).await.json(), conversation);
+    let items = server.get(&format!("{path}/items?order=asc")).await.json();
+    let roles = items["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["role"].as_str().unwrap());
+    assert_eq!(roles.collect::<Vec<_>>(), ["user", "assistant"]);
+    let response = server
+        .respond(json!({"input": "hi", "conversation": conversation["id"]}))
+        .await;
+    assert_eq!(text_of(&response), "You said: hi");
+}
+
+#[tokio::test]
+async fn items_are_kept_and_found_again() {
+    let server = Server::new("").await;
+    let (path, _) = made(&server, json!({})).await;
+    let items: Vec<Value> = (0..3)
+        .map(|n| json!({"type": "message", "role": "user", "content": format!("m{n}")}))
+        .collect();
+    let kept = server
+        .post(&format!("{path}/items"), json!({"items": items}))
+        .await
+        .json();
+    assert_eq!(kept["data"].as_array().unwrap().len(), 3);
+    let list = server.get(&format!("{path}/items?order=asc")).await.json();
+    assert_eq!(list["data"], kept["data"]);
+    let id = kept["data"][1]["id"].as_str().unwrap();
+    let one = server.get(&format!("{path}/items/{id}")).await.json();
+    assert_eq!(one, kept["data"][1]);
+    let none = server.get(&format!("{path}/items/msg_none")).await;
+    assert_eq!(refusal(&none), not_found("item_not_found"));
+}
+
+#[tokio::test]
+async fn items_are_kept_all_or_none() {
+    let server = Server::new("").await;
+    let (path, _) = made(&server, json!({})).await;
+    let items = json!({"items": [
+        {"type": "message", "role": "user", "content": "good"},
+        {"type": "item_reference", "id": "msg_none"},
+    ]});
+    let answer = server.post(&format!("{path}/items"), items).await;
+    assert_eq!(refusal(&answer).2, "item_not_found");
+    let many: Vec<Value> = (0..21)
+        .map(|_| json!({"role": "user", "content": "x"}))
+        .collect();
+    let answer = server
+        .post(&format!("{path}/items"), json!({"items": many}))
+        .await;
+    assert_eq!(refusal(&answer), invalid("array_above_max_length", "items"));
+    assert_eq!(
+        server.get(&format!("{path}/items")).await.json()["data"],
+        json!([])
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_deleted_is_gone() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(&server, json!({})).await;
+    let deleted = server.delete(&path).await.json();
+    assert_eq!(
+        deleted,
+        json!({"id": conversation["id"], "object": "conversation.deleted", "deleted": true})
+    );
+    for answer in [
+        server.get(&path).await,
+        server.delete(&path).await,
+        server.get(&format!("{path}/items")).await,
+    ] {
+        assert_eq!(refusal(&answer), not_found("conversation_not_found"));
+    }
+}
+
+#[tokio::test]
+async fn metadata_is_replaced_and_what_is_not_shown_stays() {
+    let server = Server::new("").await;
+    let body = json!({"key": "k", "metadata": {"old": "1", "deep": {"n": 1}}});
+    assert_eq!(server.post("/api/v1/threads", body).await.status, 201);
+    let path = "/v1/conversations/k";
+    let answer = server.post(path, json!({"metadata": {"new": "2"}})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["metadata"], json!({"new": "2"}));
+    assert_eq!(server.get(path).await.json(), answer.json());
+    let thread = server.get("/api/v1/threads/k").await.json();
+    assert_eq!(thread["metadata"], json!({"new": "2", "deep": {"n": 1}}));
+    let nothing = server.post(path, json!({})).await;
+    assert_eq!(
+        refusal(&nothing),
+        invalid("missing_required_parameter", "metadata")
+    );
+}
+
+#[tokio::test]
+async fn an_item_that_is_deleted_is_listed_no_longer_and_no_model_is_shown_it() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(
+        &server,
+        json!({"items": [
+            {"type": "message", "role": "user", "content": "swordfish"},
+        ]}),
+    )
+    .await;
+    server
+        .respond(json!({"input": "compute 6*7", "conversation": conversation["id"]}))
+        .await;
+    let ids = async || -> Vec<(String, String)> {
+        let items = server.get(&format!("{path}/items?order=asc")).await.json();
+        let items = items["data"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        items
+            .map(|item| (text(&item["type"]), text(&item["id"])))
+            .collect()
+    };
+    let before = ids().await;
+    let types: Vec<&str> = before.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(
+        types,
+        [
+            "message",
+            "message",
+            "function_call",
+            "function_call_output",
+            "message"
+        ]
+    );
+    // What was said goes alone, a call with its result, for they are one answer.
+    for gone in [0, 2] {
+        let answer = server
+            .delete(&format!("{path}/items/{}", before[gone].1))
+            .await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.json()),
+            (200, conversation.clone()),
+            "{}",
+            answer.text
+        );
+        let again = server
+            .delete(&format!("{path}/items/{}", before[gone].1))
+            .await;
+        assert_eq!(refusal(&again), not_found("item_not_found"));
+    }
+    assert_eq!(ids().await, [before[1].clone(), before[4].clone()]);
+    let passing = server
+        .post(
+            "/v1/responses/input_tokens",
+            json!({"input": "x", "conversation": conversation["id"]}),
+        )
+        .await;
+    let left = "compute 6*7".len() + "compute gave 42.".len() + "x".len();
+    assert_eq!(passing.json()["input_tokens"], left.div_ceil(4));
+}
