@@ -8,6 +8,7 @@ use crate::request::{Accepted, AnswerRequest, Run};
 use crate::store::{Filter, StoreError, TenantId, Token};
 use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
+use serde_json::json;
 use std::sync::Arc;
 use timeline::{
     Answer, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall, OpenKind, Payload,
@@ -96,7 +97,7 @@ impl Runtime {
         let after = core.tail;
         let item_id = request.item.id.clone();
         let command = if waits {
-            let none = || Payload::from(serde_json::json!({}));
+            let none = || Payload::from(json!({}));
             Command::Enqueue {
                 item: request.item,
                 run: run.unwrap_or_else(none),
@@ -158,7 +159,10 @@ impl Runtime {
         let children = StoppedChildren::of(state, &why.reason);
         let run = open.execution.run.clone();
         let asked = open.execution.trigger_item_id.clone();
-        let start = self.start(Trigger::New(self.reference_to(&asked)), run.clone());
+        // By what is stopped, views tell this from a run of its own.
+        let mut stop = self.reference_to(&asked);
+        stop.content = Some(json!({"itemId": asked, "cancels": open.execution.id}).into());
+        let start = self.start(Trigger::New(stop), run.clone());
         let execution = begun(&start);
         let parent = Run::of(run.as_ref()).parent;
         self.wake_parents(live, parent.as_ref()).await?;

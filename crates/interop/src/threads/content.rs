@@ -199,13 +199,14 @@ pub(super) fn shown(part: &Payload, at: &str, losses: &mut Losses) -> Option<Con
 
 fn image(url: Option<String>, file_id: Option<String>, detail: String) -> Option<Content> {
     match (url, file_id) {
-        (Some(url), _) => {
-            let image_url = Image { url, detail };
-            Some(Content::ImageUrl { image_url })
-        }
-        (None, Some(file_id)) => {
+        // An uploaded one has its content beside it, for models and other protocols.
+        (_, Some(file_id)) => {
             let image_file = ImageFile { file_id, detail };
             Some(Content::ImageFile { image_file })
+        }
+        (Some(url), None) => {
+            let image_url = Image { url, detail };
+            Some(Content::ImageUrl { image_url })
         }
         (None, None) => None,
     }

@@ -188,6 +188,11 @@ impl Run {
         &self.executions
     }
 
+    /// Puts other metadata in the place of what its request noted.
+    pub fn note(&mut self, metadata: Metadata) {
+        self.echo.metadata = metadata;
+    }
+
     /// What of its steps has no place in this API.
     pub fn losses(&self) -> &[Loss] {
         &self.losses

@@ -7,7 +7,7 @@ use super::run::{CANCELS, Run, continues};
 use crate::ids::{MESSAGE, THREAD};
 use crate::{Converted, Losses};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
     Entry, Execution, Item, ItemId, ItemType, Reaction, StepRecord, StepStatus, Thread, Transcript,
     said_beside,
@@ -67,6 +67,8 @@ pub struct ThreadView {
     order: Vec<Place>,
     /// What executions may answer: items by their ids, until they do.
     triggers: BTreeMap<ItemId, Item>,
+    /// The items that stop a run which waits. An execution that answers one is no run.
+    stops: BTreeSet<ItemId>,
 }
 
 impl ThreadView {
@@ -114,6 +116,7 @@ impl ThreadView {
             }
             ItemType::ItemReference => {
                 if cancelled(item).is_some() {
+                    self.stops.insert(item.id.clone());
                     self.last(|run| run.cancelled(item.created_at));
                 }
             }
@@ -129,6 +132,9 @@ impl ThreadView {
     }
 
     fn reaction(&mut self, reaction: &Reaction) {
+        if self.stops.remove(&reaction.execution.trigger_item_id) {
+            return;
+        }
         self.begin(&reaction.execution);
         let place = self.runs.len().saturating_sub(1);
         let Some(run) = self.runs.last_mut() else {

@@ -38,13 +38,13 @@ pub(super) fn failed(error: &AgentError) -> ReactorError {
             Code::ContentFiltered => "safety_halt",
             Code::Timeout => "timeout",
             Code::NetworkError => "network_failure",
+            Code::RateLimited => "rate_limited",
+            Code::QuotaExceeded => "quota_exceeded",
             Code::AuthenticationFailed
-            | Code::RateLimited
             | Code::ContextLengthExceeded
             | Code::ModelNotFound
             | Code::InvalidRequest
             | Code::InvalidResponse
-            | Code::QuotaExceeded
             | Code::ProviderError
             | Code::Cancelled => "error",
         },
