@@ -63,6 +63,8 @@ pub struct ServerConfig {
     pub data: Option<PathBuf>,
     /// The longest body of a request, in bytes.
     pub max_body_bytes: usize,
+    /// The longest file that can be uploaded, in bytes.
+    pub max_file_bytes: usize,
     /// How deep the JSON of a body may nest.
     pub max_depth: usize,
     /// How many streams may be open at once.
@@ -90,6 +92,7 @@ impl Default for ServerConfig {
             listen: None,
             data: None,
             max_body_bytes: 16 << 20,
+            max_file_bytes: 32 << 20,
             max_depth: 128,
             max_streams: 1_000,
             run_timeout: None,

@@ -29,6 +29,8 @@ pub(crate) enum ApiError {
     RateLimited { wait: Duration },
     #[error("this key may not touch this thread")]
     ForbiddenThread,
+    #[error("this key is for some threads only, and this belongs to none")]
+    ForbiddenBeside,
     #[error("this key may not speak as {actor:?}")]
     ForbiddenActor { actor: String, pointer: String },
     #[error("this server serves this machine only; the host {host:?} is not this machine")]
@@ -224,7 +226,9 @@ impl ApiError {
             }
             Self::RateLimited { wait } => Verdict::new(S::TOO_MANY_REQUESTS, "rate_limited")
                 .with(json!({ "retryAfterS": wait.as_secs() + 1 })),
-            Self::ForbiddenThread => Verdict::new(S::FORBIDDEN, "forbidden_thread"),
+            Self::ForbiddenThread | Self::ForbiddenBeside => {
+                Verdict::new(S::FORBIDDEN, "forbidden_thread")
+            }
             Self::ForbiddenActor { pointer, .. } => {
                 Verdict::new(S::FORBIDDEN, "forbidden_actor").at(pointer)
             }

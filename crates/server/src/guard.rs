@@ -48,6 +48,19 @@ impl Caller {
         Err(ApiError::ForbiddenThread)
     }
 
+    /// Whether the key is for some threads only.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.rights.threads.is_some()
+    }
+
+    /// Refuses what belongs to no thread to a key that is for some threads only.
+    pub(crate) fn check_beside(&self) -> Result<(), ApiError> {
+        if self.is_restricted() {
+            return Err(ApiError::ForbiddenBeside);
+        }
+        Ok(())
+    }
+
     /// Refuses an actor that the key may not speak as; `pointer` is where the body names it.
     pub(crate) fn check_actor(&self, actor: &str, pointer: &str) -> Result<(), ApiError> {
         if self.rights.may_speak_as(actor) {

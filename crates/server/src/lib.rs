@@ -43,6 +43,7 @@ mod serve;
 mod sse;
 pub mod telemetry;
 mod tls;
+mod turns;
 
 pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};

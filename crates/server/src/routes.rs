@@ -12,6 +12,7 @@ pub(crate) mod messages;
 mod responses;
 pub(crate) mod runs;
 pub(crate) mod threads;
+mod threads_api;
 mod tree;
 mod view;
 
@@ -77,6 +78,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(agents::list));
     OpenApiRouter::new()
         .nest("/api/v1", v1)
+        .merge(threads_api::routes())
         .merge(responses::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::turns::Turns;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ pub(crate) struct Api {
 struct Inner {
     app: App,
     metrics: Metrics,
+    turns: Turns,
     streams: Arc<Semaphore>,
     shutdown: CancellationToken,
 }
@@ -48,6 +50,7 @@ impl Api {
             inner: Arc::new(Inner {
                 app,
                 metrics: Metrics::default(),
+                turns: Turns::default(),
                 streams,
                 shutdown,
             }),
@@ -64,6 +67,10 @@ impl Api {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.inner.turns
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {

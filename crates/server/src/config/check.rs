@@ -259,6 +259,9 @@ impl Checker<'_> {
             max_body_bytes: file
                 .max_body_bytes
                 .map_or(default.max_body_bytes, Into::into),
+            max_file_bytes: file
+                .max_file_bytes
+                .map_or(default.max_file_bytes, Into::into),
             max_depth,
             max_streams: file.max_streams.map_or(default.max_streams, Into::into),
             run_timeout: file

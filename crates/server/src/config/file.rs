@@ -36,6 +36,7 @@ pub(super) struct Server {
     pub(super) listen: Option<SocketAddr>,
     pub(super) data: Option<PathBuf>,
     pub(super) max_body_bytes: Option<NonZeroUsize>,
+    pub(super) max_file_bytes: Option<NonZeroUsize>,
     pub(super) max_depth: Option<Spanned<NonZeroUsize>>,
     pub(super) max_streams: Option<NonZeroUsize>,
     pub(super) run_timeout_s: Option<NonZeroU64>,

@@ -17,6 +17,29 @@ pub(crate) struct Worded {
     pub(crate) message: String,
 }
 
+impl Worded {
+    /// A request that can't be taken as it is.
+    pub(crate) fn invalid(
+        param: Option<&str>,
+        code: Option<&'static str>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            kind: INVALID,
+            code,
+            param: param.map(str::to_owned),
+            message: message.into(),
+        }
+    }
+}
+
+impl From<Worded> for ApiError {
+    fn from(worded: Worded) -> Self {
+        Self::Worded(Box::new(worded))
+    }
+}
+
 impl From<responses::RequestError> for Worded {
     fn from(error: responses::RequestError) -> Self {
         use responses::ErrorKind as K;

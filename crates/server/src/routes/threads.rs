@@ -1,7 +1,7 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
 use super::view::ThreadView;
-use super::{check_named_key, listing};
+use super::{check_named_key, listing, threads_api};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -170,7 +170,9 @@ pub(crate) async fn delete(
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
 ) -> Result<StatusCode, ApiError> {
+    let id = api.runtime().find(&tenant, &key).await?.thread.id;
     api.runtime().delete(&tenant, &key).await?;
+    threads_api::forget(&api, &tenant, id.as_str()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

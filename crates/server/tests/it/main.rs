@@ -23,4 +23,5 @@ mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod tenants;
+mod threads_api;
 mod tls;

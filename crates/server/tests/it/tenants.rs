@@ -35,6 +35,10 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
         ("POST", Some("answers")) => Some(json!({
             "answers": [{ "toolCallId": "c", "approved": true }]
         })),
+        ("POST", Some("ag-ui" | "{agent}")) => Some(json!({
+            "threadId": "secret", "runId": "r1", "state": {}, "tools": [], "context": [], "forwardedProps": {},
+            "messages": [{ "id": "m1", "role": "user", "content": "mine" }]
+        })),
         ("POST", Some("import")) => Some(json!([])),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
         _ => None,
@@ -45,7 +49,8 @@ pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &s
     let filled = path
         .replace("{key}", "secret")
         .replace("{id}", "secret")
-        .replace("{executionId}", execution);
+        .replace("{executionId}", execution)
+        .replace("{agent}", "demo");
     let query = if path.ends_with("/import") {
         "?from=pydantic-ai&key=secret"
     } else {
@@ -99,6 +104,8 @@ async fn no_route_shows_or_changes_another_tenants_thread() {
                     | "/api/v1/threads/{key}/messages"
                     | "/api/v1/import"
                     | "/api/chat"
+                    | "/ag-ui"
+                    | "/ag-ui/agents/{agent}"
             )
         );
         let lists = matches!(

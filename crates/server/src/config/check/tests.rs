@@ -60,6 +60,7 @@ fn every_setting_is_read() {
         listen = "127.0.0.1:9"
         data = "d"
         max_body_bytes = 10
+        max_file_bytes = 20
         max_depth = 5
         max_streams = 2
         run_timeout_s = 3
@@ -96,6 +97,7 @@ fn every_setting_is_read() {
     .unwrap();
     assert_eq!(config.default_agent, "b");
     assert_eq!(config.server.max_body_bytes, 10);
+    assert_eq!(config.server.max_file_bytes, 20);
     assert_eq!(config.server.run_timeout, Some(Duration::from_secs(3)));
     let rounds = config.agents["b"].max_tool_rounds.unwrap();
     assert_eq!(rounds.get(), 4);
@@ -123,6 +125,7 @@ fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
         "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
+         `max_file_bytes`, \
          `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`, `tls`"
     );
     assert_eq!(

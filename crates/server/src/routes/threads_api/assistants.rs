@@ -1,0 +1,267 @@
+//! Assistants: those that clients make, and the configured agents.
+
+use super::{Pairs, id_for, not_found, pairs, token};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::error::openai::Worded;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use http::HeaderMap;
+use interop::options::RunOptions;
+use interop::threads::{
+    Assistant, AssistantChange, CreateAssistant, Deleted, List, ListQuery, ObjectKind, Order, Page,
+};
+use jiff::Timestamp;
+use runtime::objects::{NewObject, ObjectPage};
+use runtime::{OptionsRefused, RuntimeError, StoreError, TenantId};
+use serde_json::{Map, Value};
+
+/// What the table of objects calls them.
+const KIND: &str = "assistant";
+
+/// The assistant of this id: one that a client made, or the configured agent of this name. A key for
+/// some threads has the agents alone.
+pub(super) async fn find(
+    api: &Api,
+    tenant: &TenantId,
+    is_restricted: bool,
+    id: &str,
+) -> Result<Assistant, ApiError> {
+    if !is_restricted && let Some(assistant) = stored(api, tenant, id).await? {
+        return Ok(assistant);
+    }
+    let agent = configured(api).into_iter().find(|agent| agent.id == id);
+    agent.ok_or_else(|| not_found(ObjectKind::Assistant, id))
+}
+
+async fn stored(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<Assistant>, ApiError> {
+    let object = api.runtime().objects().get(tenant, KIND, id).await?;
+    let read = object.map(|object| serde_json::from_str(&object.json));
+    Ok(read.transpose().map_err(RuntimeError::from)?)
+}
+
+/// The configured agents, by name. A configuration has no instant, so they are older than all that
+/// clients made.
+fn configured(api: &Api) -> Vec<Assistant> {
+    let agents = api.app().agents().into_iter();
+    agents
+        .map(|agent| Assistant::of_agent(&agent.name, &agent.model, None, Timestamp::UNIX_EPOCH))
+        .collect()
+}
+
+/// Refuses a model that is not configured.
+pub(super) fn unknown_model(model: &str) -> ApiError {
+    let message = format!("The requested model '{model}' does not exist.");
+    Worded::invalid(Some("model"), Some("model_not_found"), message).into()
+}
+
+fn check(api: &Api, assistant: &Assistant) -> Result<(), ApiError> {
+    let options = RunOptions {
+        model: Some(assistant.model.clone()),
+        ..RunOptions::default()
+    };
+    let params = serde_json::to_value(&options).map_err(RuntimeError::from)?;
+    match api.app().check_params(None, Some(&params)) {
+        Err(OptionsRefused::UnknownModel(model)) => Err(unknown_model(&model)),
+        Ok(())
+        | Err(
+            OptionsRefused::Tool(_)
+            | OptionsRefused::UnknownTool(_)
+            | OptionsRefused::Unreadable(_),
+        ) => Ok(()),
+    }
+}
+
+async fn put(
+    api: &Api,
+    tenant: &TenantId,
+    assistant: &Assistant,
+    created_at: Timestamp,
+) -> Result<(), ApiError> {
+    let object = NewObject {
+        kind: KIND.to_owned(),
+        id: assistant.id.clone(),
+        created_at,
+        json: serde_json::to_string(assistant).map_err(RuntimeError::from)?,
+        content: None,
+    };
+    Ok(api.runtime().objects().put(tenant, object).await?)
+}
+
+/// Lists the assistants: the configured agents, and those that clients made.
+#[utoipa::path(get, path = "/v1/assistants", operation_id = "openaiListAssistants", tag = "threads-api", security(("key" = [])),
+    params(("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<Pairs>,
+) -> Result<Json<List<Value>>, ApiError> {
+    let query = ListQuery::read(pairs(&query))?;
+    let sees_all = !caller.is_restricted();
+    let walk = query.walk();
+    let mut page = Page::new(&query);
+    let agents = configured(&api);
+    let from_agent = walk.from.as_ref().and_then(|from| {
+        let mut agents = agents.iter();
+        agents.position(|agent| agent.id == *from)
+    });
+    let newest_first = walk.direction == Order::Descending;
+    if newest_first {
+        let more = match from_agent {
+            Some(_) => true,
+            None if !sees_all => true,
+            None => push_stored(&api, &caller.tenant, &query, walk.from, true, &mut page).await?,
+        };
+        let end = from_agent.unwrap_or(agents.len());
+        let rest = agents.into_iter().take(end).rev();
+        if more {
+            push(rest, &mut page);
+        }
+    } else {
+        let skipped = match (&walk.from, from_agent) {
+            (Some(_), None) => agents.len(),
+            (_, Some(place)) => place + 1,
+            (None, None) => 0,
+        };
+        if push(agents.into_iter().skip(skipped), &mut page) && sees_all {
+            let from = walk.from.filter(|_| from_agent.is_none());
+            push_stored(&api, &caller.tenant, &query, from, false, &mut page).await?;
+        }
+    }
+    let List {
+        object,
+        data,
+        first_id,
+        last_id,
+        has_more,
+    } = page.list();
+    Ok(Json(List {
+        object,
+        data: data.iter().map(Assistant::object).collect(),
+        first_id,
+        last_id,
+        has_more,
+    }))
+}
+
+/// Puts assistants on a page; says whether it takes more.
+fn push(assistants: impl Iterator<Item = Assistant>, page: &mut Page<Assistant>) -> bool {
+    let mut assistants = assistants;
+    !assistants.any(|assistant| page.push(assistant).is_break())
+}
+
+async fn push_stored(
+    api: &Api,
+    tenant: &TenantId,
+    query: &ListQuery,
+    from: Option<String>,
+    newest_first: bool,
+    page: &mut Page<Assistant>,
+) -> Result<bool, ApiError> {
+    let wanted = ObjectPage {
+        after: from,
+        newest_first,
+        limit: query.limit + 1,
+    };
+    let objects = match api.runtime().objects().list(tenant, KIND, wanted).await {
+        Err(StoreError::NoSuchObject { id, .. }) => {
+            return Err(not_found(ObjectKind::Assistant, &id));
+        }
+        objects => objects?,
+    };
+    for object in objects {
+        let assistant = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
+        if page.push(assistant).is_break() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes an assistant. Its model is one of the configured ones, by its name in the configuration.
+#[utoipa::path(post, path = "/v1/assistants", operation_id = "openaiCreateAssistant", tag = "threads-api", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    caller.check_beside()?;
+    let asked = CreateAssistant::read(&body)?;
+    let token = token(&headers, "assistants")?;
+    let tenant = caller.tenant;
+    let id = id_for(&api, &[tenant.as_str()], token.as_deref());
+    let now = Timestamp::now();
+    let assistant = asked.assistant(&id, now);
+    check(&api, &assistant)?;
+    if let Some(before) = stored(&api, &tenant, &assistant.id).await? {
+        return Ok(Json(before.object()));
+    }
+    put(&api, &tenant, &assistant, now).await?;
+    Ok(Json(assistant.object()))
+}
+
+/// Reads an assistant.
+#[utoipa::path(get, path = "/v1/assistants/{assistant_id}", operation_id = "openaiReadAssistant", tag = "threads-api", security(("key" = [])), params(("assistant_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(assistant_id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let is_restricted = caller.is_restricted();
+    let assistant = find(&api, &caller.tenant, is_restricted, &assistant_id).await?;
+    Ok(Json(assistant.object()))
+}
+
+/// Changes an assistant that a client made; runs that have begun go on as they began.
+#[utoipa::path(post, path = "/v1/assistants/{assistant_id}", operation_id = "openaiModifyAssistant", tag = "threads-api", security(("key" = [])), params(("assistant_id" = String, Path)),
+    request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn modify(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(assistant_id): PathOf<String>,
+    OptionalBody(body): OptionalBody<Option<Value>>,
+) -> Result<Json<Value>, ApiError> {
+    caller.check_beside()?;
+    let body = body.unwrap_or_else(|| Value::Object(Map::new()));
+    let change = AssistantChange::read(&body)?;
+    let (mut assistant, created_at) = own(&api, &caller.tenant, &assistant_id).await?;
+    change.apply(&mut assistant);
+    check(&api, &assistant)?;
+    put(&api, &caller.tenant, &assistant, created_at).await?;
+    Ok(Json(assistant.object()))
+}
+
+/// Deletes an assistant that a client made; what it has said stays.
+#[utoipa::path(delete, path = "/v1/assistants/{assistant_id}", operation_id = "openaiDeleteAssistant", tag = "threads-api", security(("key" = [])), params(("assistant_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(assistant_id): PathOf<String>,
+) -> Result<Json<Deleted>, ApiError> {
+    caller.check_beside()?;
+    own(&api, &caller.tenant, &assistant_id).await?;
+    let objects = api.runtime().objects();
+    objects.delete(&caller.tenant, KIND, &assistant_id).await?;
+    Ok(Json(Deleted::new("assistant.deleted", assistant_id)))
+}
+
+/// An assistant that a client made, and when it was made to the nanosecond.
+async fn own(api: &Api, tenant: &TenantId, id: &str) -> Result<(Assistant, Timestamp), ApiError> {
+    if let Some(object) = api.runtime().objects().get(tenant, KIND, id).await? {
+        let assistant = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
+        return Ok((assistant, object.created_at));
+    }
+    find(api, tenant, false, id).await?;
+    let message = format!(
+        "The assistant '{id}' is an agent of the server's configuration, and can't be changed or deleted here."
+    );
+    Err(Worded::invalid(None, None, message).into())
+}

@@ -1,0 +1,229 @@
+//! Files: uploaded, listed, given back.
+
+mod form;
+mod sniff;
+
+use super::{Pairs, id_for, not_found, pairs, token};
+use crate::auth::Caller;
+use crate::body::{PathOf, Query};
+use crate::error::openai::Worded;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use form::UploadForm;
+use http::{HeaderMap, HeaderValue, header};
+use interop::threads::{Deleted, FileObject, FileQuery, FileUpload, List, ObjectKind, Order, Page};
+use jiff::Timestamp;
+use runtime::objects::{NewObject, Object, ObjectPage};
+use runtime::{RuntimeError, StoreError, TenantId};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the table of objects calls them.
+const KIND: &str = "file";
+/// How many are looked at at once.
+const BATCH: usize = 200;
+
+/// A file as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// What clients are shown.
+    #[serde(flatten)]
+    pub(super) file: FileObject,
+    /// What its content is.
+    pub(super) media_type: String,
+}
+
+impl Kept {
+    fn read(object: &Object) -> Result<Self, ApiError> {
+        Ok(serde_json::from_str(&object.json).map_err(RuntimeError::from)?)
+    }
+
+    /// Whether models can be shown it as an image.
+    pub(super) fn is_image(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
+
+    /// Whether models can be given it at all.
+    pub(super) fn is_for_models(&self) -> bool {
+        let is_text = self.media_type.starts_with("text/");
+        self.is_image() || is_text || self.media_type == sniff::PDF
+    }
+
+    fn has_expired(&self, now: Timestamp) -> bool {
+        let expires = self.file.expires_at;
+        expires.is_some_and(|expires| expires <= now.as_second())
+    }
+}
+
+/// The file of this id; one whose time is up is deleted with that.
+pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Kept, ApiError> {
+    let objects = api.runtime().objects();
+    let object = objects.get(tenant, KIND, id).await?;
+    let object = object.ok_or_else(|| not_found(ObjectKind::File, id))?;
+    let kept = Kept::read(&object)?;
+    if kept.has_expired(Timestamp::now()) {
+        objects.delete(tenant, KIND, id).await?;
+        return Err(not_found(ObjectKind::File, id));
+    }
+    Ok(kept)
+}
+
+/// What is in a file.
+pub(super) async fn content_of(
+    api: &Api,
+    tenant: &TenantId,
+    kept: &Kept,
+) -> Result<Arc<[u8]>, ApiError> {
+    let objects = api.runtime().objects();
+    let content = objects.content(tenant, KIND, &kept.file.id).await?;
+    content.ok_or_else(|| not_found(ObjectKind::File, &kept.file.id))
+}
+
+/// Keeps a file. Of the same content there is one copy, whatever it is called. What it is is told by
+/// its first bytes: a name that promises another kind is refused.
+#[utoipa::path(post, path = "/v1/files", operation_id = "openaiUploadFile", tag = "threads-api", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body(content = Object, content_type = "multipart/form-data"),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn upload(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    form: UploadForm,
+) -> Result<Json<FileObject>, ApiError> {
+    let token = token(&headers, "files")?;
+    let upload = FileUpload::read(pairs(&form.fields))?;
+    let tenant = caller.tenant;
+    let id = id_for(&api, &[tenant.as_str()], token.as_deref());
+    let (now, bytes) = (Timestamp::now(), form.content.len() as u64);
+    let file = upload.file(&id, &form.filename, bytes, now)?;
+    let media_type = sniff::media_type(&form.content);
+    if let Some(promised) = sniff::promised(&form.filename).filter(|it| *it != media_type) {
+        let message = format!(
+            "Invalid 'file': the name '{}' says {promised}, but the content is {media_type}.",
+            form.filename
+        );
+        return Err(refused(message));
+    }
+    if file.purpose == "vision" && !media_type.starts_with("image/") {
+        let message =
+            format!("Invalid 'file': expected an image, but the content is {media_type}.");
+        return Err(refused(message));
+    }
+    let kept = Kept {
+        file,
+        media_type: media_type.to_owned(),
+    };
+    let objects = api.runtime().objects();
+    if token.is_some()
+        && let Some(before) = objects.get(&tenant, KIND, &kept.file.id).await?
+    {
+        return Ok(Json(Kept::read(&before)?.file));
+    }
+    let object = NewObject {
+        kind: KIND.to_owned(),
+        id: kept.file.id.clone(),
+        created_at: now,
+        json: serde_json::to_string(&kept).map_err(RuntimeError::from)?,
+        content: Some(form.content),
+    };
+    objects.put(&tenant, object).await?;
+    Ok(Json(kept.file))
+}
+
+fn refused(message: String) -> ApiError {
+    Worded::invalid(Some("file"), Some("invalid_value"), message).into()
+}
+
+/// Lists the files, the newest first unless `order=asc`.
+#[utoipa::path(get, path = "/v1/files", operation_id = "openaiListFiles", tag = "threads-api", security(("key" = [])),
+    params(("purpose" = Option<String>, Query), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<Pairs>,
+) -> Result<Json<List<FileObject>>, ApiError> {
+    caller.check_beside()?;
+    let FileQuery { list, purpose } = FileQuery::read(pairs(&query))?;
+    let (objects, now) = (api.runtime().objects(), Timestamp::now());
+    let (walk, mut page) = (list.walk(), Page::new(&list));
+    let mut after = walk.from;
+    loop {
+        let wanted = ObjectPage {
+            after: after.take(),
+            newest_first: walk.direction == Order::Descending,
+            limit: BATCH,
+        };
+        let batch = match objects.list(&caller.tenant, KIND, wanted).await {
+            Err(StoreError::NoSuchObject { id, .. }) => {
+                return Err(not_found(ObjectKind::File, &id));
+            }
+            batch => batch?,
+        };
+        for object in &batch {
+            let kept = Kept::read(object)?;
+            let wanted = purpose.as_ref();
+            let is_wanted = wanted.is_none_or(|purpose| *purpose == kept.file.purpose);
+            if is_wanted && !kept.has_expired(now) && page.push(kept.file).is_break() {
+                return Ok(Json(page.list()));
+            }
+        }
+        match batch.last() {
+            Some(last) if batch.len() == BATCH => after = Some(last.id.clone()),
+            Some(_) | None => return Ok(Json(page.list())),
+        }
+    }
+}
+
+/// Reads what there is to say of a file.
+#[utoipa::path(get, path = "/v1/files/{file_id}", operation_id = "openaiReadFile", tag = "threads-api", security(("key" = [])), params(("file_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(file_id): PathOf<String>,
+) -> Result<Json<FileObject>, ApiError> {
+    caller.check_beside()?;
+    let kept = find(&api, &caller.tenant, &file_id).await?;
+    Ok(Json(kept.file))
+}
+
+/// Reads what is in a file.
+#[utoipa::path(get, path = "/v1/files/{file_id}/content", operation_id = "openaiReadFileContent", tag = "threads-api", security(("key" = [])), params(("file_id" = String, Path)),
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = "default", body = ErrorBody)))]
+pub(super) async fn content(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(file_id): PathOf<String>,
+) -> Result<Response, ApiError> {
+    caller.check_beside()?;
+    let kept = find(&api, &caller.tenant, &file_id).await?;
+    let content = content_of(&api, &caller.tenant, &kept).await?;
+    // Never of a type that a browser would run.
+    let kind = HeaderValue::from_static("application/octet-stream");
+    let disposition = HeaderValue::from_static("attachment");
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    Ok((headers, content.to_vec()).into_response())
+}
+
+/// Deletes a file. What messages have said with it stays.
+#[utoipa::path(delete, path = "/v1/files/{file_id}", operation_id = "openaiDeleteFile", tag = "threads-api", security(("key" = [])), params(("file_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(file_id): PathOf<String>,
+) -> Result<Json<Deleted>, ApiError> {
+    caller.check_beside()?;
+    let objects = api.runtime().objects();
+    if !objects.delete(&caller.tenant, KIND, &file_id).await? {
+        return Err(not_found(ObjectKind::File, &file_id));
+    }
+    Ok(Json(Deleted::new("file", file_id)))
+}

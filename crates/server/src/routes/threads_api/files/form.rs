@@ -1,0 +1,107 @@
+//! The form of an upload.
+
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::error::openai::Worded;
+use crate::state::Api;
+use axum::extract::multipart::{Field, Multipart, MultipartError};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request};
+use std::time::Duration;
+
+/// How long a form may take to arrive.
+const ARRIVAL: Duration = Duration::from_mins(10);
+/// The most bytes of all that is no file.
+const MAX_OVERHEAD: usize = 64 << 10;
+/// The most text fields, and the most bytes of each.
+const MAX_FIELDS: usize = 32;
+const MAX_FIELD: usize = 1 << 10;
+
+/// A form with one file, from a caller who may keep files.
+pub(crate) struct UploadForm {
+    /// The text fields, by name.
+    pub(super) fields: Vec<(String, String)>,
+    /// The file's name.
+    pub(super) filename: String,
+    /// What is in it.
+    pub(super) content: Vec<u8>,
+}
+
+impl FromRequest<Api> for UploadForm {
+    type Rejection = ApiError;
+
+    async fn from_request(mut request: Request, api: &Api) -> Result<Self, ApiError> {
+        // Before a long body is read that is not wanted.
+        let caller = request.extensions().get::<Caller>();
+        caller.ok_or(ApiError::Unauthorized)?.check_beside()?;
+        let limit = api.app().config().server.max_file_bytes;
+        DefaultBodyLimit::max(limit.saturating_add(MAX_OVERHEAD)).apply(&mut request);
+        let form = Multipart::from_request(request, api).await;
+        let form = form.map_err(|_| {
+            malformed("the body is a form of the type multipart/form-data with a boundary")
+        })?;
+        let read = tokio::time::timeout(ARRIVAL, Self::read(form, limit)).await;
+        read.unwrap_or(Err(ApiError::BodyTimeout))
+    }
+}
+
+impl UploadForm {
+    async fn read(mut form: Multipart, limit: usize) -> Result<Self, ApiError> {
+        let (mut fields, mut file) = (Vec::new(), None);
+        let broken = |error: MultipartError| broken(&error, limit);
+        while let Some(field) = form.next_field().await.map_err(broken)? {
+            let name = field.name().unwrap_or_default().to_owned();
+            if name == "file" {
+                if file.is_some() {
+                    return Err(malformed("the form has one file"));
+                }
+                let filename = field.file_name().unwrap_or("file").to_owned();
+                let too_large = ApiError::BodyTooLarge { limit };
+                file = Some((filename, collected(field, limit, too_large).await?));
+                continue;
+            }
+            if fields.len() == MAX_FIELDS {
+                return Err(malformed("the form has at most 32 text fields"));
+            }
+            let too_large = malformed("a text field of the form has at most 1024 bytes");
+            let text = collected(field, MAX_FIELD, too_large).await?;
+            let text = String::from_utf8(text);
+            let text = text.map_err(|_| malformed("the text fields of the form are UTF-8"))?;
+            fields.push((name, text));
+        }
+        let (filename, content) = file.ok_or_else(|| {
+            let message = "Missing required parameter: 'file'.";
+            Worded::invalid(Some("file"), Some("missing_required_parameter"), message)
+        })?;
+        Ok(Self {
+            fields,
+            filename,
+            content,
+        })
+    }
+}
+
+async fn collected(
+    mut field: Field<'_>,
+    limit: usize,
+    too_large: ApiError,
+) -> Result<Vec<u8>, ApiError> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = field.chunk().await.map_err(|error| broken(&error, limit))? {
+        if bytes.len() + piece.len() > limit {
+            return Err(too_large);
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+fn broken(error: &MultipartError, limit: usize) -> ApiError {
+    if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE {
+        return ApiError::BodyTooLarge { limit };
+    }
+    malformed(&format!("the form can't be read: {error}"))
+}
+
+fn malformed(what: &str) -> ApiError {
+    Worded::invalid(None, None, format!("Invalid body: {what}.")).into()
+}

@@ -1,0 +1,267 @@
+//! What a thread holds, as this API sees it. Everything that reads a thread's log for an answer is
+//! here; each costs what it shows.
+
+mod piece;
+
+use super::{Found, Pairs, not_found, notes, pairs};
+use crate::error::ApiError;
+use crate::state::Api;
+use interop::ids::{MESSAGE, RUN};
+use interop::threads::{
+    List, ListQuery, MessageObject, Named, ObjectKind, Order, Page, RequestError, Run, RunObject,
+    StepObject, ThreadView,
+};
+use jiff::Timestamp;
+use piece::{Piece, Pieces};
+use runtime::{Landmark, Place, RuntimeError, StoreError, Stretch};
+use timeline::{Event, ExecutionId, Item, ItemId, Seq, StepId, Transcript};
+
+/// How many records are read at once.
+const PAGE: usize = 1_000;
+
+/// Refuses what an active run forbids. A thread at rest where nothing waits is not read.
+pub(super) async fn check_free(
+    api: &Api,
+    found: &Found,
+    check: impl FnOnce(&Run, Timestamp) -> Result<(), RequestError>,
+) -> Result<(), ApiError> {
+    let (state, _) = api
+        .runtime()
+        .state(&found.caller.tenant, found.key())
+        .await?;
+    if state.active().is_none() && state.open().is_none() && state.waiting().len() == 0 {
+        return Ok(());
+    }
+    let before = Place::END;
+    let piece = Piece::of(api, found, Stretch::Before { before, n: 1 }).await?;
+    let now = Timestamp::now();
+    Ok(piece.active(now).map_or(Ok(()), |run| check(run, now))?)
+}
+
+/// A run of the thread.
+pub(super) async fn run(api: &Api, found: &Found, id: &str) -> Result<Run, ApiError> {
+    let execution = ExecutionId::from(RUN.read(id).as_ref());
+    let piece = match Piece::of(api, found, Stretch::Run(execution)).await {
+        Err(ApiError::Runtime(RuntimeError::UnknownExecution(_))) => {
+            return Err(not_found(ObjectKind::Run, id));
+        }
+        piece => piece?,
+    };
+    let run = piece.run(id).cloned();
+    let mut run = run.ok_or_else(|| not_found(ObjectKind::Run, id))?;
+    if let Some(metadata) = notes::of(api, found, run.id()).await? {
+        run.note(metadata);
+    }
+    Ok(run)
+}
+
+/// A run as it stood after an event of the thread's own log. Reads all that comes before that, which
+/// only a stream costs that is asked for again.
+pub(super) async fn run_at(api: &Api, found: &Found, id: &str, last: Seq) -> Result<Run, ApiError> {
+    let (runtime, mut transcript) = (api.runtime(), Transcript::default());
+    'log: loop {
+        let after = transcript.seq;
+        let page = runtime
+            .read(&found.caller.tenant, found.key(), after, PAGE)
+            .await?;
+        if page.is_empty() {
+            break;
+        }
+        for logged in &page {
+            if logged.record.seq > last {
+                break 'log;
+            }
+            transcript.apply(&logged.record);
+        }
+    }
+    let run = ThreadView::of(&transcript).run(id).cloned();
+    run.ok_or_else(|| not_found(ObjectKind::Run, id))
+}
+
+/// A page of the runs.
+pub(super) async fn runs(
+    api: &Api,
+    found: &Found,
+    query: &Pairs,
+) -> Result<List<RunObject>, ApiError> {
+    let query = ListQuery::read(pairs(query))?;
+    let now = Timestamp::now();
+    let place = |id: String| async move {
+        let execution = ExecutionId::from(RUN.read(&id).as_ref());
+        place_of(api, found, Landmark::Execution(&execution)).await
+    };
+    let mut list = walked(api, found, &query, ObjectKind::Run, place, |piece| {
+        piece.runs().map(|run| run.object(now)).collect()
+    })
+    .await?;
+    let ids = list.data.iter().map(|run| run.id.clone()).collect();
+    let noted = notes::of_all(api, found, ids).await?;
+    for (run, noted) in list.data.iter_mut().zip(noted) {
+        run.metadata = noted.unwrap_or_else(|| std::mem::take(&mut run.metadata));
+    }
+    Ok(list)
+}
+
+/// A page of a run's steps.
+pub(super) fn steps(run: &Run, query: &Pairs) -> Result<List<StepObject>, ApiError> {
+    let query = ListQuery::read(pairs(query))?;
+    let steps = run.steps(Timestamp::now());
+    page(&query, ObjectKind::RunStep, steps)
+}
+
+/// A page of the messages.
+pub(super) async fn messages(
+    api: &Api,
+    found: &Found,
+    query: &Pairs,
+) -> Result<List<MessageObject>, ApiError> {
+    let query = ListQuery::read(pairs(query))?;
+    let mut list = if let Some(id) = &query.run_id {
+        let run = run(api, found, id).await?;
+        page(&query, ObjectKind::Message, run.messages().collect())?
+    } else {
+        let place = |id: String| async move { place_of_message(api, found, &id).await };
+        let what = ObjectKind::Message;
+        walked(api, found, &query, what, place, Piece::messages).await?
+    };
+    note_messages(api, found, &mut list.data).await?;
+    Ok(list)
+}
+
+/// All messages, for AITP's shape of a thread, the oldest first.
+pub(super) async fn all_messages(api: &Api, found: &Found) -> Result<Vec<MessageObject>, ApiError> {
+    let (mut messages, mut pieces) = (Vec::new(), Pieces::new(Order::Ascending, None, PAGE));
+    while let Some(piece) = pieces.next(api, found).await? {
+        messages.extend(piece.messages());
+    }
+    note_messages(api, found, &mut messages).await?;
+    Ok(messages)
+}
+
+async fn note_messages(
+    api: &Api,
+    found: &Found,
+    messages: &mut [MessageObject],
+) -> Result<(), ApiError> {
+    let ids = messages.iter().map(|message| message.id.clone()).collect();
+    let noted = notes::of_all(api, found, ids).await?;
+    for (message, noted) in messages.iter_mut().zip(noted) {
+        message.metadata = noted.unwrap_or_else(|| std::mem::take(&mut message.metadata));
+    }
+    Ok(())
+}
+
+/// A message of the thread.
+pub(super) async fn message(api: &Api, found: &Found, id: &str) -> Result<MessageObject, ApiError> {
+    let missing = || not_found(ObjectKind::Message, id);
+    let place = place_of_message(api, found, id).await?;
+    let place = place.ok_or_else(missing)?;
+    // The piece that has the place: the one after the event before it.
+    let after = Place(place.0.saturating_sub(1));
+    let piece = Piece::of(api, found, Stretch::After { after, n: 1 }).await?;
+    let mut message = piece.message(id).ok_or_else(missing)?;
+    if let Some(metadata) = notes::of(api, found, &message.id).await? {
+        message.metadata = metadata;
+    }
+    Ok(message)
+}
+
+async fn place_of(
+    api: &Api,
+    found: &Found,
+    landmark: Landmark<'_>,
+) -> Result<Option<Place>, ApiError> {
+    let runtime = api.runtime();
+    Ok(runtime
+        .place_of(&found.caller.tenant, found.key(), landmark)
+        .await?)
+}
+
+/// A message is an item, or what a step says.
+async fn place_of_message(api: &Api, found: &Found, id: &str) -> Result<Option<Place>, ApiError> {
+    let own = MESSAGE.read(id);
+    let item = ItemId::from(own.as_ref());
+    if let Some(place) = place_of(api, found, Landmark::Item(&item)).await? {
+        return Ok(Some(place));
+    }
+    let step = StepId::from(own.as_ref());
+    place_of(api, found, Landmark::Step(&step)).await
+}
+
+/// The item that was kept at a place of the thread's own log.
+pub(super) async fn item_at(api: &Api, found: &Found, seq: Seq) -> Result<Item, ApiError> {
+    let before = Seq(seq.0.saturating_sub(1));
+    let runtime = api.runtime();
+    let page = runtime
+        .read(&found.caller.tenant, found.key(), before, 1)
+        .await?;
+    let event = page.into_iter().next().map(|logged| logged.record.event);
+    let Some(Event::ItemCreated { item }) = event else {
+        // The thread was deleted in the same moment.
+        return Err(RuntimeError::Store(StoreError::NotFound).into());
+    };
+    Ok(item)
+}
+
+/// A page of what the pieces of a thread hold. Reads from the cursor on, and no more than the page
+/// needs.
+async fn walked<T: Named, P: Future<Output = Result<Option<Place>, ApiError>>>(
+    api: &Api,
+    found: &Found,
+    query: &ListQuery,
+    what: ObjectKind,
+    place: impl FnOnce(String) -> P,
+    objects: impl Fn(&Piece) -> Vec<T>,
+) -> Result<List<T>, ApiError> {
+    let walk = query.walk();
+    let from = match &walk.from {
+        Some(id) => {
+            let from = place(id.clone()).await?;
+            Some(from.ok_or_else(|| not_found(what, id))?)
+        }
+        None => None,
+    };
+    let (mut page, mut cursor) = (Page::new(query), walk.from);
+    let mut pieces = Pieces::new(walk.direction, from, query.limit + 1);
+    while let Some(piece) = pieces.next(api, found).await? {
+        let mut objects = objects(&piece);
+        if walk.direction == Order::Descending {
+            objects.reverse();
+        }
+        // The piece has the cursor, and what is on its other side, where it is within a run.
+        let known = cursor.take();
+        let known = known.and_then(|id| objects.iter().position(|object| object.id() == id));
+        let new = objects.into_iter().skip(known.map_or(0, |place| place + 1));
+        for object in new {
+            if page.push(object).is_break() {
+                return Ok(page.list());
+            }
+        }
+    }
+    Ok(page.list())
+}
+
+/// The page that a query asks for, of objects that are all here, the oldest first.
+fn page<T: Named>(
+    query: &ListQuery,
+    what: ObjectKind,
+    mut objects: Vec<T>,
+) -> Result<List<T>, ApiError> {
+    let walk = query.walk();
+    if walk.direction == Order::Descending {
+        objects.reverse();
+    }
+    let mut objects = objects.into_iter();
+    if let Some(from) = walk.from
+        && !objects.any(|object| object.id() == from)
+    {
+        return Err(not_found(what, &from));
+    }
+    let mut page = Page::new(query);
+    for object in objects {
+        if page.push(object).is_break() {
+            break;
+        }
+    }
+    Ok(page.list())
+}

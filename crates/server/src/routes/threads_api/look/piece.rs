@@ -1,0 +1,170 @@
+//! A piece of a thread, as runs and messages.
+
+use crate::error::ApiError;
+use crate::routes::threads_api::Found;
+use crate::state::Api;
+use interop::threads::{MessageObject, Order, Run, RunStatus, ThreadView};
+use jiff::Timestamp;
+use runtime::{Filter, Place, Stretch, StretchOf};
+
+/// A piece of a thread: it begins and ends where nothing runs, or at the end of the thread.
+pub(super) struct Piece {
+    view: ThreadView,
+    /// How many runs it has; the view may have those that come after them, too.
+    n_runs: usize,
+    n_messages: usize,
+    first: Place,
+    last: Place,
+    more: bool,
+}
+
+impl Piece {
+    /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
+    pub(super) async fn of(api: &Api, found: &Found, stretch: Stretch) -> Result<Self, ApiError> {
+        let (runtime, now) = (api.runtime(), Timestamp::now());
+        let read =
+            |filter| runtime.stretch(&found.caller.tenant, found.key(), stretch.clone(), filter);
+        let mut read_of = read(Filter::Facts).await?;
+        let mut view = ThreadView::of(&read_of.transcript);
+        if view.runs().iter().any(|run| is_cut_off(run.status(now))) {
+            read_of = read(Filter::All).await?;
+            view = ThreadView::of(&read_of.transcript);
+        }
+        let StretchOf {
+            first, last, more, ..
+        } = read_of;
+        let is_tail = match stretch {
+            Stretch::Before { before, .. } => before == Place::END,
+            Stretch::After { .. } | Stretch::Run(_) | Stretch::Execution(_) => !more,
+        };
+        let n_messages = view.messages().count();
+        let mut piece = Self {
+            n_runs: view.runs().len(),
+            n_messages,
+            view,
+            first,
+            last,
+            more,
+        };
+        if !is_tail && piece.waits(now) {
+            piece.look_beyond(api, found, now).await?;
+        }
+        Ok(piece)
+    }
+
+    /// Whether its last run waits for somebody, as far as is known here.
+    fn waits(&self, now: Timestamp) -> bool {
+        let last = self.n_runs.checked_sub(1);
+        let last = last.and_then(|last| self.view.runs().get(last));
+        last.is_some_and(|run| run.status(now).is_active())
+    }
+
+    /// What was said after a run that waits has left it behind.
+    async fn look_beyond(
+        &mut self,
+        api: &Api,
+        found: &Found,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
+        let beyond = Stretch::After {
+            after: self.last,
+            n: 1,
+        };
+        let runtime = api.runtime();
+        let beyond = runtime.stretch(&found.caller.tenant, found.key(), beyond, Filter::Facts);
+        for entry in &beyond.await?.transcript.entries {
+            self.view.push(entry);
+            if !self.waits(now) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Its runs, in order.
+    pub(super) fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.view.runs().iter().take(self.n_runs)
+    }
+
+    /// The run of this id.
+    pub(super) fn run(&self, id: &str) -> Option<&Run> {
+        self.runs().rev().find(|run| run.id() == id)
+    }
+
+    /// The run that locks the thread, if it is in this piece.
+    pub(super) fn active(&self, now: Timestamp) -> Option<&Run> {
+        let last = self.runs().next_back();
+        last.filter(|run| run.status(now).is_active())
+    }
+
+    /// Its messages, in order.
+    pub(super) fn messages(&self) -> Vec<MessageObject> {
+        let messages = self.view.messages().take(self.n_messages);
+        messages.filter_map(|listed| listed.object()).collect()
+    }
+
+    /// The message of this id.
+    pub(super) fn message(&self, id: &str) -> Option<MessageObject> {
+        self.view.message(id)
+    }
+}
+
+/// Whether an answer may have been streamed that is no fact, and never will be or is not yet.
+fn is_cut_off(status: RunStatus) -> bool {
+    match status {
+        RunStatus::InProgress
+        | RunStatus::Cancelling
+        | RunStatus::Cancelled
+        | RunStatus::Failed
+        | RunStatus::Expired => true,
+        RunStatus::Queued
+        | RunStatus::RequiresAction
+        | RunStatus::Completed
+        | RunStatus::Incomplete => false,
+    }
+}
+
+/// A walk through a thread in one direction, piece by piece.
+pub(super) struct Pieces {
+    direction: Order,
+    next: Option<Place>,
+    n: usize,
+}
+
+impl Pieces {
+    /// From a place on, or from the end that comes first; each piece has about `n` messages and what
+    /// answered them.
+    pub(super) fn new(direction: Order, from: Option<Place>, n: usize) -> Self {
+        let start = match direction {
+            Order::Ascending => Place::START,
+            Order::Descending => Place::END,
+        };
+        Self {
+            direction,
+            next: Some(from.unwrap_or(start)),
+            n,
+        }
+    }
+
+    /// The next piece; none at the end.
+    pub(super) async fn next(
+        &mut self,
+        api: &Api,
+        found: &Found,
+    ) -> Result<Option<Piece>, ApiError> {
+        let Some(place) = self.next.take() else {
+            return Ok(None);
+        };
+        let n = self.n;
+        let piece = match self.direction {
+            Order::Ascending => Stretch::After { after: place, n },
+            Order::Descending => Stretch::Before { before: place, n },
+        };
+        let piece = Piece::of(api, found, piece).await?;
+        self.next = piece.more.then_some(match self.direction {
+            Order::Ascending => piece.last,
+            Order::Descending => piece.first,
+        });
+        Ok(Some(piece))
+    }
+}

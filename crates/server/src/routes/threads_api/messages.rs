@@ -1,0 +1,153 @@
+//! Messages of a thread.
+
+use super::{Found, Pairs, attach, id_for, look, not_found, notes, token};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::error::openai::Worded;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use http::HeaderMap;
+use interop::ids::MESSAGE;
+use interop::threads::{
+    CreateMessage, Deleted, List, MessageObject, ObjectKind, Run, message_of_item, metadata_of,
+};
+use runtime::{RuntimeError, StoreError};
+use serde_json::Value;
+use timeline::{Rejected, Removed};
+
+/// The member of a message's metadata that says who speaks (AITP).
+const ACTOR: &str = "actor";
+
+/// Lists the messages, the newest first unless `order=asc`.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", operation_id = "openaiListMessages", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("run_id" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Json<List<MessageObject>>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    look::messages(&api, &found, &query).await.map(Json)
+}
+
+/// Says something that nobody answers until a run begins. Refused while a run is active.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/messages", operation_id = "openaiCreateMessage", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Json<MessageObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let mut asked = CreateMessage::read(&body)?;
+    let messages = std::slice::from_mut(&mut asked);
+    attach::attach(
+        &api,
+        &found.caller.tenant,
+        found.caller.is_restricted(),
+        messages,
+    )
+    .await?;
+    let token = token(&headers, "threads.messages")?;
+    let id = id_for(&api, &[found.id()], token.as_deref());
+    let _turn = api.turns().of(&found.row.thread.id).await;
+    if token.is_some()
+        && let Ok(said) = look::message(&api, &found, &MESSAGE.write(&id)).await
+    {
+        return Ok(Json(said));
+    }
+    look::check_free(&api, &found, Run::check_message).await?;
+    let runtime = api.runtime();
+    let item = asked.item(&id);
+    found
+        .caller
+        .check_speaker(item.metadata.as_ref(), "/metadata")?;
+    let kept = runtime.record(&found.caller.tenant, found.key(), item);
+    let item = look::item_at(&api, &found, kept.await?).await?;
+    let message = message_of_item(found.id(), &item);
+    let message = message.ok_or(RuntimeError::Store(StoreError::NotFound))?;
+    Ok(Json(message.value))
+}
+
+/// Reads a message.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/messages/{message_id}", operation_id = "openaiReadMessage", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("message_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, message_id)): PathOf<(String, String)>,
+) -> Result<Json<MessageObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    look::message(&api, &found, &message_id).await.map(Json)
+}
+
+/// Changes what is noted on a message. Who has said it (AITP's `actor`) stays as it was.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/messages/{message_id}", operation_id = "openaiModifyMessage", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("message_id" = String, Path)), request_body = Option<Object>,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn modify(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, message_id)): PathOf<(String, String)>,
+    OptionalBody(body): OptionalBody<Option<Value>>,
+) -> Result<Json<MessageObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let mut message = look::message(&api, &found, &message_id).await?;
+    let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    let Some(mut metadata) = metadata_of(&body, true)? else {
+        return Ok(Json(message));
+    };
+    let members = metadata.map_mut();
+    members.remove(ACTOR);
+    let actor = message.metadata.map().get(ACTOR).cloned();
+    members.extend(actor.map(|actor| (ACTOR.to_owned(), actor)));
+    notes::put(&api, &found, &message.id, &metadata).await?;
+    message.metadata = metadata;
+    Ok(Json(message))
+}
+
+/// Removes a message: nobody is shown it from here on, and no model. It stays in the log until the
+/// thread is deleted.
+#[utoipa::path(delete, path = "/v1/threads/{thread_id}/messages/{message_id}", operation_id = "openaiDeleteMessage", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("message_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, message_id)): PathOf<(String, String)>,
+) -> Result<Json<Deleted>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let message = look::message(&api, &found, &message_id).await?;
+    let own = MESSAGE.read(&message.id);
+    let what = match message.run_id {
+        Some(_) => Removed::Step(own.as_ref().into()),
+        None => Removed::Item(own.as_ref().into()),
+    };
+    let runtime = api.runtime();
+    match runtime
+        .remove(&found.caller.tenant, found.key(), what)
+        .await
+    {
+        Err(RuntimeError::Rejected(Rejected::StillNeeded(_) | Rejected::LeftOpen(_))) => {
+            let refused = format!(
+                "Can't delete the message {}: the calls of its run are still needed.",
+                message.id
+            );
+            return Err(Worded::invalid(None, None, refused).into());
+        }
+        Err(RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))) => {
+            return Err(not_found(ObjectKind::Message, &message_id));
+        }
+        removed => removed?,
+    };
+    Ok(Json(Deleted::new("thread.message.deleted", message.id)))
+}

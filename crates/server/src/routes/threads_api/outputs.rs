@@ -1,0 +1,124 @@
+//! The outputs of a client's tools, which a run waits for.
+
+use super::stream::RunView;
+use super::{Found, look, token};
+use crate::auth::Caller;
+use crate::body::{JsonBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+use interop::threads::{RequestError, Run, RunStream, SubmitToolOutputs};
+use jiff::Timestamp;
+use runtime::{Accepted, AnswerRequest, RuntimeError};
+use serde_json::Value;
+
+/// Takes the outputs of the calls that a run waits for, and the run goes on. With `"stream": true` its
+/// events are streamed. There must be an output for each call that waits.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs", operation_id = "openaiSubmitToolOutputs", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn submit(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let asked = SubmitToolOutputs::read(&body)?;
+    let token = token(&headers, "threads.outputs")?;
+    let open = asked
+        .stream
+        .then(|| api.open_stream(&found.caller))
+        .transpose()?;
+    let _turn = api.turns().of(&found.row.thread.id).await;
+    let (run, accepted) = match answered(&api, &found, token.as_deref()).await? {
+        Some(accepted) => {
+            let run = look::run_at(&api, &found, &run_id, accepted.after).await?;
+            (run, accepted)
+        }
+        None => taken(&api, &found, &run_id, asked, token).await?,
+    };
+    let Some(open) = open else {
+        return Ok(Json(run.as_queued()).into_response());
+    };
+    let stream = RunStream::going_on(found.id(), run, accepted.item_id);
+    RunView(stream)
+        .response(&api, &found, accepted.after, open)
+        .await
+}
+
+/// What was answered to the request that this one repeats.
+async fn answered(
+    api: &Api,
+    found: &Found,
+    token: Option<&str>,
+) -> Result<Option<Accepted>, ApiError> {
+    let Some(token) = token else {
+        return Ok(None);
+    };
+    let store = api.runtime().store();
+    let answer = store.answer(&found.row.thread.id, token).await?;
+    let answer = answer.map(|answer| serde_json::from_str(&answer));
+    Ok(answer.transpose().map_err(RuntimeError::from)?)
+}
+
+/// Takes the outputs; gives the run as it was before.
+async fn taken(
+    api: &Api,
+    found: &Found,
+    run_id: &str,
+    asked: SubmitToolOutputs,
+    token: Option<String>,
+) -> Result<(Run, Accepted), ApiError> {
+    let runtime = api.runtime();
+    let (run, now) = (look::run(api, found, run_id).await?, Timestamp::now());
+    let item = asked.item(&runtime.mint(), &run, now)?;
+    let request = AnswerRequest {
+        tenant: found.caller.tenant.clone(),
+        key: found.key().to_owned(),
+        item,
+        run: goes_on(api, found, &run, now).await?,
+        token,
+    };
+    match runtime.answer(request).await {
+        Ok(accepted) => Ok((run, accepted)),
+        // Somebody else was faster.
+        Err(RuntimeError::Rejected(rejected)) => {
+            let status = look::run(api, found, run_id)
+                .await?
+                .status(Timestamp::now());
+            tracing::debug!(%rejected, "outputs that nobody waits for any more");
+            Err(RequestError::NotWaiting { status }.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How the run goes on: as it began, in what is left of its time.
+async fn goes_on(
+    api: &Api,
+    found: &Found,
+    run: &Run,
+    now: Timestamp,
+) -> Result<Option<runtime::Run>, ApiError> {
+    let (open, _) = api
+        .runtime()
+        .open_calls(&found.caller.tenant, found.key())
+        .await?;
+    let (Some(open), Some(ends)) = (open, run.object(now).expires_at) else {
+        return Ok(None);
+    };
+    let left = ends.saturating_sub(now.as_second()).max(1);
+    let left = u64::try_from(left)
+        .unwrap_or_default()
+        .saturating_mul(1_000);
+    let began = runtime::Run::of(open.execution.run.as_ref());
+    Ok(Some(runtime::Run {
+        timeout_ms: Some(began.timeout_ms.map_or(left, |limit| limit.min(left))),
+        ..began
+    }))
+}

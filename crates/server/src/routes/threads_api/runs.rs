@@ -1,0 +1,308 @@
+//! Runs: begun, read, stopped.
+
+use super::stream::RunView;
+use super::threads::items;
+use super::{Found, Pairs, assistants, attach, id_for, look, notes, token};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::error::openai::Worded;
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::check_named_key;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+use interop::ids::{RUN, THREAD};
+use interop::threads::{
+    Assistant, CreateRun, CreateThreadAndRun, List, RequestError, Run, RunObject, RunStream,
+    ThreadObject, metadata_of, thread_object, trigger,
+};
+use jiff::Timestamp;
+use runtime::{
+    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, StoreError,
+};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Why a client's cancel ends a run.
+const CANCELLED: &str = "user_cancelled";
+/// How many records are read at once to find a run that has just begun.
+const PAGE: usize = 256;
+
+/// A run that is to begin.
+struct Begin {
+    asked: CreateRun,
+    assistant: Assistant,
+    params: Value,
+    token: Option<String>,
+}
+
+/// Lists the runs, the newest first unless `order=asc`.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/runs", operation_id = "openaiListRuns", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Json<List<RunObject>>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    look::runs(&api, &found, &query).await.map(Json)
+}
+
+/// Has an assistant answer a thread. With `"stream": true` the events of the run are streamed until
+/// it ends or waits for its client. Refused while another run of the thread is active.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/runs", operation_id = "openaiCreateRun", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let asked = CreateRun::read(&body)?;
+    let token = token(&headers, "threads.runs")?;
+    let begin = Begin::of(&api, &found.caller, asked, token).await?;
+    begin.on(&api, &found, None).await
+}
+
+/// Makes a thread and has an assistant answer it.
+#[utoipa::path(post, path = "/v1/threads/runs", operation_id = "openaiCreateThreadAndRun", tag = "threads-api", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create_with_thread(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let CreateThreadAndRun { thread, run } = CreateThreadAndRun::read(&body)?;
+    check_named_key(&caller, None, "")?;
+    let token = token(&headers, "threads.with_run")?;
+    let key = token.as_deref();
+    let key = key.map(|token| id_for(&api, &[caller.tenant.as_str()], Some(token)));
+    // Before the thread is made: who can't be answered has changed nothing.
+    let asked = CreateRun {
+        additional_messages: thread.messages.clone(),
+        ..run
+    };
+    let begin = Begin::of(&api, &caller, asked, token).await?;
+    let new = NewThreadRequest {
+        key,
+        metadata: thread.kept(),
+        ..NewThreadRequest::default()
+    };
+    let (row, _) = api.runtime().get_or_create(&caller.tenant, new).await?;
+    let object = thread_object(&row.thread).value;
+    let found = Found { caller, row };
+    begin.on(&api, &found, Some(object)).await
+}
+
+impl Begin {
+    async fn of(
+        api: &Api,
+        caller: &Caller,
+        mut asked: CreateRun,
+        token: Option<String>,
+    ) -> Result<Self, ApiError> {
+        for message in &asked.additional_messages {
+            let item = message.clone().item("");
+            caller.check_speaker(item.metadata.as_ref(), "/additional_messages/metadata")?;
+        }
+        let (tenant, is_restricted) = (&caller.tenant, caller.is_restricted());
+        attach::attach(api, tenant, is_restricted, &mut asked.additional_messages).await?;
+        let assistant = assistants::find(api, tenant, is_restricted, &asked.assistant_id).await?;
+        let options = asked.options(&assistant);
+        for loss in &options.losses {
+            tracing::debug!(
+                at = loss.pointer,
+                what = loss.what,
+                "a run asks for what no agent does"
+            );
+        }
+        let params = serde_json::to_value(&options.value).map_err(RuntimeError::from)?;
+        let agent = assistant.agent.as_deref();
+        let checked = api.app().check_params(agent, Some(&params));
+        checked.map_err(|refused| refusal(&refused))?;
+        Ok(Self {
+            asked,
+            assistant,
+            params,
+            token,
+        })
+    }
+
+    /// Begins it on a thread, and says so; `object` is the thread that was made for it.
+    async fn on(
+        self,
+        api: &Api,
+        found: &Found,
+        object: Option<ThreadObject>,
+    ) -> Result<Response, ApiError> {
+        let wants_stream = self.asked.stream;
+        let open = wants_stream
+            .then(|| api.open_stream(&found.caller))
+            .transpose()?;
+        let accepted = self.accepted(api, found).await?;
+        let mut stream = RunStream::answering(found.id(), accepted.item_id.clone());
+        if let Some(open) = open {
+            if let Some(object) = object {
+                stream = stream.with_thread(object);
+            }
+            let view = RunView(stream);
+            return view.response(api, found, accepted.after, open).await;
+        }
+        let run = begun(api, found, &accepted, stream).await?;
+        Ok(Json(run).into_response())
+    }
+
+    async fn accepted(self, api: &Api, found: &Found) -> Result<Accepted, ApiError> {
+        let runtime = api.runtime();
+        let mut before = items(api, self.asked.additional_messages);
+        let last = before.last().map(|item| item.id.clone());
+        let item = trigger(&runtime.mint(), last.as_ref());
+        let limit = api.app().config().server.run_timeout;
+        let timeout = limit.unwrap_or(Duration::MAX).min(CreateRun::timeout());
+        let react = React {
+            tenant: found.caller.tenant.clone(),
+            key: found.key().to_owned(),
+            before: std::mem::take(&mut before),
+            item,
+            run: runtime::Run {
+                agent: self.assistant.agent,
+                timeout_ms: u64::try_from(timeout.as_millis()).ok(),
+                params: Some(self.params),
+                ..runtime::Run::default()
+            },
+            policy: Policy::Reject,
+            token: self.token,
+        };
+        let thread = &found.row.thread.id;
+        let _turn = api.turns().of(thread).await;
+        let answered = match &react.token {
+            Some(token) => runtime.store().answer(thread, token).await?,
+            None => None,
+        };
+        // A repetition is answered as the first request was, whose run may be active.
+        if answered.is_none() {
+            look::check_free(api, found, Run::check_run).await?;
+        }
+        match runtime.react(react).await {
+            Err(RuntimeError::Busy(execution)) => Err(RequestError::ActiveRun {
+                thread: THREAD.write(found.id()),
+                run: RUN.write(execution.as_str()),
+            }
+            .into()),
+            accepted => Ok(accepted?),
+        }
+    }
+}
+
+/// The run that has just begun, as it was made.
+async fn begun(
+    api: &Api,
+    found: &Found,
+    accepted: &Accepted,
+    mut stream: RunStream,
+) -> Result<RunObject, ApiError> {
+    let (runtime, mut after, mut unread) = (api.runtime(), accepted.after, String::new());
+    loop {
+        let page = runtime
+            .read(&found.caller.tenant, found.key(), after, PAGE)
+            .await?;
+        let Some(last) = page.last() else {
+            return Err(RuntimeError::Store(StoreError::NotFound).into());
+        };
+        after = last.record.seq;
+        for logged in &page {
+            unread.clear();
+            let _ = stream.write(&logged.record, &mut unread);
+            if let Some(run) = stream.run() {
+                return Ok(run.as_queued());
+            }
+        }
+    }
+}
+
+fn refusal(refused: &OptionsRefused) -> ApiError {
+    match refused {
+        OptionsRefused::UnknownModel(model) => assistants::unknown_model(model),
+        OptionsRefused::Tool(_) | OptionsRefused::Unreadable(_) => {
+            Worded::invalid(Some("tools"), Some("invalid_value"), refused.to_string()).into()
+        }
+        OptionsRefused::UnknownTool(_) => {
+            let param = Some("tool_choice");
+            Worded::invalid(param, Some("invalid_value"), refused.to_string()).into()
+        }
+    }
+}
+
+/// Reads a run.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/runs/{run_id}", operation_id = "openaiReadRun", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+) -> Result<Json<RunObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let run = look::run(&api, &found, &run_id).await?;
+    Ok(Json(run.object(Timestamp::now())))
+}
+
+/// Changes what is noted on a run.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}", operation_id = "openaiModifyRun", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path)), request_body = Option<Object>,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn modify(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    OptionalBody(body): OptionalBody<Option<Value>>,
+) -> Result<Json<RunObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let mut run = look::run(&api, &found, &run_id).await?;
+    let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    if let Some(metadata) = metadata_of(&body, false)? {
+        notes::put(&api, &found, run.id(), &metadata).await?;
+        run.note(metadata);
+    }
+    Ok(Json(run.object(Timestamp::now())))
+}
+
+/// Stops a run; refused when it is over. What was complete stays.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}/cancel", operation_id = "openaiCancelRun", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path)), request_body = Option<Object>,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+) -> Result<Json<RunObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let (runtime, tenant, key) = (api.runtime(), &found.caller.tenant, found.key());
+    let _turn = api.turns().of(&found.row.thread.id).await;
+    // It may come to wait, or be over, between the look and the deed.
+    let run = look::run(&api, &found, &run_id).await?;
+    run.check_cancel(Timestamp::now())?;
+    let last = run.executions().last();
+    let stopped = runtime.cancel(tenant, key, last, CANCELLED).await;
+    match stopped {
+        Ok(_) => {}
+        Err(RuntimeError::NotRunning(execution)) => {
+            let (open, _) = runtime.open_calls(tenant, key).await?;
+            if open.is_some_and(|open| open.execution.id == execution) {
+                runtime.cancel(tenant, key, None, CANCELLED).await?;
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let run = look::run(&api, &found, &run_id).await?;
+    Ok(Json(run.object(Timestamp::now())))
+}

@@ -1,0 +1,43 @@
+//! The steps of a run.
+
+use super::{Found, Pairs, look, not_found};
+use crate::auth::Caller;
+use crate::body::{PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use interop::threads::{List, ObjectKind, RunStepId, StepObject};
+use jiff::Timestamp;
+
+/// Lists the steps of a run, the newest first unless `order=asc`.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/runs/{run_id}/steps", operation_id = "openaiListRunSteps", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query),
+        ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    Query(query): Query<Pairs>,
+) -> Result<Json<List<StepObject>>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let run = look::run(&api, &found, &run_id).await?;
+    look::steps(&run, &query).map(Json)
+}
+
+/// Reads a step of a run.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/runs/{run_id}/steps/{step_id}", operation_id = "openaiReadRunStep", tag = "threads-api", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path), ("step_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id, step_id)): PathOf<(String, String, String)>,
+) -> Result<Json<StepObject>, ApiError> {
+    let found = Found::of(&api, caller, &thread_id).await?;
+    let run = look::run(&api, &found, &run_id).await?;
+    let step = run.step(&RunStepId::read(&step_id), Timestamp::now());
+    let step = step.ok_or_else(|| not_found(ObjectKind::RunStep, &step_id))?;
+    Ok(Json(step))
+}

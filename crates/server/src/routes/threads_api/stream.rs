@@ -1,0 +1,42 @@
+//! A run as the events of this API.
+
+use super::Found;
+use crate::error::ApiError;
+use crate::sse::{self, View};
+use crate::state::{Api, OpenStream};
+use axum::response::Response;
+use interop::threads::RunStream;
+use runtime::{Logged, Until};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use timeline::Seq;
+
+/// Shows one run. A reader that goes away ends nothing but its own stream.
+pub(super) struct RunView(pub(super) RunStream);
+
+impl RunView {
+    /// The stream of what comes after an event.
+    pub(super) async fn response(
+        self,
+        api: &Api,
+        found: &Found,
+        after: Seq,
+        open: OpenStream,
+    ) -> Result<Response, ApiError> {
+        let runtime = api.runtime();
+        let follow = runtime.follow(&found.caller.tenant, found.key(), after, Until::Forever);
+        Ok(sse::response(follow.await?, self, open))
+    }
+}
+
+impl View<Arc<Logged>> for RunView {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+        self.0.write(&logged.record, out)
+    }
+
+    fn finish(&mut self, _: &mut String) {}
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        self.0.fail(&error.failure().message, out);
+    }
+}

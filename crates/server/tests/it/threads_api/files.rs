@@ -1,0 +1,225 @@
+//! Files.
+
+use super::{Client, object, refused};
+use crate::harness::{Answer, Server};
+use axum::body::Body;
+use http::header;
+use interop::ids::THREAD;
+use serde_json::{Value, json};
+
+/// The smallest things that are taken for what they are.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+const SCHEMA: &str = "OpenAIFile";
+
+/// Uploads a file with these text fields.
+pub(super) async fn upload(
+    client: &Client,
+    fields: &[(&str, &str)],
+    name: &str,
+    content: &[u8],
+) -> Answer {
+    let mut body = Vec::new();
+    for (name, value) in fields {
+        let part =
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        body.extend_from_slice(part.as_bytes());
+    }
+    let part = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: text/html\r\n\r\n"
+    );
+    body.extend_from_slice(part.as_bytes());
+    body.extend_from_slice(content);
+    body.extend_from_slice(b"\r\n--b--\r\n");
+    let request = client.0.request("POST", "/v1/files");
+    let request = request.header(header::CONTENT_TYPE, "multipart/form-data; boundary=b");
+    client.0.send(request.body(Body::from(body)).unwrap()).await
+}
+
+async fn kept(client: &Client, purpose: &str, name: &str, content: &[u8]) -> Value {
+    object(
+        &upload(client, &[("purpose", purpose)], name, content).await,
+        SCHEMA,
+    )
+}
+
+fn id(object: &Value) -> &str {
+    object["id"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_file_is_kept_given_back_and_deleted() {
+    let client = Client::new().await;
+    let file = kept(&client, "assistants", "notes.txt", b"a note").await;
+    assert_eq!(
+        (&file["bytes"], &file["filename"]),
+        (&json!(6), &json!("notes.txt"))
+    );
+    let path = format!("/files/{}", id(&file));
+    assert_eq!(client.get(&path, SCHEMA).await, file);
+    let content = client.0.get(&format!("/v1{path}/content")).await;
+    assert_eq!(content.text, "a note");
+    // A page of a browser that is led here runs nothing.
+    assert_eq!(content.headers["content-type"], "application/octet-stream");
+    assert_eq!(content.headers["content-disposition"], "attachment");
+    let deleted = object(&client.delete(&path).await, "DeleteFileResponse");
+    assert_eq!(
+        deleted,
+        json!({"id": file["id"], "object": "file", "deleted": true})
+    );
+    for gone in [format!("/v1{path}"), format!("/v1{path}/content")] {
+        let message = format!("No file found with id '{}'.", id(&file));
+        assert_eq!(refused(&client.0.get(&gone).await), (404, message, None));
+    }
+    assert_eq!(client.delete(&path).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_what_its_name_says_is_refused() {
+    let client = Client::new().await;
+    let purpose = [("purpose", "assistants")];
+    let answer = upload(&client, &purpose, "a.png", b"<script>").await;
+    let message = "Invalid 'file': the name 'a.png' says image/png, but the content is text/plain.";
+    assert_eq!(
+        refused(&answer),
+        (400, message.to_owned(), Some("file".to_owned()))
+    );
+    let answer = upload(&client, &[("purpose", "vision")], "a", b"text").await;
+    assert_eq!(refused(&answer).0, 400);
+    assert_eq!(
+        upload(&client, &[("purpose", "vision")], "a", PNG)
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_form_that_can_not_be_taken_is_refused_with_its_place() {
+    let client = Client::new().await;
+    let no_purpose = upload(&client, &[], "a.txt", b"x").await;
+    let (status, _, param) = refused(&no_purpose);
+    assert_eq!((status, param.as_deref()), (400, Some("purpose")));
+    let request = client.0.request("POST", "/v1/files");
+    let request = request.header(header::CONTENT_TYPE, "application/json");
+    let answer = client.0.send(request.body(Body::from("{}")).unwrap()).await;
+    assert_eq!(refused(&answer).0, 400);
+    let request = client.0.request("POST", "/v1/files");
+    let request = request.header(header::CONTENT_TYPE, "multipart/form-data; boundary=b");
+    let form = "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nvision\r\n--b--\r\n";
+    let answer = client.0.send(request.body(Body::from(form)).unwrap()).await;
+    assert_eq!(refused(&answer).2.as_deref(), Some("file"));
+}
+
+#[tokio::test]
+async fn a_file_is_no_longer_than_is_configured() {
+    let client = Client(Server::new("[server]\nmax_file_bytes = 10").await);
+    let purpose = [("purpose", "assistants")];
+    assert_eq!(
+        upload(&client, &purpose, "a.txt", &[b'a'; 10]).await.status,
+        200
+    );
+    for n_bytes in [11, 200_000] {
+        let answer = upload(&client, &purpose, "a.txt", &vec![b'a'; n_bytes]).await;
+        assert_eq!(refused(&answer).0, 413, "{n_bytes}");
+    }
+    let list = client.get("/files", "ListFilesResponse").await;
+    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn pages_of_files_show_each_once_and_only_those_of_a_purpose() {
+    let client = Client::new().await;
+    let mut all = Vec::new();
+    for n in 0..5 {
+        let purpose = if n % 2 == 0 {
+            "assistants"
+        } else {
+            "user_data"
+        };
+        let file = kept(&client, purpose, "a.txt", b"same").await;
+        all.push(id(&file).to_owned());
+    }
+    let (page, more) = client
+        .ids("/files?order=asc&limit=2", "ListFilesResponse")
+        .await;
+    assert_eq!((page.as_slice(), more), (&all[..2], true));
+    let path = format!("/files?order=asc&after={}", page[1]);
+    assert_eq!(
+        client.ids(&path, "ListFilesResponse").await,
+        (all[2..].to_vec(), false)
+    );
+    let (of_users, _) = client
+        .ids("/files?purpose=user_data", "ListFilesResponse")
+        .await;
+    assert_eq!(of_users, [all[3].clone(), all[1].clone()]);
+    assert_eq!(client.0.get("/v1/files?after=file-none").await.status, 404);
+}
+
+#[tokio::test]
+async fn files_of_a_message_reach_the_model_and_are_shown_by_name() {
+    let client = Client::new().await;
+    let image = kept(&client, "vision", "a.png", PNG).await;
+    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
+    let binary = kept(&client, "assistants", "a.zip", b"PK\x03\x04").await;
+    let thread = client.thread(&[]).await;
+    let tools = json!([{"type": "file_search"}]);
+    let body = json!({
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "look"},
+            {"type": "image_file", "image_file": {"file_id": image["id"], "detail": "low"}},
+        ],
+        "attachments": [
+            {"file_id": notes["id"], "tools": tools}, {"file_id": binary["id"], "tools": tools},
+        ],
+    });
+    let path = format!("/threads/{thread}/messages");
+    let said = client.post(&path, body, "MessageObject").await;
+    assert_eq!(
+        said["content"][1]["image_file"],
+        json!({"file_id": image["id"], "detail": "low"})
+    );
+    assert_eq!(
+        said["attachments"][0],
+        json!({"file_id": notes["id"], "tools": tools})
+    );
+    assert!(!said.to_string().contains("base64"), "{said}");
+    // The contents are in the log: they stay when the files go.
+    for file in [&image, &notes] {
+        client.delete(&format!("/files/{}", id(file))).await;
+    }
+    assert_eq!(client.ran(&thread, json!({})).await["status"], "completed");
+    let key = THREAD.read(&thread).into_owned();
+    let kept = client
+        .0
+        .get(&format!("/api/v1/threads/{key}/messages"))
+        .await
+        .json();
+    let parts = &kept["messages"][0]["content"];
+    assert_eq!(
+        parts[1]["image_url"],
+        "data:image/png;base64,iVBORw0KGgpyZXN0"
+    );
+    assert_eq!(parts[2]["file_data"], "data:text/plain;base64,YSBub3Rl");
+    assert_eq!(parts[2]["filename"], "notes.txt");
+    assert_eq!(parts[3].get("file_data"), None, "a model takes no archive");
+}
+
+#[tokio::test]
+async fn a_message_with_a_file_that_is_not_there_or_no_image_is_refused() {
+    let client = Client::new().await;
+    let thread = client.thread(&[]).await;
+    let path = format!("/threads/{thread}/messages");
+    let shows = |id: &str| json!({"role": "user", "content": [{"type": "image_file", "image_file": {"file_id": id}}]});
+    let (status, message, _) = refused(&client.ask(&path, shows("file-none")).await);
+    assert_eq!(
+        (status, message.as_str()),
+        (404, "No file found with id 'file-none'.")
+    );
+    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
+    assert_eq!(refused(&client.ask(&path, shows(id(&notes))).await).0, 400);
+    assert_eq!(
+        client.get(&path, "ListMessagesResponse").await["data"],
+        json!([])
+    );
+}
