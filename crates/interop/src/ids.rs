@@ -37,6 +37,10 @@ pub const COMPACTION: IdForm = IdForm::new("cmp_");
 
 /// What a response's id begins with.
 const RESPONSE: &str = "resp_";
+/// What an A2A task's id begins with.
+const TASK: &str = "task_";
+/// Stands before the digits of an id that is no UUID.
+const FROM_OUTSIDE: &str = "-";
 /// How many hexadecimal digits a UUID has.
 const DIGITS: usize = 32;
 /// Stands between the prefix and an id that would otherwise be read as another.
@@ -97,6 +101,37 @@ pub fn read_response_id(text: &str) -> Option<(String, String)> {
     Some((hyphenated(thread)?, hyphenated(execution)?))
 }
 
+/// An A2A task's id: the thread's and that of the item it answers, so that either is found without a search.
+/// None where the thread's is no UUID, as none is that this system has made.
+pub fn task_id(thread: &str, item: &str) -> Option<String> {
+    let thread = digits(thread)?;
+    let item = digits(item).unwrap_or_else(|| {
+        // From outside, so anything: spelled as digits too, for ids stand in paths.
+        let hex = item.bytes().map(|byte| format!("{byte:02x}"));
+        format!("{FROM_OUTSIDE}{}", hex.collect::<String>())
+    });
+    Some(format!("{TASK}{thread}{item}"))
+}
+
+/// The thread and the item behind a task's id.
+pub fn read_task_id(text: &str) -> Option<(String, String)> {
+    let (thread, item) = text.strip_prefix(TASK)?.split_at_checked(DIGITS)?;
+    let thread = hyphenated(thread)?;
+    let item = match item.strip_prefix(FROM_OUTSIDE) {
+        Some(hex) => {
+            let pairs = hex.as_bytes().chunks(2);
+            let bytes = pairs.map(|pair| {
+                let pair = std::str::from_utf8(pair).ok().filter(|it| it.len() == 2)?;
+                u8::from_str_radix(pair, 16).ok()
+            });
+            String::from_utf8(bytes.collect::<Option<_>>()?).ok()?
+        }
+        None => hyphenated(item)?,
+    };
+    // One spelling a task: what reads the same and is written otherwise is no id.
+    (task_id(&thread, &item)? == text).then_some((thread, item))
+}
+
 /// The digits of a UUID in its usual spelling, the only one that can be given back.
 fn digits(id: &str) -> Option<String> {
     let uuid = Uuid::try_parse(id).ok()?;
@@ -132,6 +167,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_task_id_names_its_thread_and_its_item(
+            thread in any::<u128>(),
+            item in prop_oneof![any::<u128>().prop_map(|id| Uuid::from_u128(id).to_string()), ".{0,12}"],
+        ) {
+            let thread = Uuid::from_u128(thread).to_string();
+            let id = task_id(&thread, &item).unwrap();
+            prop_assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{}", id);
+            prop_assert_eq!(read_task_id(&id), Some((thread, item)));
+        }
+
+        #[test]
+        fn no_two_task_ids_are_read_as_the_same(text in "task_[0-9a-f]{32}-?[0-9a-fA-F+]{0,6}") {
+            if let Some((thread, item)) = read_task_id(&text) {
+                prop_assert_eq!(task_id(&thread, &item), Some(text));
+            }
+        }
+
         #[test]
         fn whatever_id_was_written_is_read_back(id in prop_oneof![
             any::<u128>().prop_map(|id| Uuid::from_u128(id).to_string()),

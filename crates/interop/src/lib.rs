@@ -34,6 +34,7 @@
 //! # Ok::<(), loomline_interop::convert::ReadError>(())
 //! ```
 
+pub mod a2a;
 pub mod ag_ui;
 pub mod ai_sdk;
 #[cfg(feature = "aitp")]

@@ -1,0 +1,185 @@
+//! Messages: what a client says, and what was said.
+
+use super::error::RequestError;
+use super::fields::{Fields, MAX_ID};
+use super::part;
+use crate::parts::is_prompt;
+use serde_json::{Map, Value, json};
+use timeline::{ANSWER, Item, ItemType, Payload, Role, StepRecord, said_beside};
+
+/// Under which name an item's metadata has what the client said of its message beside its parts.
+pub const MESSAGE_METADATA: &str = "a2a";
+/// The most parts of a message.
+const MAX_PARTS: usize = 256;
+/// The most extensions, and the most tasks it refers to.
+const MAX_NAMED: usize = 64;
+
+/// A message that a client sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// The client's id of it.
+    pub message_id: String,
+    /// The thread, if the client names one.
+    pub context_id: Option<String>,
+    /// The task that it is an answer to, if it is one.
+    pub task_id: Option<String>,
+    /// The parts, as they came.
+    pub(super) parts: Vec<Value>,
+    /// Where the parts stand.
+    pub(super) pointer: String,
+    /// For the item's metadata.
+    pub metadata: Value,
+}
+
+impl Incoming {
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, RequestError> {
+        let id = |key: &str| Ok(fields.text(key, MAX_ID)?.map(str::to_owned));
+        let message_id = id("messageId")?.ok_or_else(|| fields.missing("messageId"))?;
+        match fields.get("role") {
+            Some(role) if role == "ROLE_USER" || role == 1 => {}
+            _ => {
+                let what = "expected \"ROLE_USER\": the other side's are the agent's";
+                return Err(RequestError::param(fields.at("role"), what));
+            }
+        }
+        let parts = fields.list("parts", MAX_PARTS)?;
+        if parts.is_empty() {
+            let what = "expected at least one part";
+            return Err(RequestError::param(fields.at("parts"), what));
+        }
+        let mut own = Map::new();
+        own.insert("messageId".to_owned(), message_id.as_str().into());
+        if let Some(metadata) = fields.object("metadata")?.and(fields.get("metadata")) {
+            own.insert("metadata".to_owned(), metadata.clone());
+        }
+        for key in ["extensions", "referenceTaskIds"] {
+            let names = fields.list(key, MAX_NAMED)?;
+            if names.iter().any(|name| !name.is_string()) {
+                let what = "expected a list of strings";
+                return Err(RequestError::param(fields.at(key), what));
+            }
+            if !names.is_empty() {
+                own.insert(key.to_owned(), names.into());
+            }
+        }
+        Ok(Self {
+            message_id,
+            context_id: id("contextId")?,
+            task_id: id("taskId")?,
+            parts: parts.to_vec(),
+            pointer: fields.at("parts"),
+            metadata: json!({ MESSAGE_METADATA: own }),
+        })
+    }
+
+    /// The parts with their places.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (String, &Value)> {
+        let parts = self.parts.iter().enumerate();
+        parts.map(|(place, part)| (format!("{}/{place}", self.pointer), part))
+    }
+
+    /// What it says, as an item's content.
+    ///
+    /// # Errors
+    ///
+    /// A part that is none, with its place.
+    pub fn content(&self) -> Result<Payload, RequestError> {
+        let parts = self.placed().map(|(at, part)| part::read(part, &at));
+        Ok(Value::Array(parts.collect::<Result<_, _>>()?).into())
+    }
+
+    /// Where a part stands that can't be read, whose place in the content is `place`: `0/image_url`.
+    pub fn unreadable(&self, place: &str) -> RequestError {
+        let index = place.split('/').next().unwrap_or_default();
+        let pointer = format!("{}/{index}", self.pointer);
+        RequestError::param(pointer, "expected base64, or an http: or https: URL")
+    }
+}
+
+/// What users said, as a message of the task; none of what is no message, such as a sub-agent's wake-up.
+pub(super) fn said(item: &Item, task: &str, context: &str) -> Option<Value> {
+    let parts: Vec<Value> = match item.item_type {
+        ItemType::Message if matches!(item.role, Some(Role::User) | None) => shown_content(item),
+        ItemType::ActionResult => answered(item),
+        ItemType::Message | ItemType::ActionExecute | ItemType::ItemReference => return None,
+    };
+    if parts.is_empty() {
+        return None;
+    }
+    let own = item.metadata.as_ref().map(Payload::value);
+    let own = own.and_then(|mut own| own.get_mut(MESSAGE_METADATA).map(Value::take));
+    let own = own.unwrap_or_default();
+    let id = own.get("messageId").and_then(Value::as_str);
+    let mut message = json!({
+        "messageId": id.unwrap_or(item.id.as_str()), "contextId": context, "taskId": task,
+        "role": "ROLE_USER", "parts": parts,
+    });
+    for key in ["metadata", "extensions", "referenceTaskIds"] {
+        if let Some(value) = own.get(key) {
+            message[key] = value.clone();
+        }
+    }
+    Some(message)
+}
+
+fn shown_content(item: &Item) -> Vec<Value> {
+    let content: Vec<Value> = item
+        .content
+        .as_ref()
+        .and_then(|content| content.read().ok())
+        .unwrap_or_default();
+    content.iter().filter_map(part::show).collect()
+}
+
+/// The answers of an item as the data that clients answer with, and what was said beside them.
+fn answered(item: &Item) -> Vec<Value> {
+    let content: Vec<Value> = item
+        .content
+        .as_ref()
+        .and_then(|content| content.read().ok())
+        .unwrap_or_default();
+    let answers = content.into_iter().filter_map(|part| match part {
+        Value::Object(mut answer)
+            if answer.get("type").is_some_and(|kind| kind == ANSWER)
+                && !answer.contains_key("resumed") =>
+        {
+            answer.remove("type");
+            Some(json!({ "data": answer }))
+        }
+        _ => None,
+    });
+    let beside = said_beside(item);
+    answers
+        .chain(beside.iter().flat_map(shown_content))
+        .collect()
+}
+
+/// What an agent said in a step.
+pub(super) fn spoken(step: &StepRecord) -> Vec<Value> {
+    let said: Vec<Value> = step
+        .parts
+        .iter()
+        .filter(|part| !is_prompt(&part.part))
+        .filter_map(|part| part::show(&part.part.value()))
+        .filter(|part| part["text"] != "")
+        .collect();
+    if !said.is_empty() || !step.parts.is_empty() {
+        return said;
+    }
+    // An answer that was cut off is only in its chunks.
+    let text: String = step
+        .chunks
+        .iter()
+        .filter(|(kind, _)| kind == "text-delta")
+        .filter_map(|(_, data)| data.as_ref()?.str_field("delta"))
+        .collect();
+    let said = (!text.is_empty()).then(|| json!({ "text": text }));
+    said.into_iter().collect()
+}
+
+/// An agent's message.
+pub(super) fn of_agent(id: &str, task: &str, context: &str, parts: Vec<Value>) -> Value {
+    json!({
+        "messageId": id, "contextId": context, "taskId": task, "role": "ROLE_AGENT", "parts": parts,
+    })
+}

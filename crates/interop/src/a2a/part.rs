@@ -1,0 +1,154 @@
+//! Parts: what is said, here and there.
+
+use super::error::{ErrorKind, RequestError};
+use super::fields::{Fields, MAX_ID};
+use crate::ai_sdk::OUTPUT_FILE;
+use serde_json::{Value, json};
+use timeline::{PartKind, part_kind};
+
+/// The most bytes of a text.
+const MAX_TEXT: usize = 1 << 20;
+/// The media type of a text that was said as data.
+const JSON: &str = "application/json";
+
+/// A part of a message, as a part of the log's. Data becomes a text, for models read texts, and is shown as
+/// data again.
+pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
+    let fields = Fields::of(part, pointer)?;
+    let given = ["text", "raw", "url", "data"].map(|key| fields.given(key));
+    let n_given = given.iter().flatten().count();
+    if n_given != 1 {
+        let what = "expected exactly one of text, raw, url and data";
+        return Err(RequestError::param(pointer, what));
+    }
+    let media_type = fields.text("mediaType", MAX_ID)?;
+    let mut said = if let [Some(_), ..] = given {
+        let text = fields.text("text", MAX_TEXT)?.unwrap_or_default();
+        json!({"type": "input_text", "text": text})
+    } else if let [.., Some(data)] = given {
+        json!({"type": "input_text", "text": data.to_string(), "media_type": JSON})
+    } else if given[1].is_some() {
+        let raw = fields.text("raw", usize::MAX)?;
+        let raw = raw.ok_or_else(|| RequestError::param(fields.at("raw"), "expected base64"))?;
+        // Both alphabets of base64 are allowed here, and one there.
+        let raw = raw.replace('-', "+").replace('_', "/");
+        let media_type = media_type.unwrap_or("application/octet-stream");
+        file(&format!("data:{media_type};base64,{raw}"), Some(media_type))
+    } else {
+        let url = fields.text("url", MAX_TEXT)?.unwrap_or_default();
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            return Err(RequestError {
+                kind: ErrorKind::ContentTypeNotSupported,
+                ..RequestError::param(fields.at("url"), "expected an http: or https: URL")
+            });
+        }
+        file(url, media_type)
+    };
+    if let Some(name) = fields.text("filename", MAX_ID)? {
+        said["filename"] = name.into();
+    }
+    if let Some(metadata) = fields.get("metadata") {
+        said["metadata"] = metadata.clone();
+    }
+    Ok(said)
+}
+
+fn file(url: &str, media_type: Option<&str>) -> Value {
+    let mut part = match media_type {
+        Some(kind) if kind.starts_with("image/") => {
+            json!({"type": "input_image", "image_url": url})
+        }
+        _ if url.starts_with("data:") => json!({"type": "input_file", "file_data": url}),
+        _ => json!({"type": "input_file", "file_url": url}),
+    };
+    if let Some(media_type) = media_type {
+        part["media_type"] = media_type.into();
+    }
+    part
+}
+
+/// A part of the log's as the protocol has it; none of what it has no word for: calls, reasoning, and what other
+/// protocols have added.
+pub(super) fn show(part: &Value) -> Option<Value> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    let media_type = text("media_type");
+    let mut shown = match part_kind(text("type")?)? {
+        PartKind::InputText | PartKind::OutputText => {
+            let said = text("text")?;
+            let data = media_type.filter(|kind| *kind == JSON);
+            match data.and_then(|_| serde_json::from_str::<Value>(said).ok()) {
+                Some(data) => json!({"data": data}),
+                None => json!({"text": said}),
+            }
+        }
+        PartKind::Refusal => json!({"text": text("refusal")?}),
+        PartKind::InputImage => shown_file(text("image_url")?, media_type),
+        PartKind::InputFile | PartKind::Extension(OUTPUT_FILE) => {
+            shown_file(text("file_data").or_else(|| text("file_url"))?, media_type)
+        }
+        PartKind::Reasoning | PartKind::Tool(_) | PartKind::Extension(_) => return None,
+    };
+    if let Some(name) = text("filename") {
+        shown["filename"] = name.into();
+    }
+    if let Some(metadata) = part.get("metadata").filter(|it| it.is_object()) {
+        shown["metadata"] = metadata.clone();
+    }
+    Some(shown)
+}
+
+/// A file, by what it is or where it is.
+pub(super) fn shown_file(url: &str, media_type: Option<&str>) -> Value {
+    let inline = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"));
+    let (mut shown, said) = match inline {
+        Some((kind, data)) => (json!({"raw": data}), Some(kind)),
+        // Base64 alone, as some protocols send it.
+        None if !url.contains(':') => (json!({"raw": url}), None),
+        None => (json!({"url": url}), None),
+    };
+    if let Some(kind) = media_type.or(said).filter(|kind| !kind.is_empty()) {
+        shown["mediaType"] = kind.into();
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_shown_again_as_it_was() {
+        for part in [
+            json!({"text": "hello"}),
+            json!({"text": ""}),
+            json!({"data": {"a": [1, null]}}),
+            json!({"data": null}),
+            json!({"raw": "aGk=", "mediaType": "image/png", "filename": "a.png"}),
+            json!({"raw": "aGk=", "mediaType": "application/pdf"}),
+            json!({"url": "https://a.example/b", "mediaType": "text/csv", "metadata": {"k": 1}}),
+        ] {
+            assert_eq!(show(&read(&part, "/parts/0").unwrap()), Some(part));
+        }
+    }
+
+    #[test]
+    fn a_part_says_one_thing_and_nothing_that_can_not_be_fetched() {
+        for (part, kind) in [
+            (json!({}), ErrorKind::InvalidParams),
+            (json!("hello"), ErrorKind::InvalidParams),
+            (json!({"text": "a", "data": 1}), ErrorKind::InvalidParams),
+            (json!({"text": 7}), ErrorKind::InvalidParams),
+            (json!({"raw": ""}), ErrorKind::InvalidParams),
+            (
+                json!({"url": "file:///etc/passwd"}),
+                ErrorKind::ContentTypeNotSupported,
+            ),
+        ] {
+            let error = read(&part, "/parts/0").unwrap_err();
+            assert_eq!(error.kind, kind, "{part}");
+            assert!(error.pointer.unwrap().starts_with("/parts/0"));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a waiting task asks, and the answers.
+
+use super::error::{ErrorKind, RequestError};
+use super::message::Incoming;
+use super::part;
+use crate::parts::ToolPart;
+use serde_json::{Map, Value, json};
+use timeline::{ANSWER, Answer, OpenCall, OpenKind};
+
+/// A call that waits for somebody outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The thread that has the call: the task's, or a sub-agent's.
+    pub thread_key: String,
+    /// The call.
+    pub tool_call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// Whether the answer is the tool's result; else it says whether the tool may run.
+    pub is_external: bool,
+    /// The arguments.
+    pub input: Option<Value>,
+}
+
+impl Asked {
+    /// A call, if it waits for somebody outside. One that waits for another call or for a sub-agent does not.
+    pub fn of(thread_key: &str, call: &OpenCall) -> Option<Self> {
+        let is_external = match call.kind {
+            OpenKind::Approval => false,
+            OpenKind::External => true,
+            OpenKind::Others | OpenKind::Child => return None,
+        };
+        let tool = ToolPart::read(&call.part);
+        let name = tool.as_ref().map(|tool| tool.tool_name().to_owned());
+        Some(Self {
+            thread_key: thread_key.to_owned(),
+            tool_call_id: call.tool_call_id.clone(),
+            tool_name: name.unwrap_or_default(),
+            is_external,
+            input: tool.and_then(|tool| Some(tool.input?.value())),
+        })
+    }
+
+    fn data(&self) -> Value {
+        let kind = if self.is_external {
+            "result"
+        } else {
+            "approval"
+        };
+        let mut data = json!({
+            "toolCallId": self.tool_call_id, "toolName": self.tool_name, "asks": kind,
+            "threadKey": self.thread_key,
+        });
+        if let Some(input) = &self.input {
+            data["input"] = input.clone();
+        }
+        data
+    }
+}
+
+/// The parts of the message that says what is asked: in words, and as data.
+pub(super) fn asked_parts(asked: &[Asked]) -> Vec<Value> {
+    if asked.is_empty() {
+        let text = "A sub-agent waits for an answer. Get the task to see what it asks.";
+        return vec![json!({ "text": text })];
+    }
+    let lines = asked.iter().map(|call| {
+        let (id, name) = (&call.tool_call_id, &call.tool_name);
+        if call.is_external {
+            format!(
+                "The result of the tool {name:?} is wanted: answer with the data {{\"toolCallId\": {id:?}, \"output\": …}} or \"errorText\"."
+            )
+        } else {
+            format!(
+                "May the tool {name:?} run? Answer with the data {{\"toolCallId\": {id:?}, \"approved\": true}} or false."
+            )
+        }
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let calls: Vec<Value> = asked.iter().map(Asked::data).collect();
+    vec![
+        json!({ "text": text }),
+        json!({"data": {"calls": calls}, "mediaType": "application/json"}),
+    ]
+}
+
+/// A message that answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// The answers; one at least.
+    pub answers: Vec<ReplyAnswer>,
+    /// What is said beside them, as parts of the log's.
+    pub beside: Vec<Value>,
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplyAnswer {
+    /// Where it stands in the request.
+    pub pointer: String,
+    /// The thread that has the call, if the client names it.
+    pub thread_key: Option<String>,
+    /// The call.
+    pub tool_call_id: String,
+    /// The answer, as a part of the log's.
+    pub part: Value,
+}
+
+impl Reply {
+    /// Reads a message to a task that waits. An answer is a data part with a `toolCallId`, or a text that is such
+    /// an object; other parts are said beside the answers. Only where nothing but one result is wanted, a
+    /// message without any is that result: whether something may run is never guessed from words.
+    ///
+    /// # Errors
+    ///
+    /// No answer, or one that is none, with its place and what was expected.
+    pub fn read(message: &Incoming, asked: &[Asked]) -> Result<Self, RequestError> {
+        let (mut answers, mut beside) = (Vec::new(), Vec::new());
+        for (pointer, said) in message.placed() {
+            match structured(said) {
+                Some(fields) => answers.push(answer(fields, pointer)?),
+                None => beside.push(part::read(said, &pointer)?),
+            }
+        }
+        if !answers.is_empty() {
+            return Ok(Self { answers, beside });
+        }
+        if let [only] = asked
+            && only.is_external
+        {
+            let fields = Map::from_iter([
+                ("toolCallId".to_owned(), only.tool_call_id.as_str().into()),
+                ("threadKey".to_owned(), only.thread_key.as_str().into()),
+                ("output".to_owned(), whole(message)?),
+            ]);
+            let answer = answer(fields, message.pointer.clone())?;
+            return Ok(Self {
+                answers: vec![answer],
+                beside: Vec::new(),
+            });
+        }
+        Err(RequestError::param(
+            message.pointer.clone(),
+            "the task waits for answers: expected a data part {\"toolCallId\": …} with \"approved\", \"output\" or \"errorText\"",
+        ))
+    }
+}
+
+/// An answer's object, if this part is one.
+fn structured(part: &Value) -> Option<Map<String, Value>> {
+    let data = match (part.get("data"), part.get("text").and_then(Value::as_str)) {
+        (Some(data), _) => data.clone(),
+        (None, Some(text)) if text.trim_start().starts_with('{') => {
+            serde_json::from_str(text).ok()?
+        }
+        (None, _) => return None,
+    };
+    match data {
+        Value::Object(fields) if fields.contains_key("toolCallId") => Some(fields),
+        _ => None,
+    }
+}
+
+fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer, RequestError> {
+    let thread_key = match fields.remove("threadKey") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(key)) => Some(key),
+        Some(_) => {
+            let what = "expected a string as threadKey";
+            return Err(RequestError::param(pointer, what));
+        }
+    };
+    fields.insert("type".to_owned(), ANSWER.into());
+    let part = Value::Object(fields);
+    let read = Answer::read(Some(&json!([part]).into()));
+    let read = read.map_err(|error| RequestError::param(pointer.as_str(), error))?;
+    let Some(read) = read.into_iter().next() else {
+        return Err(RequestError::new(ErrorKind::Internal, "an answer was lost"));
+    };
+    Ok(ReplyAnswer {
+        pointer,
+        thread_key,
+        tool_call_id: read.tool_call_id,
+        part,
+    })
+}
+
+/// All of a message as one result: a text as it is, data as it is.
+fn whole(message: &Incoming) -> Result<Value, RequestError> {
+    let texts: Option<Vec<&str>> = message
+        .parts
+        .iter()
+        .map(|part| part.get("text").and_then(Value::as_str))
+        .collect();
+    match (texts, message.parts.as_slice()) {
+        (Some(texts), _) => Ok(texts.join("\n").into()),
+        (None, [only]) if only.get("data").is_some() => Ok(only["data"].clone()),
+        (None, _) => Err(RequestError::param(
+            message.pointer.clone(),
+            "expected texts, or one data part, as the tool's result",
+        )),
+    }
+}

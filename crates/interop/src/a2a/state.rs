@@ -1,0 +1,71 @@
+//! How a task stands.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// A state of a task. This server rejects no task it has taken, and asks for nobody's sign-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// It waits for its turn.
+    Submitted,
+    /// An agent is at it.
+    Working,
+    /// It came to its end.
+    Completed,
+    /// It broke off.
+    Failed,
+    /// It was stopped, or left behind by a newer message.
+    Canceled,
+    /// Calls of the agent wait for answers.
+    InputRequired,
+    /// It was not taken.
+    Rejected,
+    /// Somebody must sign in.
+    AuthRequired,
+}
+
+impl TaskState {
+    /// All of them, in the order of the protocol's numbers, the first being 1.
+    pub const ALL: [Self; 8] = [
+        Self::Submitted,
+        Self::Working,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::InputRequired,
+        Self::Rejected,
+        Self::AuthRequired,
+    ];
+
+    /// The protocol's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Submitted => "TASK_STATE_SUBMITTED",
+            Self::Working => "TASK_STATE_WORKING",
+            Self::Completed => "TASK_STATE_COMPLETED",
+            Self::Failed => "TASK_STATE_FAILED",
+            Self::Canceled => "TASK_STATE_CANCELED",
+            Self::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+            Self::Rejected => "TASK_STATE_REJECTED",
+            Self::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
+        }
+    }
+
+    /// Whether nothing more comes.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected => true,
+            Self::Submitted | Self::Working | Self::InputRequired | Self::AuthRequired => false,
+        }
+    }
+}
+
+/// A `TaskStatus`.
+pub(super) fn status(state: TaskState, at: Timestamp, message: Option<Value>) -> Value {
+    // Milliseconds, as the specification wants timestamps.
+    let mut status = json!({"state": state.name(), "timestamp": format!("{at:.3}")});
+    if let Some(message) = message {
+        status["message"] = message;
+    }
+    status
+}

@@ -1,0 +1,326 @@
+//! From the log to the stream of a task.
+
+use super::message::{of_agent, said};
+use super::part::shown_file;
+use super::reply::{Asked, asked_parts};
+use super::state::{TaskState, status};
+use super::task::{artifact_of, begins, broken_off, open_calls, status_id, told_why};
+use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use crate::parts::EventPart;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use timeline::{
+    Event, Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, OpenCall, Record, StepId,
+    StepStatus, ThreadStatus,
+};
+
+/// The major version of `ai` whose chunks are read: the one that takes back a dead attempt.
+const MAJOR: u8 = 7;
+
+/// Where a task is in its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Its message waits, or was not seen yet.
+    Waits,
+    /// An execution runs.
+    Runs(ExecutionId),
+    /// An execution has handed over, and the next one goes on.
+    HandedOver,
+    /// Calls wait for answers.
+    Asks,
+    /// Nothing more comes.
+    Over,
+}
+
+/// What one reader of a task's stream has seen.
+///
+/// What an agent says is shown as it is said, as the artifact. Where it then goes on, that is said again as a
+/// message, and what comes takes its place in the artifact: in the end the client has what it would be given
+/// if it asked for the task. Each record costs what it says.
+#[derive(Clone, Debug)]
+pub struct TaskView {
+    id: String,
+    context_id: String,
+    trigger: ItemId,
+    phase: Phase,
+    /// Items that go on with the task once they are answered: answers, and pointers to what was said.
+    goes_on: BTreeSet<ItemId>,
+    chunks: StreamView,
+    step: Option<StepId>,
+    hands_over: bool,
+    /// What the step has said.
+    said: Vec<Value>,
+    /// Parts of the artifact that are not sent yet, for they may be the last.
+    held: Option<Vec<Value>>,
+    /// Whether the client has a part of what the step says.
+    has_begun: bool,
+    open: Vec<OpenCall>,
+    error: Option<String>,
+    ended: Option<(ExecutionStatus, Option<Interruption>)>,
+    out: Vec<Value>,
+}
+
+impl TaskView {
+    /// A view of the task that this item sets off, from before that is in the log.
+    pub fn new(id: &str, context_id: &str, trigger: ItemId) -> Self {
+        Self {
+            id: id.to_owned(),
+            context_id: context_id.to_owned(),
+            chunks: StreamView::new(MAJOR),
+            trigger,
+            phase: Phase::Waits,
+            goes_on: BTreeSet::new(),
+            step: None,
+            hands_over: false,
+            said: Vec::new(),
+            held: None,
+            has_begun: false,
+            open: Vec::new(),
+            error: None,
+            ended: None,
+            out: Vec::new(),
+        }
+    }
+
+    /// A view of a task whose calls wait, from where they do.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self {
+            phase: Phase::Asks,
+            ..self
+        }
+    }
+
+    /// A view of a task that runs, from before its running execution began.
+    #[must_use]
+    pub fn running(self) -> Self {
+        Self {
+            phase: Phase::HandedOver,
+            ..self
+        }
+    }
+
+    /// Whether nothing more comes: the task is over, or waits for answers.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// What one record is to the reader: `StreamResponse` objects.
+    pub fn responses(&mut self, record: &Record) -> Vec<Value> {
+        self.see(record);
+        std::mem::take(&mut self.out)
+    }
+
+    fn see(&mut self, record: &Record) {
+        match &record.event {
+            Event::ItemCreated { item } if item.id == self.trigger => {
+                let mut task = json!({
+                    "id": self.id, "contextId": self.context_id,
+                    "status": status(TaskState::Submitted, record.at, None),
+                });
+                if let Some(message) = said(item, &self.id, &self.context_id) {
+                    task["history"] = json!([message]);
+                }
+                self.out.push(json!({ "task": task }));
+            }
+            Event::ItemCreated { item } if !begins(item) => {
+                self.goes_on.insert(item.id.clone());
+            }
+            Event::ThreadStatusChanged {
+                to: ThreadStatus::Closed,
+                ..
+            } if matches!(self.phase, Phase::Waits | Phase::Asks) => {
+                self.end(TaskState::Canceled, record.at, None);
+            }
+            Event::ExecutionCreated { execution } => self.begun(execution, record.at),
+            Event::StepStatusChanged {
+                step_id,
+                to,
+                outcome,
+                ..
+            } if self.step.as_ref() == Some(step_id) => {
+                self.error.clone_from(&outcome.error_text);
+                let open = outcome.open_calls.as_ref();
+                let open = open.filter(|_| *to == StepStatus::Completed);
+                self.open = open.map(open_calls).unwrap_or_default();
+            }
+            Event::StepCreated { step } if self.runs(&step.execution_id) => {
+                self.on_its_way(record.at);
+                self.step = Some(step.id.clone());
+            }
+            Event::PartCreated { step_id, part, .. } if self.step.as_ref() == Some(step_id) => {
+                let event = EventPart::read(part);
+                self.hands_over |= event.is_some_and(|it| it.part_type == EventPart::AGENT_HANDOFF);
+            }
+            Event::ExecutionStatusChanged {
+                execution_id,
+                to,
+                interruption,
+                ..
+            } if self.runs(execution_id) => {
+                self.ended = Some((*to, interruption.clone()));
+            }
+            Event::ContextCreated { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. }
+            | Event::ThreadCreated { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadStatusChanged { .. }
+            | Event::ExecutionStatusChanged { .. }
+            | Event::ItemCreated { .. }
+            | Event::ItemStatusChanged { .. }
+            | Event::StepCreated { .. }
+            | Event::StepStatusChanged { .. }
+            | Event::PartCreated { .. }
+            | Event::PartUpdated { .. }
+            | Event::ChunkEmitted { .. }
+            | Event::ThreadFinished { .. } => {}
+        }
+        if !matches!(self.phase, Phase::Runs(_)) {
+            return;
+        }
+        for chunk in chunks(record, &mut self.chunks) {
+            if let ChunkJson::Chunk(chunk) = chunk {
+                self.heard(&chunk);
+            }
+        }
+        if let Event::ThreadFinished { execution_id, .. } = &record.event
+            && self.runs(execution_id)
+        {
+            self.finished(execution_id, record.at);
+        }
+    }
+
+    fn runs(&self, execution: &ExecutionId) -> bool {
+        matches!(&self.phase, Phase::Runs(own) if own == execution)
+    }
+
+    fn begun(&mut self, execution: &Execution, at: Timestamp) {
+        let is_own = match &self.phase {
+            Phase::Waits => execution.trigger_item_id == self.trigger,
+            Phase::HandedOver => true,
+            Phase::Asks if self.goes_on.contains(&execution.trigger_item_id) => true,
+            // A newer message has left the calls behind.
+            Phase::Asks => {
+                self.end(TaskState::Canceled, at, None);
+                false
+            }
+            Phase::Runs(_) | Phase::Over => false,
+        };
+        if !is_own {
+            return;
+        }
+        self.phase = Phase::Runs(execution.id.clone());
+        self.goes_on.clear();
+        self.chunks = StreamView::new(MAJOR);
+        (self.step, self.error, self.ended) = (None, None, None);
+        self.open.clear();
+        self.update(TaskState::Working, at, None);
+    }
+
+    /// What a step says.
+    fn heard(&mut self, chunk: &Value) {
+        let text = |key: &str| chunk.get(key).and_then(Value::as_str);
+        match text("type") {
+            Some("text-delta") => {
+                let delta = text("delta").filter(|delta| !delta.is_empty());
+                if let Some(delta) = delta {
+                    self.say(json!({ "text": delta }));
+                }
+            }
+            Some("file") => {
+                if let Some(url) = text("url") {
+                    self.say(shown_file(url, text("mediaType")));
+                }
+            }
+            // What a dead attempt said is replaced by what comes.
+            Some("reset-step") => {
+                self.held = None;
+                self.said.clear();
+                self.has_begun = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, part: Value) {
+        self.send_held(false);
+        match (self.said.last_mut(), part["text"].as_str()) {
+            (Some(Value::Object(last)), Some(more)) if last.contains_key("text") => {
+                if let Some(Value::String(text)) = last.get_mut("text") {
+                    text.push_str(more);
+                }
+            }
+            _ => self.said.push(part.clone()),
+        }
+        self.held = Some(vec![part]);
+    }
+
+    fn send_held(&mut self, is_last: bool) {
+        let Some(parts) = self.held.take() else {
+            return;
+        };
+        let update = json!({
+            "taskId": self.id, "contextId": self.context_id, "artifact": artifact_of(&parts),
+            "append": std::mem::replace(&mut self.has_begun, true), "lastChunk": is_last,
+        });
+        self.out.push(json!({ "artifactUpdate": update }));
+    }
+
+    /// Another step follows, so what the one before said was not the last.
+    fn on_its_way(&mut self, at: Timestamp) {
+        self.send_held(false);
+        self.has_begun = false;
+        let parts = std::mem::take(&mut self.said);
+        if parts.is_empty() {
+            return;
+        }
+        let step = self.step.as_ref().map(StepId::as_str).unwrap_or_default();
+        let message = of_agent(step, &self.id, &self.context_id, parts);
+        self.update(TaskState::Working, at, Some(message));
+    }
+
+    fn finished(&mut self, execution: &ExecutionId, at: Timestamp) {
+        if std::mem::take(&mut self.hands_over) {
+            self.on_its_way(at);
+            self.phase = Phase::HandedOver;
+            return;
+        }
+        self.send_held(true);
+        let (state, parts) = match self.ended.take() {
+            Some((ExecutionStatus::Completed, _)) if self.open.is_empty() => {
+                (TaskState::Completed, None)
+            }
+            Some((ExecutionStatus::Completed, _)) => {
+                let asked = self.open.iter();
+                let asked: Vec<Asked> = asked
+                    .filter_map(|call| Asked::of(&self.context_id, call))
+                    .collect();
+                (TaskState::InputRequired, Some(asked_parts(&asked)))
+            }
+            Some((ExecutionStatus::Failed | ExecutionStatus::Executing, why)) => {
+                let state = broken_off(why.as_ref());
+                let words = told_why(why.as_ref(), self.error.take());
+                let failed = state == TaskState::Failed;
+                (state, failed.then(|| vec![json!({ "text": words })]))
+            }
+            None => (TaskState::Failed, None),
+        };
+        let id = status_id(execution);
+        let message = parts.map(|parts| of_agent(&id, &self.id, &self.context_id, parts));
+        self.end(state, at, message);
+    }
+
+    fn end(&mut self, state: TaskState, at: Timestamp, message: Option<Value>) {
+        self.phase = Phase::Over;
+        self.update(state, at, message);
+    }
+
+    fn update(&mut self, state: TaskState, at: Timestamp, message: Option<Value>) {
+        let update = json!({
+            "taskId": self.id, "contextId": self.context_id, "status": status(state, at, message),
+        });
+        self.out.push(json!({ "statusUpdate": update }));
+    }
+}

@@ -1,0 +1,259 @@
+//! Tasks: what the messages of a thread have set off.
+
+use super::message::{of_agent, said, spoken};
+use super::reply::{Asked, asked_parts};
+use super::state::{TaskState, status};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use timeline::{
+    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Payload,
+    Reaction, StepRecord, ThreadStatus, Transcript,
+};
+
+/// The id of the artifact: what the agents said last.
+pub(super) const ARTIFACT: &str = "answer";
+
+/// How a task is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The id of its context.
+    pub context_id: &'a str,
+    /// At most so many messages of its history, the last; all of them when absent.
+    pub history_length: Option<usize>,
+    /// Whether it has its artifacts.
+    pub artifacts: bool,
+}
+
+/// What one message has set off: its execution, and those that go on with it.
+#[derive(Clone, Debug)]
+pub struct TaskRun<'a> {
+    trigger: &'a Item,
+    /// Each with what it answers: the trigger first, then what goes on with it.
+    reactions: Vec<(&'a Item, &'a Reaction)>,
+    is_closed: bool,
+}
+
+impl<'a> TaskRun<'a> {
+    /// The tasks of a thread, or of a piece that begins where one begins, in the order of their beginnings. What
+    /// was kept and never answered is none.
+    pub fn all(transcript: &'a Transcript) -> Vec<Self> {
+        let thread = transcript.thread.as_ref();
+        let is_closed = thread.is_some_and(|it| it.status == ThreadStatus::Closed);
+        let mut items: BTreeMap<&ItemId, &Item> = BTreeMap::new();
+        let mut runs: Vec<Self> = Vec::new();
+        // The task that runs; those that wait stand behind it.
+        let mut current: Option<usize> = None;
+        for entry in &transcript.entries {
+            match entry {
+                Entry::Item(item) if item.run.is_some() && begins(item) => runs.push(Self {
+                    trigger: item,
+                    reactions: Vec::new(),
+                    is_closed,
+                }),
+                Entry::Item(item) => {
+                    items.insert(&item.id, item);
+                }
+                Entry::Reaction(reaction) => {
+                    let trigger = items.get(&reaction.execution.trigger_item_id).copied();
+                    let Some(trigger) = trigger else { continue };
+                    if begins(trigger) {
+                        current = Some(runs.len());
+                        runs.push(Self {
+                            trigger,
+                            reactions: Vec::new(),
+                            is_closed,
+                        });
+                    }
+                    if let Some(run) = current.and_then(|place| runs.get_mut(place)) {
+                        run.reactions.push((trigger, reaction));
+                    }
+                }
+            }
+        }
+        runs
+    }
+
+    /// The task that a message has set off.
+    pub fn find(transcript: &'a Transcript, item: &ItemId) -> Option<Self> {
+        let mut runs = Self::all(transcript).into_iter();
+        runs.find(|run| run.trigger.id == *item)
+    }
+
+    /// The message that set it off.
+    pub fn item(&self) -> &'a ItemId {
+        &self.trigger.id
+    }
+
+    /// The execution that ran last; none while the message waits.
+    pub fn execution(&self) -> Option<&'a ExecutionId> {
+        self.last().map(|reaction| &reaction.execution.id)
+    }
+
+    /// Whether what was said last is only in the chunks of the log: its answer runs, or was cut off.
+    pub fn wants_chunks(&self) -> bool {
+        let status = self.last().map(|reaction| reaction.execution.status);
+        status.is_some_and(|status| status != ExecutionStatus::Completed)
+    }
+
+    /// The execution that left calls open; whether they still are is for the thread's state to say.
+    pub fn leaves_open(&self) -> Option<&'a ExecutionId> {
+        let last = self.last()?;
+        let is_open = last.execution.status == ExecutionStatus::Completed && left_open(last);
+        (is_open && !self.is_closed).then_some(&last.execution.id)
+    }
+
+    /// How it stands. `asked` are the calls that wait: none where nothing does any more, and no calls where only
+    /// its sub-agents are at work.
+    pub fn state(&self, asked: Option<&[Asked]>) -> TaskState {
+        let Some(last) = self.last() else {
+            return if self.is_closed {
+                TaskState::Canceled
+            } else {
+                TaskState::Submitted
+            };
+        };
+        match last.execution.status {
+            ExecutionStatus::Executing => TaskState::Working,
+            ExecutionStatus::Failed => broken_off(last.execution.interruption.as_ref()),
+            ExecutionStatus::Completed if !left_open(last) => TaskState::Completed,
+            ExecutionStatus::Completed => match asked.filter(|_| !self.is_closed) {
+                Some([]) => TaskState::Working,
+                Some(_) => TaskState::InputRequired,
+                None => TaskState::Canceled,
+            },
+        }
+    }
+
+    /// Since when it stands so.
+    pub fn since(&self) -> Timestamp {
+        let Some(last) = self.last() else {
+            return self.trigger.created_at;
+        };
+        last.ended_at.unwrap_or(last.execution.created_at)
+    }
+
+    /// The `Task`; `asked` is as for [`TaskRun::state`].
+    pub fn to_json(&self, shown: Shown<'_>, asked: Option<&[Asked]>) -> Value {
+        let Shown { id, context_id, .. } = shown;
+        let state = self.state(asked);
+        let message = match state {
+            TaskState::InputRequired => Some(asked_parts(asked.unwrap_or_default())),
+            TaskState::Failed => self.last().map(|last| vec![json!({ "text": why(last) })]),
+            TaskState::Submitted
+            | TaskState::Working
+            | TaskState::Completed
+            | TaskState::Canceled
+            | TaskState::Rejected
+            | TaskState::AuthRequired => None,
+        };
+        let execution = self.execution();
+        let message = message
+            .zip(execution)
+            .map(|(parts, execution)| of_agent(&status_id(execution), id, context_id, parts));
+        let mut task = json!({
+            "id": id, "contextId": context_id, "status": status(state, self.since(), message),
+        });
+        let (mut history, artifact) = self.told(id, context_id);
+        let wanted = shown.history_length.unwrap_or(usize::MAX);
+        history.drain(..history.len().saturating_sub(wanted));
+        if !history.is_empty() {
+            task["history"] = history.into();
+        }
+        if shown.artifacts {
+            let parts = artifact.into_iter();
+            let artifacts: Vec<Value> = parts.map(|parts| artifact_of(&parts)).collect();
+            task["artifacts"] = artifacts.into();
+        }
+        if let Some(agent) = self.agent() {
+            task["metadata"] = json!({ "agent": agent });
+        }
+        task
+    }
+
+    fn last(&self) -> Option<&'a Reaction> {
+        self.reactions.last().map(|(_, reaction)| *reaction)
+    }
+
+    /// The agent that is at it, or was.
+    fn agent(&self) -> Option<String> {
+        let run = match self.last() {
+            Some(last) => last.execution.run.as_ref(),
+            None => self.trigger.run.as_ref(),
+        };
+        run.and_then(|run| run.str_field("agent"))
+    }
+
+    /// The messages, and the parts of what was said last.
+    fn told(&self, id: &str, context_id: &str) -> (Vec<Value>, Option<Vec<Value>>) {
+        let mut history: Vec<Value> = said(self.trigger, id, context_id).into_iter().collect();
+        let mut last: Option<(&StepRecord, Vec<Value>)> = None;
+        for (trigger, reaction) in &self.reactions {
+            if trigger.id != self.trigger.id {
+                history.extend(said(trigger, id, context_id));
+            }
+            for step in &reaction.steps {
+                let parts = spoken(step);
+                if parts.is_empty() {
+                    continue;
+                }
+                // What an agent says on its way is a message; what it says last is the artifact.
+                if let Some((step, parts)) = last.replace((step, parts)) {
+                    history.push(of_agent(step.step.id.as_str(), id, context_id, parts));
+                }
+            }
+        }
+        (history, last.map(|(_, parts)| parts))
+    }
+}
+
+/// Whether an item begins a task, and does not go on with one.
+pub(super) fn begins(item: &Item) -> bool {
+    match item.item_type {
+        ItemType::Message | ItemType::ActionExecute => true,
+        ItemType::ActionResult | ItemType::ItemReference => false,
+    }
+}
+
+/// Whether an execution has left calls without results.
+fn left_open(reaction: &Reaction) -> bool {
+    let step = reaction.steps.last();
+    let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
+    open.is_some_and(|open| !open_calls(open).is_empty())
+}
+
+pub(super) fn open_calls(payload: &Payload) -> Vec<OpenCall> {
+    payload.read().unwrap_or_default()
+}
+
+/// What an execution that broke off makes of its task.
+pub(super) fn broken_off(why: Option<&Interruption>) -> TaskState {
+    match why {
+        Some(why) if why.reason == "user_cancelled" => TaskState::Canceled,
+        Some(_) | None => TaskState::Failed,
+    }
+}
+
+/// Why an execution broke off, in words.
+fn why(reaction: &Reaction) -> String {
+    let step = reaction.steps.last();
+    let error = step.and_then(|step| step.step.outcome.error_text.clone());
+    told_why(reaction.execution.interruption.as_ref(), error)
+}
+
+pub(super) fn told_why(why: Option<&Interruption>, error: Option<String>) -> String {
+    let detail = why.and_then(|why| why.detail.clone()).or(error);
+    detail.unwrap_or_else(|| why.map_or("error", |why| &why.reason).to_owned())
+}
+
+/// The id of the message in a status.
+pub(super) fn status_id(execution: &ExecutionId) -> String {
+    format!("{execution}-status")
+}
+
+/// The artifact with these parts.
+pub(super) fn artifact_of(parts: &[Value]) -> Value {
+    json!({"artifactId": ARTIFACT, "name": "Answer", "parts": parts})
+}
