@@ -73,6 +73,8 @@ pub struct ServerConfig {
     pub run_timeout: Option<Duration>,
     /// The origins a browser may call from; `*` is all of them.
     pub cors_origins: Vec<String>,
+    /// Where clients reach the server, without a slash at the end; what they ask for tells, if the file doesn't.
+    pub public_url: Option<String>,
     /// The certificate, if the server speaks TLS itself.
     pub tls: Option<TlsConfig>,
 }
@@ -97,6 +99,7 @@ impl Default for ServerConfig {
             max_streams: 1_000,
             run_timeout: None,
             cors_origins: Vec::new(),
+            public_url: None,
             tls: None,
         }
     }

@@ -1,6 +1,7 @@
 //! What clients are told when something is refused or fails. HTTP statuses and stable codes are
 //! decided here and nowhere else.
 
+pub(crate) mod a2a;
 pub(crate) mod openai;
 
 use crate::app::ExchangeError;
@@ -89,6 +90,8 @@ pub(crate) enum ApiError {
     TooManyStreams { limit: usize },
     #[error(transparent)]
     Worded(Box<openai::Worded>),
+    #[error(transparent)]
+    A2a(Box<interop::a2a::RequestError>),
     #[error("the server has not finished starting")]
     NotReady,
     #[error("the server failed")]
@@ -133,6 +136,9 @@ pub(crate) struct Failure {
     /// What another protocol's clients are told.
     #[serde(skip)]
     pub(crate) worded: Option<Box<openai::Worded>>,
+    /// What A2A's clients are told.
+    #[serde(skip)]
+    pub(crate) a2a: Option<Box<interop::a2a::RequestError>>,
 }
 
 /// A status, a code, and what goes with them.
@@ -212,6 +218,10 @@ impl ApiError {
             } else {
                 None
             },
+            a2a: match self {
+                Self::A2a(refusal) => Some(refusal.clone()),
+                _ => None,
+            },
         }
     }
 
@@ -276,6 +286,7 @@ impl ApiError {
                     .with(json!({ "limit": limit }))
             }
             Self::Worded(worded) => Verdict::new(worded.status, worded.code.unwrap_or(worded.kind)),
+            Self::A2a(refusal) => Verdict::new(a2a::status(refusal.kind), "a2a"),
             Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),

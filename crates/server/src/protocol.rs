@@ -14,6 +14,8 @@ pub(crate) enum Dialect {
     Own,
     /// `OpenAI`'s, with Open Responses.
     OpenAi,
+    /// A2A's.
+    A2a,
 }
 
 impl Dialect {
@@ -21,6 +23,8 @@ impl Dialect {
     pub(crate) fn of(path: &str) -> Self {
         if path == "/v1" || path.starts_with("/v1/") {
             Self::OpenAi
+        } else if path == "/a2a" || path.starts_with("/a2a/") {
+            Self::A2a
         } else {
             Self::Own
         }
@@ -31,7 +35,7 @@ impl Dialect {
     pub(crate) fn checks_threads(self) -> bool {
         match self {
             Self::Own => false,
-            Self::OpenAi => true,
+            Self::OpenAi | Self::A2a => true,
         }
     }
 }

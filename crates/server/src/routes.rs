@@ -1,5 +1,6 @@
 //! The routes, one module a noun.
 
+mod a2a;
 pub(crate) mod ag_ui;
 pub(crate) mod agents;
 pub(crate) mod answers;
@@ -55,6 +56,7 @@ pub(crate) fn open() -> OpenApiRouter<Api> {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::openapi))
+        .merge(a2a::open())
 }
 
 /// What needs a key.
@@ -80,6 +82,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .nest("/api/v1", v1)
         .merge(threads_api::routes())
         .merge(responses::routes())
+        .merge(a2a::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))

@@ -3,7 +3,7 @@
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::ServerConfig;
-use crate::error::{ApiError, ErrorBody, Failure, openai};
+use crate::error::{ApiError, ErrorBody, Failure, a2a, openai};
 use crate::guard;
 use crate::protocol::Dialect;
 use crate::routes;
@@ -218,6 +218,7 @@ fn cors(origins: &[String]) -> CorsLayer {
             header::AUTHORIZATION,
             header::CONTENT_TYPE,
             header::ACCEPT,
+            name("a2a-version"),
             name("idempotency-key"),
             name("last-event-id"),
             name("x-request-id"),
@@ -265,6 +266,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     };
     let body = match dialect {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
+        Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
         Dialect::Own => Json(ErrorBody {
             error: Failure {
                 request_id,

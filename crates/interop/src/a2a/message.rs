@@ -88,10 +88,9 @@ impl Incoming {
         Ok(Value::Array(parts.collect::<Result<_, _>>()?).into())
     }
 
-    /// Where a part stands that can't be read, whose place in the content is `place`: `0/image_url`.
-    pub fn unreadable(&self, place: &str) -> RequestError {
-        let index = place.split('/').next().unwrap_or_default();
-        let pointer = format!("{}/{index}", self.pointer);
+    /// Why the part at this place can't be read.
+    pub fn unreadable(&self, place: usize) -> RequestError {
+        let pointer = format!("{}/{place}", self.pointer);
         RequestError::param(pointer, "expected base64, or an http: or https: URL")
     }
 }

@@ -92,6 +92,12 @@ impl<'a> TaskRun<'a> {
         self.last().map(|reaction| &reaction.execution.id)
     }
 
+    /// Whether an execution runs.
+    pub fn is_executing(&self) -> bool {
+        let status = self.last().map(|reaction| reaction.execution.status);
+        status == Some(ExecutionStatus::Executing)
+    }
+
     /// Whether what was said last is only in the chunks of the log: its answer runs, or was cut off.
     pub fn wants_chunks(&self) -> bool {
         let status = self.last().map(|reaction| reaction.execution.status);

@@ -253,6 +253,21 @@ impl Checker<'_> {
                 return Err(self.wrong(origin, format!("{text:?} is no origin, {expected}")));
             }
         }
+        if let Some(url) = &file.public_url {
+            let text = url.get_ref();
+            let rest = ["https://", "http://"]
+                .iter()
+                .find_map(|scheme| text.strip_prefix(scheme));
+            let valid = rest.is_some_and(|rest| {
+                !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' '])
+            });
+            if !valid {
+                let what = format!(
+                    "{text:?} is no address of a server, expected one such as \"https://agents.example.org\""
+                );
+                return Err(self.wrong(url, what));
+            }
+        }
         Ok(ServerConfig {
             listen: file.listen,
             data: file.data,
@@ -272,6 +287,9 @@ impl Checker<'_> {
                 .into_iter()
                 .map(Spanned::into_inner)
                 .collect(),
+            public_url: file
+                .public_url
+                .map(|url| url.into_inner().trim_end_matches('/').to_owned()),
             tls: file.tls.map(|tls| TlsConfig {
                 cert: tls.cert,
                 key: tls.key,

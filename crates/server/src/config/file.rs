@@ -41,6 +41,7 @@ pub(super) struct Server {
     pub(super) max_streams: Option<NonZeroUsize>,
     pub(super) run_timeout_s: Option<NonZeroU64>,
     pub(super) cors_origins: Vec<Spanned<String>>,
+    pub(super) public_url: Option<Spanned<String>>,
     pub(super) tls: Option<Tls>,
 }
 

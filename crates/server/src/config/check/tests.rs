@@ -65,6 +65,7 @@ fn every_setting_is_read() {
         max_streams = 2
         run_timeout_s = 3
         cors_origins = ["https://a.example"]
+        public_url = "https://b.example/looms/"
         [models.m]
         provider = "chat-completions"
         model = "gpt"
@@ -98,6 +99,8 @@ fn every_setting_is_read() {
     assert_eq!(config.default_agent, "b");
     assert_eq!(config.server.max_body_bytes, 10);
     assert_eq!(config.server.max_file_bytes, 20);
+    let url = config.server.public_url.as_deref();
+    assert_eq!(url, Some("https://b.example/looms"));
     assert_eq!(config.server.run_timeout, Some(Duration::from_secs(3)));
     let rounds = config.agents["b"].max_tool_rounds.unwrap();
     assert_eq!(rounds.get(), 4);
@@ -126,8 +129,18 @@ fn what_is_wrong_is_said_with_its_place() {
         said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
         "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
          `max_file_bytes`, \
-         `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`, `tls`"
+         `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`, `public_url`, `tls`"
     );
+    for url in [
+        "agents.example",
+        "ftp://a",
+        "https://",
+        "http:///a",
+        "http://a?b",
+    ] {
+        let text = format!("[server]\npublic_url = {url:?}");
+        assert!(said(&text).starts_with("line 2, column 14: "), "{url}");
+    }
     assert_eq!(
         said("[models.m]\nprovider = \"scripted\"\n[agents.a]\nmodel = \"n\""),
         "line 4, column 9: there is no model \"n\", expected one of: m"

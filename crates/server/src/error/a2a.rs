@@ -1,0 +1,145 @@
+//! Refusals in A2A's words: JSON-RPC's error objects, and the bodies of the other HTTP binding
+//! (`google.rpc.Status`).
+
+use super::{ApiError, Failure, told};
+use http::StatusCode;
+use interop::a2a::{ErrorKind, RequestError, failure as rpc_failure};
+use serde_json::{Value, json};
+
+impl From<RequestError> for ApiError {
+    fn from(error: RequestError) -> Self {
+        Self::A2a(Box::new(error))
+    }
+}
+
+/// The status that a kind of error has.
+pub(super) fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::TaskNotFound | ErrorKind::MethodNotFound => StatusCode::NOT_FOUND,
+        ErrorKind::TaskNotCancelable
+        | ErrorKind::PushNotificationNotSupported
+        | ErrorKind::UnsupportedOperation
+        | ErrorKind::ContentTypeNotSupported
+        | ErrorKind::ExtendedAgentCardNotConfigured
+        | ErrorKind::ExtensionSupportRequired
+        | ErrorKind::VersionNotSupported
+        | ErrorKind::Parse
+        | ErrorKind::InvalidRequest
+        | ErrorKind::InvalidParams => StatusCode::BAD_REQUEST,
+        ErrorKind::InvalidAgentResponse | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// The body of a failure at this path. Where JSON-RPC is spoken, nothing is known of the call: its route answers
+/// what is.
+pub(crate) fn body(path: &str, status: StatusCode, failure: &Failure) -> Value {
+    if is_rpc(path) {
+        rpc_failure(&Value::Null, &rpc(status, failure))
+    } else {
+        rest(status, failure)
+    }
+}
+
+/// Whether JSON-RPC is spoken at a path: `/a2a` or `/a2a/AGENT`.
+fn is_rpc(path: &str) -> bool {
+    let rest = path.strip_prefix("/a2a").unwrap_or_default();
+    let rest = rest.strip_prefix('/').unwrap_or(rest);
+    !rest.contains('/')
+}
+
+/// JSON-RPC's error object of what a call came to. A failure of the server's is logged, as where it is answered
+/// with a status.
+pub(crate) fn rpc_error(error: &ApiError) -> Value {
+    let verdict = error.verdict();
+    let status = verdict.status;
+    if status.is_server_error() {
+        tracing::error!(error = told(error), code = verdict.code, "a request failed");
+    }
+    rpc(status, &error.shown(verdict))
+}
+
+/// The same for the other binding, where it can only be said within a stream.
+pub(crate) fn rest_error(error: &ApiError) -> Value {
+    let verdict = error.verdict();
+    rest(verdict.status, &error.shown(verdict))
+}
+
+fn rpc(status: StatusCode, failure: &Failure) -> Value {
+    if let Some(refusal) = &failure.a2a {
+        return refusal.to_rpc();
+    }
+    let kind = match failure.code {
+        "malformed_json" => ErrorKind::Parse,
+        "invalid_field" | "invalid_answer" => ErrorKind::InvalidParams,
+        _ if status.is_server_error() => ErrorKind::Internal,
+        _ => ErrorKind::InvalidRequest,
+    };
+    json!({"code": kind.code(), "message": failure.message, "data": [info(failure)]})
+}
+
+fn rest(status: StatusCode, failure: &Failure) -> Value {
+    if let Some(refusal) = &failure.a2a {
+        return refusal.to_rest(status.as_u16());
+    }
+    let word = match status {
+        StatusCode::UNAUTHORIZED => "UNAUTHENTICATED",
+        StatusCode::FORBIDDEN => "PERMISSION_DENIED",
+        StatusCode::NOT_FOUND => "NOT_FOUND",
+        StatusCode::METHOD_NOT_ALLOWED => "UNIMPLEMENTED",
+        StatusCode::CONFLICT => "FAILED_PRECONDITION",
+        StatusCode::TOO_MANY_REQUESTS => "RESOURCE_EXHAUSTED",
+        StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
+        status if status.is_server_error() => "INTERNAL",
+        _ => "INVALID_ARGUMENT",
+    };
+    json!({"error": {
+        "code": status.as_u16(), "status": word,
+        "message": failure.message, "details": [info(failure)],
+    }})
+}
+
+/// What is no error of the protocol's is told apart by this server's own codes.
+fn info(failure: &Failure) -> Value {
+    let mut metadata = json!({});
+    if let Some(pointer) = &failure.pointer {
+        metadata["pointer"] = pointer.as_str().into();
+    }
+    json!({
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "loomline",
+        "reason": failure.code.to_ascii_uppercase(), "metadata": metadata,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_written_as_the_binding_at_its_path_reads_it() {
+        let failure = ApiError::Unauthorized.failure();
+        for path in ["/a2a", "/a2a/", "/a2a/demo"] {
+            let told = body(path, StatusCode::UNAUTHORIZED, &failure);
+            assert_eq!(told["error"]["code"], -32600, "{path}");
+            assert_eq!(
+                (&told["jsonrpc"], &told["id"]),
+                (&json!("2.0"), &Value::Null)
+            );
+        }
+        for path in ["/a2a/v1/tasks", "/a2a/demo/v1/tasks", "/a2a/x/y"] {
+            let told = body(path, StatusCode::UNAUTHORIZED, &failure);
+            assert_eq!(told["error"]["status"], "UNAUTHENTICATED", "{path}");
+            assert_eq!(told["error"]["details"][0]["reason"], "UNAUTHORIZED");
+        }
+    }
+
+    #[test]
+    fn the_protocols_own_errors_keep_their_kind_in_both_bindings() {
+        for kind in ErrorKind::ALL {
+            let error = ApiError::from(RequestError::new(kind, "no"));
+            assert_eq!(rpc_error(&error)["code"], kind.code());
+            let told = rest_error(&error);
+            assert_eq!(told["error"]["details"][0]["reason"], kind.reason());
+            assert_eq!(told["error"]["code"], status(kind).as_u16());
+        }
+    }
+}

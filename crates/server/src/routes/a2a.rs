@@ -1,0 +1,103 @@
+//! A2A 1.0: threads as contexts, what messages set off as tasks, in both HTTP bindings.
+//!
+//! `/a2a` is JSON-RPC with the default agent, `/a2a/v1/…` the paths of the other binding; the same stands below
+//! `/a2a/{agent}` for each agent. An operation is one function, and the bindings only wrap it. Which agent is
+//! spoken to says who answers; a task is found wherever it is asked for.
+
+mod cancel;
+mod card;
+mod follow;
+mod list;
+mod rest;
+mod rpc;
+mod send;
+mod tasks;
+
+use crate::error::ApiError;
+use crate::state::Api;
+use axum::RequestPartsExt as _;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::routing::{get, post};
+use http::request::Parts;
+use http::{HeaderMap, Uri};
+use interop::a2a::check_version;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What anyone may ask: the cards.
+pub(super) fn open() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(card::public)).route(
+        "/a2a/{agent}/.well-known/agent-card.json",
+        get(card::public),
+    )
+}
+
+/// What needs a key.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    let of_each = OpenApiRouter::new()
+        .route("/a2a/{agent}", post(rpc::call))
+        .route("/a2a/{agent}/v1/message:send", post(rest::send))
+        .route("/a2a/{agent}/v1/message:stream", post(rest::stream))
+        .route("/a2a/{agent}/v1/tasks", get(rest::list))
+        .route(
+            "/a2a/{agent}/v1/tasks/{id}",
+            get(rest::read).post(rest::act),
+        )
+        .route(
+            "/a2a/{agent}/v1/tasks/{id}/pushNotificationConfigs",
+            get(rest::push).post(rest::push_made),
+        )
+        .route(
+            "/a2a/{agent}/v1/tasks/{id}/pushNotificationConfigs/{config}",
+            get(rest::push).delete(rest::push),
+        )
+        .route("/a2a/{agent}/v1/extendedAgentCard", get(rest::card));
+    OpenApiRouter::new()
+        .routes(routes!(rpc::call))
+        .routes(routes!(rest::send))
+        .routes(routes!(rest::stream))
+        .routes(routes!(rest::list))
+        .routes(routes!(rest::read, rest::act))
+        .routes(routes!(rest::push, rest::push_made))
+        .route(
+            "/a2a/v1/tasks/{id}/pushNotificationConfigs/{config}",
+            get(rest::push).delete(rest::push),
+        )
+        .routes(routes!(rest::card))
+        .merge(of_each)
+}
+
+/// The agent that a path names; the default one where it names none.
+pub(crate) struct Agent(Option<String>);
+
+impl FromRequestParts<Api> for Agent {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let params = parts.extract::<RawPathParams>().await;
+        let params = params.map_err(|rejection| ApiError::InvalidPath {
+            what: rejection.body_text(),
+        })?;
+        let mut named = params.iter().filter(|(name, _)| *name == "agent");
+        let Some((_, agent)) = named.next() else {
+            return Ok(Self(None));
+        };
+        let agents = api.app().agents();
+        if agents.iter().any(|known| known.name == agent) {
+            return Ok(Self(Some(agent.to_owned())));
+        }
+        Err(ApiError::UnknownRoute)
+    }
+}
+
+/// Refuses clients of another version. They say it in a header, or where they can't set one in the query.
+fn version(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+    let header = headers.get("a2a-version").and_then(|it| it.to_str().ok());
+    let query = || {
+        let pairs = uri.query().unwrap_or_default().split('&');
+        let mut named = pairs.filter_map(|pair| pair.split_once('='));
+        let found = named.find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"));
+        found.map(|(_, version)| version)
+    };
+    Ok(check_version(header.or_else(query))?)
+}

@@ -1,0 +1,51 @@
+//! Stopping tasks.
+
+use super::tasks::{Task, Wanted};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::state::Api;
+use interop::a2a::{ErrorKind, RequestError, TaskId, TaskState};
+use runtime::RuntimeError;
+use serde_json::Value;
+
+/// Why a client's stop ended an execution.
+const STOPPED: &str = "user_cancelled";
+
+/// Stops a task that is at work, or takes back what it asks.
+pub(super) async fn cancel(
+    api: &Api,
+    caller: &Caller,
+    request: &TaskId,
+) -> Result<Value, ApiError> {
+    let task = Task::find(api, caller, &request.id).await?;
+    let wanted = Wanted {
+        history_length: request.history_length,
+    };
+    let read = task.read(api, wanted).await?;
+    let execution = match read.state {
+        TaskState::Working | TaskState::InputRequired => {
+            read.execution.filter(|_| read.is_executing)
+        }
+        TaskState::Submitted => {
+            return refused("the task waits for its turn, and can be stopped once that has come");
+        }
+        TaskState::Completed
+        | TaskState::Failed
+        | TaskState::Canceled
+        | TaskState::Rejected
+        | TaskState::AuthRequired => return refused("the task is over"),
+    };
+    let runtime = api.runtime();
+    let stopped = runtime.cancel(&task.tenant, &task.key, execution.as_ref(), STOPPED);
+    match stopped.await {
+        Ok(_) => {}
+        // It has ended by itself meanwhile.
+        Err(RuntimeError::NotRunning(_)) => return refused("the task is over"),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(task.read(api, wanted).await?.json)
+}
+
+fn refused(why: &str) -> Result<Value, ApiError> {
+    Err(RequestError::new(ErrorKind::TaskNotCancelable, why).into())
+}

@@ -1,0 +1,289 @@
+//! Lists of tasks.
+//!
+//! They go by contexts, the last changed first, and within one by messages, the last first: so a page costs what
+//! is on it, however long threads are. A page may be short, and have more behind it, where few of the tasks that
+//! were looked at are wanted.
+
+use super::tasks::{Task, asked};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::protocol::{key_of, thread_of};
+use crate::state::Api;
+use interop::a2a::{ListTasks, RequestError, Shown, TaskRun};
+use interop::ids::{self, THREAD};
+use jiff::Timestamp;
+use runtime::{
+    Filter, Landmark, Page, Place, RuntimeError, StoreError, Stretch, StretchOf, ThreadRow,
+};
+use serde_json::{Value, json};
+use timeline::{ItemId, ThreadId};
+
+/// How many pieces of threads a request looks at.
+const MAX_LOOKS: usize = 200;
+/// How many threads are looked up at once.
+const THREADS: usize = 50;
+
+/// Where a page ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Token {
+    /// How many tasks stand on it and those before it.
+    n_tasks: usize,
+    /// The thread's last change and its id, as its place in the list.
+    changed: Timestamp,
+    thread: ThreadId,
+    /// Where in the thread.
+    before: Place,
+    /// The last task that was listed there, if that is where the page ends.
+    item: Option<ItemId>,
+}
+
+impl Token {
+    fn write(&self) -> String {
+        let thread = self.thread.as_str();
+        let item = self.item.as_ref();
+        let task = item.and_then(|item| ids::task_id(thread, item.as_str()));
+        format!(
+            "{}.{}.{}.{thread}.{}",
+            self.n_tasks,
+            self.changed.as_nanosecond(),
+            self.before.0,
+            task.unwrap_or_default()
+        )
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut fields = text.splitn(5, '.');
+        let n_tasks = fields.next()?.parse().ok()?;
+        let changed = Timestamp::from_nanosecond(fields.next()?.parse().ok()?).ok()?;
+        let before = Place(fields.next()?.parse().ok()?);
+        let thread = ThreadId::from(fields.next()?);
+        let item = match fields.next()? {
+            "" => None,
+            task => Some(ItemId::from(ids::read_task_id(task)?.1)),
+        };
+        Some(Self {
+            n_tasks,
+            changed,
+            thread,
+            before,
+            item,
+        })
+    }
+}
+
+/// A page that is being filled.
+struct Lister<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    request: &'a ListTasks,
+    tasks: Vec<Value>,
+    /// How many stood on the pages before.
+    n_before: usize,
+    n_looks: usize,
+    next: Option<Token>,
+}
+
+/// Lists tasks; the request stands at `pointer`.
+pub(super) async fn list(
+    api: &Api,
+    caller: &Caller,
+    request: &ListTasks,
+    pointer: &str,
+) -> Result<Value, ApiError> {
+    let token = request.page_token.as_deref().map(|text| {
+        let what = "expected the nextPageToken of a page";
+        let wrong = || RequestError::param(format!("{pointer}/pageToken"), what);
+        Token::read(text).ok_or_else(wrong)
+    });
+    let token = token.transpose()?;
+    let mut lister = Lister {
+        api,
+        caller,
+        request,
+        tasks: Vec::new(),
+        n_before: token.as_ref().map_or(0, |token| token.n_tasks),
+        n_looks: 0,
+        next: None,
+    };
+    if let Some(context) = &request.context_id {
+        if let Some(row) = thread_of(api, caller, THREAD, context).await? {
+            lister.thread(&row, token.as_ref()).await?;
+        }
+    } else {
+        lister.threads(token).await?;
+    }
+    Ok(lister.page())
+}
+
+impl Lister<'_> {
+    fn page(self) -> Value {
+        let n_tasks = self.n_before + self.tasks.len();
+        let next = self.next.map(|token| Token { n_tasks, ..token });
+        json!({
+            "tasks": self.tasks,
+            "pageSize": self.request.page_size,
+            // Nothing is counted that is not on a page: this is exact on the last one.
+            "totalSize": n_tasks + usize::from(next.is_some()),
+            "nextPageToken": next.map(|token| token.write()).unwrap_or_default(),
+        })
+    }
+
+    /// Goes through all threads.
+    async fn threads(&mut self, token: Option<Token>) -> Result<(), ApiError> {
+        let tenant = &self.caller.tenant;
+        let mut after = None;
+        if let Some(token) = token {
+            match self.api.runtime().find_by_id(tenant, &token.thread).await {
+                Ok(row) if self.may_see(&row) => self.thread(&row, Some(&token)).await?,
+                Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            after = Some((token.changed, token.thread));
+        }
+        while self.next.is_none() {
+            let page = Page {
+                after: after.take(),
+                prefix: None,
+                limit: THREADS,
+            };
+            let rows = self.api.runtime().list(tenant, page).await?;
+            let is_last = rows.len() < THREADS;
+            after = rows.last().map(|row| (changed(row), row.thread.id.clone()));
+            for row in &rows {
+                if self.next.is_none() && self.may_see(row) {
+                    self.thread(row, None).await?;
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_see(&self, row: &ThreadRow) -> bool {
+        self.caller.check(key_of(row)).is_ok()
+    }
+
+    /// Lists the tasks of a thread, from its end or from where a page ended.
+    async fn thread(&mut self, row: &ThreadRow, token: Option<&Token>) -> Result<(), ApiError> {
+        let token = token.filter(|token| token.thread == row.thread.id);
+        let mut last = token.and_then(|token| token.item.clone());
+        let mut before = token.map_or(Place::END, |token| token.before);
+        let (api, tenant, key) = (self.api, &row.tenant, key_of(row));
+        loop {
+            if self.n_looks >= MAX_LOOKS {
+                self.next = Some(self.token(row, token, before, last));
+                return Ok(());
+            }
+            self.n_looks += 1;
+            let n = self.request.page_size;
+            let stretch = Stretch::Before { before, n };
+            let stretch = api.runtime().stretch(tenant, key, stretch, Filter::Facts);
+            let StretchOf {
+                transcript,
+                first,
+                more,
+                ..
+            } = stretch.await?;
+            let mut runs = TaskRun::all(&transcript);
+            // An execution is never cut, so a piece may have tasks again that stood on the page before.
+            if let Some(place) = runs
+                .iter()
+                .position(|run| Some(run.item()) == last.as_ref())
+            {
+                runs.truncate(place);
+            }
+            for run in runs.iter().rev() {
+                if self.tasks.len() == self.request.page_size {
+                    let place = match &last {
+                        Some(item) => {
+                            let landmark = Landmark::Item(item);
+                            api.runtime().place_of(tenant, key, landmark).await?
+                        }
+                        None => None,
+                    };
+                    let before = place.unwrap_or(before);
+                    self.next = Some(self.token(row, token, before, last));
+                    return Ok(());
+                }
+                self.task(row, run).await?;
+                last = Some(run.item().clone());
+            }
+            if !more || first >= before {
+                return Ok(());
+            }
+            before = first;
+        }
+    }
+
+    fn token(
+        &self,
+        row: &ThreadRow,
+        token: Option<&Token>,
+        before: Place,
+        item: Option<ItemId>,
+    ) -> Token {
+        Token {
+            n_tasks: self.n_before,
+            // Where the list of threads goes on, even if this one has changed since.
+            changed: token.map_or_else(|| changed(row), |token| token.changed),
+            thread: row.thread.id.clone(),
+            before,
+            item,
+        }
+    }
+
+    /// Lists a task, if it is wanted.
+    async fn task(&mut self, row: &ThreadRow, run: &TaskRun<'_>) -> Result<(), ApiError> {
+        let request = self.request;
+        if request.after.is_some_and(|after| run.since() < after) {
+            return Ok(());
+        }
+        let asked = asked(self.api, &row.tenant, key_of(row), run).await?;
+        let state = run.state(asked.as_deref());
+        if request.status.is_some_and(|wanted| wanted != state) {
+            return Ok(());
+        }
+        let task = Task::of(row, run.item())?;
+        let shown = Shown {
+            id: &task.id,
+            context_id: &task.key,
+            history_length: request.history_length,
+            artifacts: request.include_artifacts,
+        };
+        self.tasks.push(run.to_json(shown, asked.as_deref()));
+        Ok(())
+    }
+}
+
+fn changed(row: &ThreadRow) -> Timestamp {
+    row.thread.updated_at.unwrap_or(row.thread.created_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_where_a_page_ended() {
+        let thread = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+        for item in [
+            None,
+            Some("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062"),
+            Some("m.1"),
+        ] {
+            let token = Token {
+                n_tasks: 7,
+                changed: Timestamp::UNIX_EPOCH,
+                thread: thread.into(),
+                before: Place(12),
+                item: item.map(Into::into),
+            };
+            assert_eq!(Token::read(&token.write()), Some(token));
+        }
+        for wrong in ["", "1.2.3", "a.b.c.d.e", "1.2.3.4.task_x"] {
+            assert_eq!(Token::read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The binding to HTTP and JSON.
+
+use super::follow::{self, Binding};
+use super::tasks::{Task, Wanted};
+use super::{Agent, cancel, card as cards, list as lists, send as sends, version};
+use crate::auth::Caller;
+use crate::body::{JsonText, PathOf, Query, typed};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, Uri, header};
+use interop::a2a::{ListTasks, RequestError, SendMessage, TaskId};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The media type of the binding.
+const MEDIA_TYPE: &str = "application/a2a+json";
+
+/// The task that a path names, with what is to be done with it behind a colon.
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    id: String,
+}
+
+/// What is to be done with a task.
+enum Act {
+    Cancel,
+    Subscribe,
+}
+
+impl Named {
+    /// The id, and what stands behind it.
+    fn act(&self) -> Result<(TaskId, Act), ApiError> {
+        let (id, act) = match self.id.rsplit_once(':') {
+            Some((id, "cancel")) => (id, Act::Cancel),
+            Some((id, "subscribe")) => (id, Act::Subscribe),
+            Some(_) | None => return Err(ApiError::UnknownRoute),
+        };
+        let id = TaskId {
+            id: id.to_owned(),
+            history_length: None,
+        };
+        Ok((id, act))
+    }
+}
+
+fn answered(answer: &Value) -> Response {
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], answer.to_string()).into_response()
+}
+
+/// A query as the object that the same request is elsewhere.
+fn object(query: Vec<(String, String)>) -> Value {
+    let members = query
+        .into_iter()
+        .map(|(name, text)| (name, Value::String(text)));
+    Value::Object(members.collect::<Map<_, _>>())
+}
+
+fn message(api: &Api, JsonText(text): JsonText) -> Result<SendMessage, ApiError> {
+    let body: Value = typed(&text, api.app().config().server.max_depth)?;
+    Ok(SendMessage::read(&body, "")?)
+}
+
+/// Says something to the default agent, and answers with the task: once it is over or asks something, or at once.
+///
+/// The paths of the other agents stand below `/a2a/{agent}/v1`.
+#[utoipa::path(post, path = "/a2a/v1/message:send", operation_id = "a2aSendMessage", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header)), request_body = Object,
+    responses((status = 200, body = Object, content_type = "application/a2a+json"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn send(
+    State(api): State<Api>,
+    caller: Caller,
+    agent: Agent,
+    headers: HeaderMap,
+    uri: Uri,
+    body: JsonText,
+) -> Result<Response, ApiError> {
+    version(&headers, &uri)?;
+    let request = message(&api, body)?;
+    let task = sends::send(&api, &caller, agent, request).await?;
+    Ok(answered(&task))
+}
+
+/// Says something to the default agent, and streams what becomes of it.
+#[utoipa::path(post, path = "/a2a/v1/message:stream", operation_id = "a2aSendStreamingMessage", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header)), request_body = Object,
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn stream(
+    State(api): State<Api>,
+    caller: Caller,
+    agent: Agent,
+    headers: HeaderMap,
+    uri: Uri,
+    body: JsonText,
+) -> Result<Response, ApiError> {
+    version(&headers, &uri)?;
+    let request = message(&api, body)?;
+    let open = api.open_stream()?;
+    let stream = sends::stream(&api, &caller, agent, request).await?;
+    Ok(stream.response(Binding::Rest, open))
+}
+
+/// Lists tasks, those of the context that changed last first.
+#[utoipa::path(get, path = "/a2a/v1/tasks", operation_id = "a2aListTasks", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header), ("contextId" = Option<String>, Query), ("status" = Option<String>, Query), ("pageSize" = Option<usize>, Query),
+        ("pageToken" = Option<String>, Query), ("historyLength" = Option<usize>, Query), ("statusTimestampAfter" = Option<String>, Query), ("includeArtifacts" = Option<bool>, Query)),
+    responses((status = 200, body = Object, content_type = "application/a2a+json"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    _: Agent,
+    headers: HeaderMap,
+    uri: Uri,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Result<Response, ApiError> {
+    version(&headers, &uri)?;
+    let request = ListTasks::read(&object(query), "")?;
+    Ok(answered(&lists::list(&api, &caller, &request, "").await?))
+}
+
+/// Reads a task; with `:subscribe` behind its id, follows it.
+#[utoipa::path(get, path = "/a2a/v1/tasks/{id}", operation_id = "a2aGetTask", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header), ("id" = String, Path), ("historyLength" = Option<usize>, Query)),
+    responses((status = 200, content((Object = "application/a2a+json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
+pub(crate) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    _: Agent,
+    PathOf(named): PathOf<Named>,
+    headers: HeaderMap,
+    uri: Uri,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Result<Response, ApiError> {
+    version(&headers, &uri)?;
+    if let Ok((id, Act::Subscribe)) = named.act() {
+        return subscribed(&api, &caller, &id).await;
+    }
+    let mut query = object(query);
+    query["id"] = named.id.into();
+    let request = TaskId::read(&query, "")?;
+    let task = Task::find(&api, &caller, &request.id).await?;
+    let wanted = Wanted {
+        history_length: request.history_length,
+    };
+    Ok(answered(&task.read(&api, wanted).await?.json))
+}
+
+/// Stops a task, with `:cancel` behind its id, or follows it, with `:subscribe`.
+#[utoipa::path(post, path = "/a2a/v1/tasks/{id}", operation_id = "a2aTask", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header), ("id" = String, Path, description = "`TASK:cancel` or `TASK:subscribe`")),
+    responses((status = 200, content((Object = "application/a2a+json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
+pub(crate) async fn act(
+    State(api): State<Api>,
+    caller: Caller,
+    _: Agent,
+    PathOf(named): PathOf<Named>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    version(&headers, &uri)?;
+    match named.act()? {
+        (id, Act::Cancel) => Ok(answered(&cancel::cancel(&api, &caller, &id).await?)),
+        (id, Act::Subscribe) => subscribed(&api, &caller, &id).await,
+    }
+}
+
+async fn subscribed(api: &Api, caller: &Caller, id: &TaskId) -> Result<Response, ApiError> {
+    let open = api.open_stream()?;
+    let stream = follow::subscribe(api, caller, id).await?;
+    Ok(stream.response(Binding::Rest, open))
+}
+
+/// Refuses: nobody is notified.
+#[utoipa::path(get, path = "/a2a/v1/tasks/{id}/pushNotificationConfigs", operation_id = "a2aPushNotificationConfigs", tag = "a2a", security(("key" = [])),
+    params(("id" = String, Path)), responses((status = "default", body = ErrorBody)))]
+pub(crate) async fn push(headers: HeaderMap, uri: Uri) -> ApiError {
+    match version(&headers, &uri) {
+        Ok(()) => RequestError::no_push().into(),
+        Err(error) => error,
+    }
+}
+
+/// Refuses: nobody is notified.
+#[utoipa::path(post, path = "/a2a/v1/tasks/{id}/pushNotificationConfigs", operation_id = "a2aCreatePushNotificationConfig", tag = "a2a", security(("key" = [])),
+    params(("id" = String, Path)), responses((status = "default", body = ErrorBody)))]
+pub(crate) async fn push_made(headers: HeaderMap, uri: Uri) -> ApiError {
+    push(headers, uri).await
+}
+
+/// Shows the card of the default agent to who has a key: with its tools.
+#[utoipa::path(get, path = "/a2a/v1/extendedAgentCard", operation_id = "a2aExtendedAgentCard", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header)),
+    responses((status = 200, body = Object, content_type = "application/a2a+json"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn card(
+    State(api): State<Api>,
+    agent: Agent,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    version(&headers, &uri)?;
+    Ok(answered(&cards::card(&api, &agent, &headers, &uri, true)?))
+}

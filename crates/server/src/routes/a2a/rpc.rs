@@ -1,0 +1,117 @@
+//! The binding to JSON-RPC.
+
+use super::follow::{self, Binding};
+use super::tasks::{Task, Wanted};
+use super::{Agent, cancel, card, list, send, version};
+use crate::auth::Caller;
+use crate::body::{JsonText, typed};
+use crate::error::{ApiError, ErrorBody, a2a};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, Uri};
+use interop::a2a::{Call, ListTasks, Method, RequestError, SendMessage, TaskId, failure, result};
+use serde_json::Value;
+
+/// Whatever A2A's JSON-RPC is asked.
+struct Asked {
+    api: Api,
+    caller: Caller,
+    agent: Agent,
+    headers: HeaderMap,
+    uri: Uri,
+}
+
+/// Answers a JSON-RPC call of A2A 1.0, with the default agent; the others are spoken to at `/a2a/{agent}`.
+///
+/// `SendStreamingMessage` and `SubscribeToTask` are answered with a stream. What a call came to is said with
+/// status 200; other statuses are for requests that never came to be a call.
+#[utoipa::path(post, path = "/a2a", operation_id = "a2aCall", tag = "a2a", security(("key" = [])),
+    params(("a2a-version" = String, Header)), request_body = Object,
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
+pub(crate) async fn call(
+    State(api): State<Api>,
+    caller: Caller,
+    agent: Agent,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Result<JsonText, ApiError>,
+) -> Response {
+    let (id, call) = match read(&api, body) {
+        Ok(read) => read,
+        Err(error) => return refused(&Value::Null, &error),
+    };
+    let asked = Asked {
+        api,
+        caller,
+        agent,
+        headers,
+        uri,
+    };
+    match asked.answer(&id, call).await {
+        Ok(response) => response,
+        Err(error) => refused(&id, &error),
+    }
+}
+
+fn read(
+    api: &Api,
+    body: Result<JsonText, ApiError>,
+) -> Result<(Value, Result<Call, RequestError>), ApiError> {
+    let JsonText(text) = body?;
+    let body: Value = typed(&text, api.app().config().server.max_depth)?;
+    Ok(Call::read(&body))
+}
+
+fn refused(id: &Value, error: &ApiError) -> Response {
+    Json(failure(id, &a2a::rpc_error(error))).into_response()
+}
+
+impl Asked {
+    async fn answer(
+        self,
+        id: &Value,
+        call: Result<Call, RequestError>,
+    ) -> Result<Response, ApiError> {
+        let Call { method, params } = call?;
+        version(&self.headers, &self.uri)?;
+        let (at, api, caller) = (Call::PARAMS, &self.api, &self.caller);
+        let answer = match method {
+            Method::SendMessage => {
+                let request = SendMessage::read(&params, at)?;
+                send::send(api, caller, self.agent, request).await?
+            }
+            Method::SendStreamingMessage => {
+                let request = SendMessage::read(&params, at)?;
+                let open = api.open_stream()?;
+                let stream = send::stream(api, caller, self.agent, request).await?;
+                return Ok(stream.response(Binding::Rpc(id.clone()), open));
+            }
+            Method::SubscribeToTask => {
+                let request = TaskId::read(&params, at)?;
+                let open = api.open_stream()?;
+                let stream = follow::subscribe(api, caller, &request).await?;
+                return Ok(stream.response(Binding::Rpc(id.clone()), open));
+            }
+            Method::GetTask => {
+                let request = TaskId::read(&params, at)?;
+                let task = Task::find(api, caller, &request.id).await?;
+                let wanted = Wanted {
+                    history_length: request.history_length,
+                };
+                task.read(api, wanted).await?.json
+            }
+            Method::ListTasks => {
+                let request = ListTasks::read(&params, at)?;
+                list::list(api, caller, &request, at).await?
+            }
+            Method::CancelTask => cancel::cancel(api, caller, &TaskId::read(&params, at)?).await?,
+            Method::PushNotifications => return Err(RequestError::no_push().into()),
+            Method::GetExtendedAgentCard => {
+                card::card(api, &self.agent, &self.headers, &self.uri, true)?
+            }
+        };
+        Ok(Json(result(id, &answer)).into_response())
+    }
+}

@@ -1,0 +1,238 @@
+//! Messages: they set off a task, or answer one that asks.
+
+use super::Agent;
+use super::follow::Stream;
+use super::tasks::{Read, Task, Wanted};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::protocol::{key_of, thread_of};
+use crate::routes::answers::item as answers_item;
+use crate::routes::{check_key, check_named_key};
+use crate::state::Api;
+use interop::a2a::{
+    ErrorKind, Incoming, MESSAGE_METADATA, Reply, ReplyAnswer, RequestError, SendMessage,
+    TaskState, TaskView,
+};
+use interop::ids::THREAD;
+use interop::model::unreadable_part;
+use jiff::Timestamp;
+use runtime::{Addressed, AnswerRequest, Policy, React, Run};
+use serde_json::{Value, json};
+use timeline::{NewItem, Payload, Seq, beside, check_content};
+
+/// A task that a message has set off or goes on with.
+pub(super) struct Sent {
+    task: Task,
+    view: TaskView,
+    first: Option<Value>,
+    after: Seq,
+}
+
+/// Says something, and answers with the task: once that is over or asks something, or at once.
+pub(super) async fn send(
+    api: &Api,
+    caller: &Caller,
+    agent: Agent,
+    request: SendMessage,
+) -> Result<Value, ApiError> {
+    // Before anything is written: a client that can't be served has changed nothing.
+    let open = (!request.return_immediately)
+        .then(|| api.open_stream())
+        .transpose()?;
+    let wanted = Wanted {
+        history_length: request.history_length,
+    };
+    let sent = begin(api, caller, agent, request.message).await?;
+    let task = sent.task.clone();
+    if let Some(open) = open {
+        sent.stream(api).await?.settled(open).await?;
+    }
+    let read = task.read(api, wanted).await?;
+    Ok(json!({ "task": read.json }))
+}
+
+/// Says something, and streams what becomes of it.
+pub(super) async fn stream(
+    api: &Api,
+    caller: &Caller,
+    agent: Agent,
+    request: SendMessage,
+) -> Result<Stream, ApiError> {
+    let sent = begin(api, caller, agent, request.message).await?;
+    sent.stream(api).await
+}
+
+impl Sent {
+    async fn stream(self, api: &Api) -> Result<Stream, ApiError> {
+        Stream::of(api, &self.task, self.view, self.first, self.after).await
+    }
+}
+
+async fn begin(
+    api: &Api,
+    caller: &Caller,
+    Agent(agent): Agent,
+    message: Incoming,
+) -> Result<Sent, ApiError> {
+    if let Some(id) = &message.task_id {
+        let task = Task::find(api, caller, id).await?;
+        return answer(api, caller, task, &message).await;
+    }
+    let content = message.content()?;
+    check_content(&content).map_err(|error| RequestError::param("", error))?;
+    if let Some(place) = unreadable_part(&content) {
+        return Err(message.unreadable(place).into());
+    }
+    let key = match &message.context_id {
+        None => {
+            check_named_key(caller, None, "")?;
+            api.runtime().mint()
+        }
+        Some(id) => match thread_of(api, caller, THREAD, id).await? {
+            Some(row) => key_of(&row).to_owned(),
+            None => {
+                check_key(id, "/message/contextId")?;
+                caller.check(id)?;
+                id.clone()
+            }
+        },
+    };
+    let mut item = NewItem::user(api.runtime().mint(), content);
+    item.channel = Some("a2a".into());
+    item.metadata = Some(message.metadata.clone().into());
+    let react = React {
+        tenant: caller.tenant.clone(),
+        key: key.clone(),
+        before: Vec::new(),
+        item,
+        run: Run {
+            agent,
+            ..Run::default()
+        },
+        policy: Policy::Queue,
+        token: Some(token(&message)),
+    };
+    let accepted = api.runtime().react(react).await?;
+    let row = api.runtime().find(&caller.tenant, &key).await?;
+    let task = Task::of(&row, &accepted.item_id)?;
+    let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    Ok(Sent {
+        task,
+        view,
+        first: None,
+        after: accepted.after,
+    })
+}
+
+/// A message that is sent again to the same context is the same message.
+fn token(message: &Incoming) -> String {
+    format!("a2a:{}", message.message_id)
+}
+
+/// Answers what a task asks.
+async fn answer(
+    api: &Api,
+    caller: &Caller,
+    task: Task,
+    message: &Incoming,
+) -> Result<Sent, ApiError> {
+    if let Some(context) = &message.context_id {
+        let named = thread_of(api, caller, THREAD, context).await?;
+        if named.is_none_or(|row| row.thread.id != task.thread) {
+            let what = "this is not the task's context";
+            return Err(RequestError::param("/message/contextId", what).into());
+        }
+    }
+    let read = task.read(api, Wanted::default()).await?;
+    let refuse = |why: &str| Err(RequestError::new(ErrorKind::UnsupportedOperation, why).into());
+    match read.state {
+        TaskState::InputRequired => {}
+        TaskState::Submitted | TaskState::Working => {
+            return refuse(
+                "the task is at work: wait until it asks, or send a message to its context",
+            );
+        }
+        TaskState::Completed
+        | TaskState::Failed
+        | TaskState::Canceled
+        | TaskState::Rejected
+        | TaskState::AuthRequired => {
+            return refuse("the task is over: send a message to its context, without its id");
+        }
+    }
+    let reply = Reply::read(message, &read.asked)?;
+    let target = target(api, caller, &task, &reply.answers).await?;
+    let (_, tail) = api.runtime().state(&task.tenant, &task.key).await?;
+    let mut metadata = message.metadata.clone();
+    metadata["tenant"] = caller.tenant.as_str().into();
+    metadata["via"] = MESSAGE_METADATA.into();
+    let request = AnswerRequest {
+        tenant: caller.tenant.clone(),
+        key: target.clone(),
+        item: answers_item(api.runtime().mint(), content(reply), metadata),
+        run: None,
+        token: Some(token(message)),
+    };
+    let accepted = api.runtime().answer(request).await?;
+    // What a sub-agent was asked goes on there; the task goes on with it.
+    let after = if target == task.key {
+        accepted.after
+    } else {
+        tail
+    };
+    let view = TaskView::new(&task.id, &task.key, task.item.clone()).asking();
+    Ok(Sent {
+        view,
+        first: Some(goes_on(read)),
+        after,
+        task,
+    })
+}
+
+/// The task that was asked, once it has its answers.
+fn goes_on(read: Read) -> Value {
+    let mut task = read.json;
+    let at = Timestamp::now();
+    task["status"] = json!({"state": TaskState::Working.name(), "timestamp": format!("{at:.3}")});
+    task
+}
+
+/// The content of the answers' item.
+fn content(reply: Reply) -> Payload {
+    let mut parts: Vec<Value> = reply.answers.into_iter().map(|it| it.part).collect();
+    if !reply.beside.is_empty() {
+        let said = NewItem::user("", Value::Array(reply.beside).into());
+        parts.push(beside(&said).value());
+    }
+    Value::Array(parts).into()
+}
+
+/// The key of the thread that has the calls.
+async fn target(
+    api: &Api,
+    caller: &Caller,
+    task: &Task,
+    answers: &[ReplyAnswer],
+) -> Result<String, ApiError> {
+    let mut target: Option<String> = None;
+    for answer in answers {
+        let wrong = |what: &str| Err(RequestError::param(answer.pointer.as_str(), what).into());
+        let named = answer.thread_key.as_deref();
+        let call = answer.tool_call_id.as_str();
+        let found = api
+            .runtime()
+            .addressed(&caller.tenant, &task.key, call, named);
+        let found = match found.await? {
+            Addressed::To(found) => found,
+            Addressed::Ambiguous => {
+                return wrong("several sub-agents have a call of this id: name the threadKey");
+            }
+            Addressed::Elsewhere => return wrong("this thread is none of the task's"),
+        };
+        if target.as_ref().is_some_and(|known| *known != found) {
+            return wrong("the answers of one message are for calls of one thread");
+        }
+        target = Some(found);
+    }
+    Ok(target.unwrap_or_else(|| task.key.clone()))
+}

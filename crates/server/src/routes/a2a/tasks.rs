@@ -1,0 +1,136 @@
+//! Tasks: found by their ids, and read as pieces of their threads.
+
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::protocol::key_of;
+use crate::state::Api;
+use interop::a2a::{Asked, ErrorKind, RequestError, Shown, TaskRun, TaskState};
+use interop::ids;
+use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId, ThreadRow};
+use serde_json::Value;
+use timeline::{ExecutionId, ItemId, ThreadId, Transcript};
+
+/// A task, and where it is.
+#[derive(Clone)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) tenant: TenantId,
+    pub(super) thread: ThreadId,
+    pub(super) key: String,
+    /// The message that has set it off.
+    pub(super) item: ItemId,
+}
+
+/// A task as it stands.
+pub(super) struct Read {
+    pub(super) json: Value,
+    pub(super) state: TaskState,
+    /// The execution that ran last, and whether it runs.
+    pub(super) execution: Option<ExecutionId>,
+    pub(super) is_executing: bool,
+    /// What it asks.
+    pub(super) asked: Vec<Asked>,
+}
+
+/// How much of a task is wanted.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Wanted {
+    pub(super) history_length: Option<usize>,
+}
+
+impl Task {
+    /// A message's task.
+    pub(super) fn of(row: &ThreadRow, item: &ItemId) -> Result<Self, ApiError> {
+        let thread = row.thread.id.clone();
+        let id = ids::task_id(thread.as_str(), item.as_str());
+        let no_id = || RequestError::new(ErrorKind::Internal, "this thread's tasks have no ids");
+        Ok(Self {
+            id: id.ok_or_else(no_id)?,
+            tenant: row.tenant.clone(),
+            thread,
+            key: key_of(row).to_owned(),
+            item: item.clone(),
+        })
+    }
+
+    /// The task of this id, if there is one that the caller may touch.
+    pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
+        let none = || RequestError::no_task(id);
+        let (thread, item) = ids::read_task_id(id).ok_or_else(none)?;
+        let (thread, item) = (ThreadId::from(thread), ItemId::from(item));
+        let row = match api.runtime().find_by_id(&caller.tenant, &thread).await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => return Err(none().into()),
+            found => found?,
+        };
+        if caller.check(key_of(&row)).is_err() {
+            return Err(none().into());
+        }
+        Self::of(&row, &item)
+    }
+
+    /// The task as it stands. Costs what the task has written.
+    pub(super) async fn read(&self, api: &Api, wanted: Wanted) -> Result<Read, ApiError> {
+        let mut filter = Filter::Facts;
+        let mut is_settled = false;
+        loop {
+            let transcript = self.transcript(api, filter).await?;
+            let run = TaskRun::find(&transcript, &self.item);
+            let run = run.ok_or_else(|| RequestError::no_task(&self.id))?;
+            if run.wants_chunks() && filter == Filter::Facts {
+                filter = Filter::All;
+                continue;
+            }
+            let asked = asked(api, &self.tenant, &self.key, &run).await?;
+            // What waits no longer may have been answered after it was read.
+            if asked.is_none() && run.leaves_open().is_some() && !is_settled {
+                is_settled = true;
+                continue;
+            }
+            let shown = Shown {
+                id: &self.id,
+                context_id: &self.key,
+                history_length: wanted.history_length,
+                artifacts: true,
+            };
+            return Ok(Read {
+                json: run.to_json(shown, asked.as_deref()),
+                state: run.state(asked.as_deref()),
+                execution: run.execution().cloned(),
+                is_executing: run.is_executing(),
+                asked: asked.unwrap_or_default(),
+            });
+        }
+    }
+
+    /// The piece of the thread that has the task.
+    async fn transcript(&self, api: &Api, filter: Filter) -> Result<Transcript, ApiError> {
+        let (runtime, landmark) = (api.runtime(), Landmark::Item(&self.item));
+        let place = runtime.place_of(&self.tenant, &self.key, landmark).await?;
+        let place = place.ok_or_else(|| RequestError::no_task(&self.id))?;
+        let after = Place(place.0.saturating_sub(1));
+        let stretch = Stretch::After { after, n: 1 };
+        let stretch = runtime.stretch(&self.tenant, &self.key, stretch, filter);
+        Ok(stretch.await?.transcript)
+    }
+}
+
+/// What a task asks: none where its calls wait for nobody any more, and no calls where only its sub-agents are at
+/// work.
+pub(super) async fn asked(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+    run: &TaskRun<'_>,
+) -> Result<Option<Vec<Asked>>, ApiError> {
+    let Some(execution) = run.leaves_open() else {
+        return Ok(None);
+    };
+    let (open, _) = api.runtime().open_calls(tenant, key).await?;
+    if open.is_none_or(|open| open.execution.id != *execution) {
+        return Ok(None);
+    }
+    let (pending, _) = api.runtime().pending(tenant, key).await?;
+    let pending = pending.iter();
+    let asked = pending.filter_map(|it| Asked::of(&it.place.key, &it.call));
+    Ok(Some(asked.collect()))
+}
