@@ -6,6 +6,7 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod a2a;
 mod agents;
 mod answers;
 mod audit;

@@ -1,0 +1,72 @@
+//! Agent cards.
+
+use super::CONFIG;
+use crate::harness::{Server, two_tenants};
+use http::header;
+use serde_json::json;
+
+const CARD: &str = "/.well-known/agent-card.json";
+
+#[tokio::test]
+async fn a_card_says_where_its_agent_is_spoken_to() {
+    let server = Server::new(CONFIG).await;
+    let card = server.get(CARD).await.json();
+    assert_eq!(card["name"], "demo");
+    assert_eq!(
+        card["supportedInterfaces"],
+        json!([
+            {"url": "http://localhost/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": "http://localhost/a2a/v1", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+        ])
+    );
+    assert!(card.get("securitySchemes").is_none());
+    let card = server.get(&format!("/a2a/clerk{CARD}")).await.json();
+    let url = &card["supportedInterfaces"][0]["url"];
+    assert_eq!(
+        (&card["name"], url),
+        (&json!("clerk"), &json!("http://localhost/a2a/clerk"))
+    );
+    let none = server.get(&format!("/a2a/nobody{CARD}")).await;
+    assert_eq!(none.status, 404);
+    assert_eq!(none.json()["error"]["status"], "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_card_is_open_and_tells_strangers_nothing_of_tools_or_tenants() {
+    let server = Server::new(&format!("{CONFIG}{}", two_tenants())).await;
+    let answer = server.get(&format!("/a2a/clerk{CARD}")).await;
+    let card = answer.json();
+    assert_eq!(
+        card["securityRequirements"],
+        json!([{"schemes": {"key": {"list": []}}}])
+    );
+    assert!(!answer.text.contains("compute") && !answer.text.contains("scripted"));
+    let extended = "/a2a/clerk/v1/extendedAgentCard";
+    assert_eq!(server.a2a("GET", extended, None).await.status, 401);
+    let known = server.with_key("llk_a");
+    let extended = known.a2a("GET", extended, None).await.json();
+    assert_eq!(extended["skills"][1]["id"], "tool:compute");
+    let called = known
+        .rpc("/a2a/clerk", "GetExtendedAgentCard", json!({}))
+        .await;
+    assert_eq!(called["result"], extended);
+}
+
+#[tokio::test]
+async fn a_card_says_the_public_url_whatever_host_was_asked() {
+    let config = "[server]\npublic_url = \"https://agents.example/looms/\"";
+    let server = Server::new(config).await;
+    let card = server.get(CARD).await.json();
+    let url = &card["supportedInterfaces"][1]["url"];
+    assert_eq!(url, "https://agents.example/looms/a2a/v1");
+}
+
+#[tokio::test]
+async fn a_host_that_is_none_is_not_repeated() {
+    let server = Server::new(CONFIG).await;
+    let request = http::Request::get(CARD).header(header::HOST, "a b<c>");
+    let answer = server
+        .send(request.body(axum::body::Body::empty()).unwrap())
+        .await;
+    assert_eq!(answer.error(), (400, "invalid_header".into(), None));
+}

@@ -1,0 +1,153 @@
+//! The binding to HTTP and JSON.
+
+use super::{CONFIG, says, state, told};
+use crate::harness::Server;
+use serde_json::json;
+
+#[tokio::test]
+async fn the_same_task_is_read_listed_and_streamed_by_its_path() {
+    let server = Server::new(CONFIG).await;
+    let sent = server
+        .a2a("POST", "/a2a/v1/message:send", Some(&says(json!("hi"))))
+        .await;
+    assert_eq!(sent.headers["content-type"], "application/a2a+json");
+    let task = sent.json()["task"].clone();
+    let path = format!("/a2a/v1/tasks/{}", task["id"].as_str().unwrap());
+    assert_eq!(server.a2a("GET", &path, None).await.json(), task);
+    let short = server
+        .a2a("GET", &format!("{path}?historyLength=0"), None)
+        .await
+        .json();
+    assert!(short.get("history").is_none());
+    let context = task["contextId"].as_str().unwrap();
+    let query = format!("/a2a/v1/tasks?contextId={context}&status=TASK_STATE_COMPLETED&pageSize=5");
+    let listed = server.a2a("GET", &query, None).await.json();
+    assert_eq!(listed["tasks"][0]["id"], task["id"]);
+    assert!(listed["tasks"][0].get("artifacts").is_none());
+    let said = told(
+        &server
+            .a2a(
+                "POST",
+                "/a2a/clerk/v1/message:stream",
+                Some(&says(json!("hi"))),
+            )
+            .await,
+    );
+    assert_eq!(state(&said.last().unwrap()["statusUpdate"]), "COMPLETED");
+}
+
+#[tokio::test]
+async fn what_runs_is_followed_from_its_beginning_by_whoever_comes_later() {
+    let server = Server::new(CONFIG).await;
+    server.begin("t", "slow 20ms say 30 words").await;
+    let listed = server.a2a("GET", "/a2a/v1/tasks", None).await.json();
+    let id = listed["tasks"][0]["id"].as_str().unwrap();
+    for method in ["GET", "POST"] {
+        let path = format!("/a2a/v1/tasks/{id}:subscribe");
+        let answer = server.a2a(method, &path, None).await;
+        if method == "POST" {
+            // It is over by now.
+            let error = answer.json()["error"].clone();
+            assert_eq!(
+                (answer.status.as_u16(), &error["status"]),
+                (400, &json!("FAILED_PRECONDITION"))
+            );
+            assert_eq!(error["details"][0]["reason"], "UNSUPPORTED_OPERATION");
+            continue;
+        }
+        let said = told(&answer);
+        assert_eq!(said[0]["task"]["id"], id);
+        let text: String = said
+            .iter()
+            .filter_map(|said| said["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str())
+            .collect();
+        assert_eq!(text.split_whitespace().count(), 30);
+        assert_eq!(state(&said.last().unwrap()["statusUpdate"]), "COMPLETED");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_asks_is_followed_until_it_goes_on_and_ends() {
+    let server = Server::new(CONFIG).await;
+    let task = server.task("/a2a/clerk", json!("use compute 6 * 7")).await;
+    let id = task["id"].as_str().unwrap();
+    let path = format!("/a2a/v1/tasks/{id}:subscribe");
+    let follow = server.a2a("POST", &path, None);
+    let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0]["toolCallId"];
+    let answer = json!({"taskId": id, "messageId": "m2", "parts": [{"data": {"toolCallId": call, "approved": true}}]});
+    let (followed, done) = tokio::join!(follow, server.task("/a2a", answer));
+    let said = told(&followed);
+    assert_eq!(said[0]["task"], task);
+    assert_eq!(state(&said.last().unwrap()["statusUpdate"]), "COMPLETED");
+    assert_eq!(state(&done), "COMPLETED");
+}
+
+#[tokio::test]
+async fn refusals_have_a_status_a_reason_and_a_place() {
+    let server = Server::new(CONFIG).await;
+    let no_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER"}});
+    for (method, path, body, status, reason) in [
+        ("GET", "/a2a/v1/tasks/x", None, 404, "TASK_NOT_FOUND"),
+        (
+            "POST",
+            "/a2a/v1/tasks/x:cancel",
+            None,
+            404,
+            "TASK_NOT_FOUND",
+        ),
+        ("POST", "/a2a/v1/tasks/x", None, 404, "ROUTE_NOT_FOUND"),
+        (
+            "GET",
+            "/a2a/v1/tasks?pageSize=x",
+            None,
+            400,
+            "INVALID_PARAMS",
+        ),
+        (
+            "GET",
+            "/a2a/v1/tasks?status=DONE",
+            None,
+            400,
+            "INVALID_PARAMS",
+        ),
+        (
+            "POST",
+            "/a2a/v1/message:send",
+            Some(&no_parts),
+            400,
+            "INVALID_PARAMS",
+        ),
+        (
+            "GET",
+            "/a2a/v1/tasks/x/pushNotificationConfigs",
+            None,
+            400,
+            "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        ),
+        (
+            "DELETE",
+            "/a2a/v1/tasks/x/pushNotificationConfigs/y",
+            None,
+            400,
+            "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        ),
+        ("GET", "/a2a/nobody/v1/tasks", None, 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/a2a/v1/nothing", None, 404, "ROUTE_NOT_FOUND"),
+        ("DELETE", "/a2a/v1/tasks/x", None, 405, "METHOD_NOT_ALLOWED"),
+    ] {
+        let answer = server.a2a(method, path, body).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!(
+            (answer.status.as_u16(), &error["code"]),
+            (status, &json!(status)),
+            "{method} {path}"
+        );
+        assert_eq!(error["details"][0]["reason"], reason, "{method} {path}");
+    }
+    let answer = server
+        .a2a("POST", "/a2a/v1/message:send", Some(&no_parts))
+        .await
+        .json();
+    let field = &answer["error"]["details"][1]["fieldViolations"][0]["field"];
+    assert_eq!(field, "/message/parts");
+}

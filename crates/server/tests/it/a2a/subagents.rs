@@ -1,0 +1,49 @@
+//! Tasks whose sub-agents ask.
+
+use super::{says, state};
+use crate::harness::Server;
+use serde_json::json;
+
+const TEAM: &str = r#"
+default_agent = "lead"
+[models.m]
+provider = "scripted"
+[agents.lead]
+model = "m"
+[[agents.lead.subagents]]
+agent = "finder"
+name = "find"
+description = "Finds something."
+parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
+prompt = "{query}"
+[agents.finder]
+model = "m"
+tools = ["compute"]
+requires_approval = ["compute"]
+"#;
+
+#[tokio::test]
+async fn what_a_sub_agent_asks_the_task_asks_and_goes_on_with_the_answer() {
+    let server = Server::new(TEAM).await;
+    let task = server
+        .task("/a2a", json!("use find {\"query\": \"compute 6 * 7\"}"))
+        .await;
+    assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
+    let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0];
+    assert_eq!(call["toolName"], "compute", "{task}");
+    assert_ne!(call["threadKey"], task["contextId"]);
+    let elsewhere =
+        json!({"toolCallId": call["toolCallId"], "approved": true, "threadKey": "elsewhere"});
+    let message = json!({"taskId": task["id"], "messageId": "m2", "parts": [{"data": elsewhere}]});
+    let refused = server.rpc("/a2a", "SendMessage", says(message)).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let answer = json!({"toolCallId": call["toolCallId"], "approved": true});
+    let message = json!({"taskId": task["id"], "messageId": "m3", "parts": [{"data": answer}]});
+    let done = server.task("/a2a", message).await;
+    assert_eq!(
+        (state(&done), &done["id"]),
+        ("COMPLETED", &task["id"]),
+        "{done}"
+    );
+    assert!(done["artifacts"].to_string().contains("42"), "{done}");
+}
