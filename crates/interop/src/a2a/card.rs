@@ -88,7 +88,7 @@ mod tests {
             "JSONRPC"
         );
         assert!(public["securityRequirements"].is_array());
-        (card.tools, card.needs_key) = (Some(&tools), false);
+        (card.tools, card.needs_key) = (Some(tools.as_slice()), false);
         let extended = card.to_json(&interfaces);
         assert_eq!(extended["skills"][1]["id"], "tool:search");
         assert!(extended.get("securitySchemes").is_none());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
     Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Payload,
-    Reaction, StepRecord, ThreadStatus, Transcript,
+    Reaction, ThreadStatus, Transcript,
 };
 
 /// The id of the artifact: what the agents said last.
@@ -195,7 +195,7 @@ impl<'a> TaskRun<'a> {
     /// The messages, and the parts of what was said last.
     fn told(&self, id: &str, context_id: &str) -> (Vec<Value>, Option<Vec<Value>>) {
         let mut history: Vec<Value> = said(self.trigger, id, context_id).into_iter().collect();
-        let mut last: Option<(&StepRecord, Vec<Value>)> = None;
+        let mut last = None;
         for (trigger, reaction) in &self.reactions {
             if trigger.id != self.trigger.id {
                 history.extend(said(trigger, id, context_id));
@@ -205,13 +205,16 @@ impl<'a> TaskRun<'a> {
                 if parts.is_empty() {
                     continue;
                 }
-                // What an agent says on its way is a message; what it says last is the artifact.
-                if let Some((step, parts)) = last.replace((step, parts)) {
-                    history.push(of_agent(step.step.id.as_str(), id, context_id, parts));
-                }
+                last = Some((history.len(), parts.clone()));
+                history.push(of_agent(step.step.id.as_str(), id, context_id, parts));
             }
         }
-        (history, last.map(|(_, parts)| parts))
+        // What an agent says on its way is a message; what it says last is the artifact.
+        let artifact = last.map(|(place, parts)| {
+            history.remove(place);
+            parts
+        });
+        (history, artifact)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The converters from outside: laws over generated conversations, and what real libraries write.
 
 #[cfg(test)]
+mod a2a;
 mod ag_ui;
 #[cfg(test)]
 mod ai_sdk;

@@ -4,7 +4,7 @@ use super::follow::{self, Binding};
 use super::tasks::{Task, Wanted};
 use super::{Agent, cancel, card as cards, list as lists, send as sends, version};
 use crate::auth::Caller;
-use crate::body::{JsonText, PathOf, Query, typed};
+use crate::body::{JsonText, OptionalBody, PathOf, Query, typed};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
 use axum::extract::State;
@@ -146,7 +146,7 @@ pub(crate) async fn read(
     Ok(answered(&task.read(&api, wanted).await?.json))
 }
 
-/// Stops a task, with `:cancel` behind its id, or follows it, with `:subscribe`.
+/// Stops a task, with `:cancel` behind its id, or follows it, with `:subscribe`. What the body says, the path has said.
 #[utoipa::path(post, path = "/a2a/v1/tasks/{id}", operation_id = "a2aTask", tag = "a2a", security(("key" = [])),
     params(("a2a-version" = String, Header), ("id" = String, Path, description = "`TASK:cancel` or `TASK:subscribe`")),
     responses((status = 200, content((Object = "application/a2a+json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
@@ -157,6 +157,7 @@ pub(crate) async fn act(
     PathOf(named): PathOf<Named>,
     headers: HeaderMap,
     uri: Uri,
+    OptionalBody(_): OptionalBody<Value>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
     match named.act()? {
@@ -184,8 +185,16 @@ pub(crate) async fn push(headers: HeaderMap, uri: Uri) -> ApiError {
 /// Refuses: nobody is notified.
 #[utoipa::path(post, path = "/a2a/v1/tasks/{id}/pushNotificationConfigs", operation_id = "a2aCreatePushNotificationConfig", tag = "a2a", security(("key" = [])),
     params(("id" = String, Path)), responses((status = "default", body = ErrorBody)))]
-pub(crate) async fn push_made(headers: HeaderMap, uri: Uri) -> ApiError {
-    push(headers, uri).await
+pub(crate) async fn push_made(
+    headers: HeaderMap,
+    uri: Uri,
+    // Read, or the connection could not be used again.
+    body: Result<OptionalBody<Value>, ApiError>,
+) -> ApiError {
+    match body {
+        Ok(_) => push(headers, uri).await,
+        Err(error) => error,
+    }
 }
 
 /// Shows the card of the default agent to who has a key: with its tools.

@@ -1,0 +1,382 @@
+//! A2A: messages, answers, tasks, streams.
+
+use crate::log::Log;
+use crate::native::{conversation, thread};
+use loomline_interop::a2a::{
+    Asked, ErrorKind, ListTasks, Reply, SendMessage, Shown, TaskId, TaskRun, TaskState, TaskView,
+    check_version,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use timeline::{
+    Chunk, Command, Ending, ItemId, NewItem, OpenCall, OpenKind, Payload, StepOutcome, Trigger,
+};
+
+const SHOWN: Shown<'_> = Shown {
+    id: "task",
+    context_id: "context",
+    history_length: None,
+    artifacts: true,
+};
+
+/// The stream of a task from its beginning.
+fn stream(log: &Log, item: &ItemId) -> Vec<Value> {
+    let mut view = TaskView::new("task", "context", item.clone());
+    let mut said = Vec::new();
+    for record in &log.records {
+        if view.is_over() {
+            assert_eq!(view.responses(record), Vec::<Value>::new());
+        } else {
+            said.extend(view.responses(record));
+        }
+    }
+    said
+}
+
+/// What a client has gathered of a stream: the text of the artifact, and the last state.
+fn gathered(said: &[Value]) -> (String, Option<String>) {
+    let (mut text, mut state) = (String::new(), None);
+    for said in said {
+        if let Some(update) = said.get("artifactUpdate") {
+            if update["append"] == false {
+                text.clear();
+            }
+            text.push_str(&text_of(&update["artifact"]["parts"]));
+        }
+        let told = [&said["task"], &said["statusUpdate"]];
+        for told in told
+            .into_iter()
+            .filter_map(|it| it["status"]["state"].as_str())
+        {
+            state = Some(told.to_owned());
+        }
+    }
+    (text, state)
+}
+
+fn text_of(parts: &Value) -> String {
+    let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+    parts
+        .iter()
+        .filter_map(|part| part["text"].as_str())
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn a_client_that_streams_has_what_one_that_asks_is_given(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let log = conversation(&bytes);
+        let transcript = log.transcript();
+        for run in TaskRun::all(&transcript) {
+            let said = stream(&log, run.item());
+            let task = run.to_json(SHOWN, Some(&[asked("c", true)]));
+            let (text, state) = gathered(&said);
+            prop_assert_eq!(text, text_of(&task["artifacts"][0]["parts"]), "{:#?} {:#}", said, task);
+            // One whose calls were answered has gone on in another stream.
+            if state.as_deref() != Some(TaskState::InputRequired.name()) {
+                prop_assert_eq!(state.as_deref(), task["status"]["state"].as_str(), "{:#?} {:#}", said, task);
+            }
+            let first = said.first().map(|said| said["task"]["history"].clone());
+            prop_assert_eq!(first, Some(json!([task["history"][0]])));
+        }
+    }
+
+    #[test]
+    fn what_a_client_sends_is_read_or_refused_with_a_place(text in prop_oneof![
+        "[a-z{}\\[\\]\":,0-9 ]{0,60}",
+        Just(r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"a"}],"metadata":[]}}"#.to_owned()),
+        Just(r#"{"message":{"messageId":"m","role":2,"parts":[{"text":"a"}]}}"#.to_owned()),
+        Just(r#"{"message":{"messageId":"m","role":1,"parts":[{"text":"a"}],"referenceTaskIds":[1]}}"#.to_owned()),
+        Just(r#"{"configuration":{"historyLength":-1},"message":{"messageId":"m","role":1,"parts":[{"text":"a"}]}}"#.to_owned()),
+        Just(r#"{"id":7,"pageSize":"-","status":99,"statusTimestampAfter":"now","includeArtifacts":3}"#.to_owned()),
+    ]) {
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let errors = [
+            SendMessage::read(&value, "/params").map(drop),
+            TaskId::read(&value, "/params").map(drop),
+            ListTasks::read(&value, "/params").map(drop),
+        ];
+        for error in errors.into_iter().filter_map(Result::err) {
+            prop_assert_eq!(error.kind, ErrorKind::InvalidParams);
+            prop_assert!(error.pointer.as_deref().is_some_and(|it| it.starts_with("/params")), "{:?}", error);
+        }
+    }
+}
+
+fn asked(call: &str, is_external: bool) -> Asked {
+    Asked {
+        thread_key: "context".into(),
+        tool_call_id: call.into(),
+        tool_name: "tool".into(),
+        is_external,
+        input: None,
+    }
+}
+
+fn sent(parts: Value) -> SendMessage {
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "taskId": "t", "parts": parts});
+    SendMessage::read(&json!({ "message": message }), "").unwrap()
+}
+
+#[test]
+fn a_message_is_read_by_either_name_of_its_members() {
+    let camel = json!({
+        "message": {"messageId": "m", "contextId": "c", "role": "ROLE_USER", "parts": [{"text": "a", "mediaType": "text/plain"}]},
+        "configuration": {"historyLength": 2, "returnImmediately": true},
+    });
+    let snake = json!({
+        "message": {"message_id": "m", "context_id": "c", "role": 1, "parts": [{"text": "a", "media_type": "text/plain"}]},
+        "configuration": {"history_length": "2", "return_immediately": true},
+    });
+    let (camel, snake) = (SendMessage::read(&camel, ""), SendMessage::read(&snake, ""));
+    let read = camel.unwrap();
+    assert_eq!(read.message.context_id.as_deref(), Some("c"));
+    assert_eq!(
+        (read.history_length, read.return_immediately),
+        (Some(2), true)
+    );
+    assert_eq!(read.message.content(), snake.unwrap().message.content());
+}
+
+#[test]
+fn notifications_are_refused_before_anything_is_said() {
+    let mut request = json!({"message": {"messageId": "m", "role": 1, "parts": [{"text": "a"}]}});
+    request["configuration"] =
+        json!({"taskPushNotificationConfig": {"url": "https://hooks.example"}});
+    let error = SendMessage::read(&request, "").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PushNotificationNotSupported);
+}
+
+#[test]
+fn only_1_0_is_spoken_and_silence_is_0_3() {
+    for spoken in ["1.0", " 1.0 ", "1.0.7"] {
+        assert_eq!(check_version(Some(spoken)), Ok(()), "{spoken}");
+    }
+    for other in [
+        None,
+        Some(""),
+        Some("0.3"),
+        Some("1.1"),
+        Some("1.0."),
+        Some("1.0.x"),
+        Some("10"),
+    ] {
+        let error = check_version(other).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::VersionNotSupported, "{other:?}");
+    }
+}
+
+#[test]
+fn words_are_a_result_where_one_is_wanted_and_never_an_approval() {
+    let words = sent(json!([{"text": "green"}, {"text": "or blue"}])).message;
+    let reply = Reply::read(&words, &[asked("c", true)]).unwrap();
+    assert_eq!(reply.answers[0].part["output"], "green\nor blue");
+    let data = sent(json!([{"data": [1, 2]}])).message;
+    let reply = Reply::read(&data, &[asked("c", true)]).unwrap();
+    assert_eq!(reply.answers[0].part["output"], json!([1, 2]));
+    for calls in [
+        &[asked("c", false)] as &[Asked],
+        &[asked("c", true), asked("d", true)],
+        &[asked("c", true), asked("d", false)],
+        &[],
+    ] {
+        let error = Reply::read(&words, calls).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidParams);
+        assert_eq!(error.pointer.as_deref(), Some("/message/parts"));
+    }
+}
+
+#[test]
+fn each_structured_part_is_an_answer_and_the_others_are_said_beside_them() {
+    let message = sent(json!([
+        {"data": {"toolCallId": "c", "approved": true, "threadKey": "below"}},
+        {"text": "{\"toolCallId\": \"d\", \"output\": 1}"},
+        {"text": "{not json"},
+    ]));
+    let reply = Reply::read(&message.message, &[]).unwrap();
+    let calls: Vec<&str> = reply
+        .answers
+        .iter()
+        .map(|it| it.tool_call_id.as_str())
+        .collect();
+    assert_eq!(calls, ["c", "d"]);
+    assert_eq!(reply.answers[0].thread_key.as_deref(), Some("below"));
+    assert_eq!(
+        reply.beside,
+        [json!({"type": "input_text", "text": "{not json"})]
+    );
+}
+
+fn begun(run: &str, trigger: Trigger) -> Command {
+    Command::Start {
+        trigger,
+        run: None,
+        execution_id: format!("{run}-execution").as_str().into(),
+        reaction_item_id: format!("{run}-reaction").as_str().into(),
+        step_id: format!("{run}-step").as_str().into(),
+        workflow_run_id: None,
+    }
+}
+
+fn told(log: &mut Log, deltas: &[&str], parts: Vec<Payload>) {
+    for delta in deltas {
+        let data = Some(json!({"id": "0", "delta": delta}).into());
+        let chunk_type = "text-delta".to_owned();
+        log.run(Command::Emit {
+            chunks: vec![Chunk { chunk_type, data }],
+        });
+    }
+    let response = json!({"stopReason": "end_turn"}).into();
+    log.run(Command::Respond { parts, response });
+}
+
+fn output(text: &str) -> Payload {
+    json!({"type": "output_text", "text": text}).into()
+}
+
+/// A log whose agent has said something and waits for a result.
+fn asking() -> Log {
+    let mut log = Log::new(thread(), "2026-01-05T08:00:00Z".parse().unwrap());
+    let content = json!([{"type": "input_text", "text": "hi"}]).into();
+    log.run(begun("one", Trigger::New(NewItem::user("u", content))));
+    let call = json!({
+        "type": "tool-ask", "toolCallId": "c", "state": "input-available", "input": {"q": 1},
+    });
+    told(
+        &mut log,
+        &["Let me", " ask"],
+        vec![output("Let me ask"), call.clone().into()],
+    );
+    let open = OpenCall {
+        tool_call_id: "c".into(),
+        kind: OpenKind::External,
+        part: call.into(),
+        origin: None,
+        children: Vec::new(),
+    };
+    let outcome = StepOutcome {
+        open_calls: Some(Payload::write(&[open]).unwrap()),
+        ..StepOutcome::default()
+    };
+    log.run(Command::CompleteStep {
+        outcome,
+        next: None,
+    });
+    log.run(Command::End {
+        ending: Ending::Completed,
+    });
+    log
+}
+
+#[test]
+fn a_task_that_asks_says_what_and_goes_on_where_it_was_answered() {
+    let mut log = asking();
+    let u = ItemId::from("u");
+    let said = stream(&log, &u);
+    let last = &said.last().unwrap()["statusUpdate"]["status"];
+    assert_eq!(last["state"], "TASK_STATE_INPUT_REQUIRED");
+    let call = &last["message"]["parts"][1]["data"]["calls"][0];
+    assert_eq!(
+        (&call["toolCallId"], &call["asks"]),
+        (&json!("c"), &json!("result"))
+    );
+    let lasts: Vec<&Value> = said
+        .iter()
+        .map(|it| &it["artifactUpdate"]["lastChunk"])
+        .collect();
+    assert_eq!(lasts.iter().filter(|it| **it == true).count(), 1);
+
+    let after = log.records.len();
+    let answer = NewItem {
+        id: "v".into(),
+        item_type: timeline::ItemType::ActionResult,
+        role: None,
+        channel: None,
+        content: Some(json!([{"type": "loomline-answer", "toolCallId": "c", "output": 7}]).into()),
+        metadata: None,
+    };
+    log.run(begun("two", Trigger::New(answer)));
+    told(&mut log, &["It is 7."], vec![output("It is 7.")]);
+    let outcome = StepOutcome::default();
+    log.run(Command::CompleteStep {
+        outcome,
+        next: None,
+    });
+    log.run(Command::End {
+        ending: Ending::Completed,
+    });
+    let mut view = TaskView::new("task", "context", u.clone()).asking();
+    let records = log.records.iter().skip(after);
+    let said: Vec<Value> = records.flat_map(|it| view.responses(it)).collect();
+    assert_eq!(
+        gathered(&said),
+        (
+            "It is 7.".to_owned(),
+            Some(TaskState::Completed.name().to_owned())
+        )
+    );
+    let transcript = log.transcript();
+    let run = TaskRun::find(&transcript, &u).unwrap();
+    let task = run.to_json(SHOWN, None);
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
+    let history: Vec<String> = task["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| text_of(&it["parts"]))
+        .collect();
+    assert_eq!(history, ["hi", "Let me ask", ""]);
+    assert_eq!(
+        task["history"][2]["parts"],
+        json!([{"data": {"toolCallId": "c", "output": 7}}])
+    );
+    assert_eq!(task["artifacts"][0]["parts"], json!([{"text": "It is 7."}]));
+}
+
+#[test]
+fn a_question_that_a_newer_message_leaves_behind_is_canceled() {
+    let mut log = asking();
+    let after = log.records.len();
+    let content = json!([{"type": "input_text", "text": "never mind"}]).into();
+    log.run(begun("two", Trigger::New(NewItem::user("w", content))));
+    let u = ItemId::from("u");
+    let mut view = TaskView::new("task", "context", u.clone()).asking();
+    let records = log.records.iter().skip(after);
+    let said: Vec<Value> = records.flat_map(|it| view.responses(it)).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(
+        said[0]["statusUpdate"]["status"]["state"],
+        "TASK_STATE_CANCELED"
+    );
+    let transcript = log.transcript();
+    let run = TaskRun::find(&transcript, &u).unwrap();
+    assert_eq!(run.state(None), TaskState::Canceled);
+    assert_eq!(run.state(Some(&[])), TaskState::Working);
+    assert_eq!(TaskRun::all(&transcript).len(), 2);
+}
+
+#[test]
+fn what_a_dead_attempt_said_is_replaced() {
+    let mut log = Log::new(thread(), "2026-01-05T08:00:00Z".parse().unwrap());
+    let content = json!([{"type": "input_text", "text": "hi"}]).into();
+    log.run(begun("one", Trigger::New(NewItem::user("u", content))));
+    for delta in ["Half", " an", " answer"] {
+        let data = Some(json!({"id": "0", "delta": delta}).into());
+        let chunk_type = "text-delta".to_owned();
+        log.run(Command::Emit {
+            chunks: vec![Chunk { chunk_type, data }],
+        });
+    }
+    log.run(Command::ResetStep);
+    told(&mut log, &["All", " of it"], vec![output("All of it")]);
+    let said = stream(&log, &"u".into());
+    assert_eq!(gathered(&said).0, "All");
+    log.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    });
+    log.run(Command::End {
+        ending: Ending::Completed,
+    });
+    assert_eq!(gathered(&stream(&log, &"u".into())).0, "All of it");
+}
