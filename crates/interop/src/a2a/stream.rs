@@ -55,6 +55,10 @@ pub struct TaskView {
     held: Option<Vec<Value>>,
     /// Whether the client has a part of what the step says.
     has_begun: bool,
+    /// What was said before this step, by the last one that said something.
+    former: Vec<Value>,
+    /// Whether the client has what a dead attempt said, and nothing in its place.
+    is_stale: bool,
     open: Vec<OpenCall>,
     error: Option<String>,
     ended: Option<(ExecutionStatus, Option<Interruption>)>,
@@ -76,6 +80,8 @@ impl TaskView {
             said: Vec::new(),
             held: None,
             has_begun: false,
+            former: Vec::new(),
+            is_stale: false,
             open: Vec::new(),
             error: None,
             ended: None,
@@ -238,7 +244,7 @@ impl TaskView {
             Some("reset-step") => {
                 self.held = None;
                 self.said.clear();
-                self.has_begun = false;
+                self.is_stale |= std::mem::take(&mut self.has_begun);
             }
             _ => {}
         }
@@ -258,11 +264,29 @@ impl TaskView {
     }
 
     fn send_held(&mut self, is_last: bool) {
-        let Some(parts) = self.held.take() else {
-            return;
-        };
+        if let Some(parts) = self.held.take() {
+            self.send(&parts, is_last);
+        }
+    }
+
+    /// Ends what the step says. Where a dead attempt had said something and this one has not, the artifact is
+    /// again what was said before.
+    fn settle(&mut self, is_last: bool) {
+        self.send_held(is_last);
+        if self.is_stale {
+            let former = if self.former.is_empty() {
+                vec![json!({ "text": "" })]
+            } else {
+                self.former.clone()
+            };
+            self.send(&former, is_last);
+        }
+    }
+
+    fn send(&mut self, parts: &[Value], is_last: bool) {
+        self.is_stale = false;
         let update = json!({
-            "taskId": self.id, "contextId": self.context_id, "artifact": artifact_of(&parts),
+            "taskId": self.id, "contextId": self.context_id, "artifact": artifact_of(parts),
             "append": std::mem::replace(&mut self.has_begun, true), "lastChunk": is_last,
         });
         self.out.push(json!({ "artifactUpdate": update }));
@@ -270,12 +294,13 @@ impl TaskView {
 
     /// Another step follows, so what the one before said was not the last.
     fn on_its_way(&mut self, at: Timestamp) {
-        self.send_held(false);
+        self.settle(false);
         self.has_begun = false;
         let parts = std::mem::take(&mut self.said);
         if parts.is_empty() {
             return;
         }
+        self.former.clone_from(&parts);
         let step = self.step.as_ref().map(StepId::as_str).unwrap_or_default();
         let message = of_agent(step, &self.id, &self.context_id, parts);
         self.update(TaskState::Working, at, Some(message));
@@ -287,7 +312,7 @@ impl TaskView {
             self.phase = Phase::HandedOver;
             return;
         }
-        self.send_held(true);
+        self.settle(true);
         let (state, parts) = match self.ended.take() {
             Some((ExecutionStatus::Completed, _)) if self.open.is_empty() => {
                 (TaskState::Completed, None)

@@ -380,3 +380,36 @@ fn what_a_dead_attempt_said_is_replaced() {
     });
     assert_eq!(gathered(&stream(&log, &"u".into())).0, "All of it");
 }
+
+#[test]
+fn what_a_dead_attempt_said_goes_where_nothing_comes_in_its_place() {
+    let mut log = Log::new(thread(), "2026-01-05T08:00:00Z".parse().unwrap());
+    let content = json!([{"type": "input_text", "text": "hi"}]).into();
+    log.run(begun("one", Trigger::New(NewItem::user("u", content))));
+    told(&mut log, &["First"], vec![output("First")]);
+    log.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: Some("two-step".into()),
+    });
+    for delta in ["Half", " an", " answer"] {
+        let data = Some(json!({"id": "0", "delta": delta}).into());
+        let chunk_type = "text-delta".to_owned();
+        log.run(Command::Emit {
+            chunks: vec![Chunk { chunk_type, data }],
+        });
+    }
+    log.run(Command::ResetStep);
+    told(&mut log, &[], Vec::new());
+    log.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    });
+    log.run(Command::End {
+        ending: Ending::Completed,
+    });
+    let u = ItemId::from("u");
+    assert_eq!(gathered(&stream(&log, &u)).0, "First");
+    let transcript = log.transcript();
+    let task = TaskRun::find(&transcript, &u).unwrap().to_json(SHOWN, None);
+    assert_eq!(text_of(&task["artifacts"][0]["parts"]), "First");
+}
