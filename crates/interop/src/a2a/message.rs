@@ -25,14 +25,14 @@ pub struct Incoming {
     pub task_id: Option<String>,
     /// The parts, as they came.
     pub(super) parts: Vec<Value>,
-    /// Where the parts stand.
+    /// Where it stands.
     pub(super) pointer: String,
     /// For the item's metadata.
     pub metadata: Value,
 }
 
 impl Incoming {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, RequestError> {
+    pub(super) fn read(fields: &Fields<'_>, pointer: &str) -> Result<Self, RequestError> {
         let id = |key: &str| Ok(fields.text(key, MAX_ID)?.map(str::to_owned));
         let message_id = id("messageId")?.ok_or_else(|| fields.missing("messageId"))?;
         match fields.get("role") {
@@ -67,7 +67,7 @@ impl Incoming {
             context_id: id("contextId")?,
             task_id: id("taskId")?,
             parts: parts.to_vec(),
-            pointer: fields.at("parts"),
+            pointer: pointer.to_owned(),
             metadata: json!({ MESSAGE_METADATA: own }),
         })
     }
@@ -75,7 +75,7 @@ impl Incoming {
     /// The parts with their places.
     pub(super) fn placed(&self) -> impl Iterator<Item = (String, &Value)> {
         let parts = self.parts.iter().enumerate();
-        parts.map(|(place, part)| (format!("{}/{place}", self.pointer), part))
+        parts.map(|(place, part)| (format!("{}/parts/{place}", self.pointer), part))
     }
 
     /// What it says, as an item's content.
@@ -90,8 +90,18 @@ impl Incoming {
 
     /// Why the part at this place can't be read.
     pub fn unreadable(&self, place: usize) -> RequestError {
-        let pointer = format!("{}/{place}", self.pointer);
+        let pointer = format!("{}/parts/{place}", self.pointer);
         RequestError::param(pointer, "expected base64, or an http: or https: URL")
+    }
+
+    /// Why its parts, as a whole, are not what they must be.
+    pub fn wrong_parts(&self, what: impl std::fmt::Display) -> RequestError {
+        RequestError::param(format!("{}/parts", self.pointer), what)
+    }
+
+    /// Why it can't be said in this context.
+    pub fn wrong_context(&self, what: impl std::fmt::Display) -> RequestError {
+        RequestError::param(format!("{}/contextId", self.pointer), what)
     }
 }
 

@@ -133,14 +133,13 @@ impl Reply {
                 ("threadKey".to_owned(), only.thread_key.as_str().into()),
                 ("output".to_owned(), whole(message)?),
             ]);
-            let answer = answer(fields, message.pointer.clone())?;
+            let answer = answer(fields, format!("{}/parts", message.pointer))?;
             return Ok(Self {
                 answers: vec![answer],
                 beside: Vec::new(),
             });
         }
-        Err(RequestError::param(
-            message.pointer.clone(),
+        Err(message.wrong_parts(
             "the task waits for answers: expected a data part {\"toolCallId\": …} with \"approved\", \"output\" or \"errorText\"",
         ))
     }
@@ -195,9 +194,8 @@ fn whole(message: &Incoming) -> Result<Value, RequestError> {
     match (texts, message.parts.as_slice()) {
         (Some(texts), _) => Ok(texts.join("\n").into()),
         (None, [only]) if only.get("data").is_some() => Ok(only["data"].clone()),
-        (None, _) => Err(RequestError::param(
-            message.pointer.clone(),
-            "expected texts, or one data part, as the tool's result",
-        )),
+        (None, _) => {
+            Err(message.wrong_parts("expected texts, or one data part, as the tool's result"))
+        }
     }
 }

@@ -55,7 +55,7 @@ impl SendMessage {
         let fields = Fields::of(params, pointer)?;
         let message = fields.object("message")?;
         let message = message.ok_or_else(|| fields.missing("message"))?;
-        let message = Incoming::read(&message)?;
+        let message = Incoming::read(&message, &fields.at("message"))?;
         let configuration = fields.object("configuration")?;
         let (mut history_length, mut return_immediately) = (None, false);
         if let Some(configuration) = &configuration {

@@ -230,8 +230,7 @@ impl TaskView {
         let text = |key: &str| chunk.get(key).and_then(Value::as_str);
         match text("type") {
             Some("text-delta") => {
-                let delta = text("delta").filter(|delta| !delta.is_empty());
-                if let Some(delta) = delta {
+                if let Some(delta) = text("delta").filter(|delta| !delta.is_empty()) {
                     self.say(json!({ "text": delta }));
                 }
             }
@@ -274,11 +273,10 @@ impl TaskView {
     fn settle(&mut self, is_last: bool) {
         self.send_held(is_last);
         if self.is_stale {
-            let former = if self.former.is_empty() {
-                vec![json!({ "text": "" })]
-            } else {
-                self.former.clone()
-            };
+            let mut former = self.former.clone();
+            if former.is_empty() {
+                former.push(json!({ "text": "" }));
+            }
             self.send(&former, is_last);
         }
     }

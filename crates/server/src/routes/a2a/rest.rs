@@ -157,7 +157,7 @@ pub(crate) async fn act(
     PathOf(named): PathOf<Named>,
     headers: HeaderMap,
     uri: Uri,
-    OptionalBody(_): OptionalBody<Value>,
+    _: OptionalBody<Value>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
     match named.act()? {

@@ -16,7 +16,7 @@ use interop::a2a::{
 use interop::ids::THREAD;
 use interop::model::unreadable_part;
 use jiff::Timestamp;
-use runtime::{Addressed, AnswerRequest, Policy, React, Run};
+use runtime::{Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
 use serde_json::{Value, json};
 use timeline::{NewItem, Payload, Seq, beside, check_content};
 
@@ -79,7 +79,7 @@ async fn begin(
         return answer(api, caller, task, &message).await;
     }
     let content = message.content()?;
-    check_content(&content).map_err(|error| RequestError::param("", error))?;
+    check_content(&content).map_err(|error| message.wrong_parts(error))?;
     if let Some(place) = unreadable_part(&content) {
         return Err(message.unreadable(place).into());
     }
@@ -91,7 +91,7 @@ async fn begin(
         Some(id) => match thread_of(api, caller, THREAD, id).await? {
             Some(row) => key_of(&row).to_owned(),
             None => {
-                check_key(id, "/message/contextId")?;
+                check_key(id, "").map_err(|error| message.wrong_context(error))?;
                 caller.check(id)?;
                 id.clone()
             }
@@ -139,8 +139,9 @@ async fn answer(
     if let Some(context) = &message.context_id {
         let named = thread_of(api, caller, THREAD, context).await?;
         if named.is_none_or(|row| row.thread.id != task.thread) {
-            let what = "this is not the task's context";
-            return Err(RequestError::param("/message/contextId", what).into());
+            return Err(message
+                .wrong_context("this is not the task's context")
+                .into());
         }
     }
     let read = task.read(api, Wanted::default()).await?;
@@ -173,7 +174,8 @@ async fn answer(
         run: None,
         token: Some(token(message)),
     };
-    let accepted = api.runtime().answer(request).await?;
+    let accepted = api.runtime().answer(request).await;
+    let accepted = accepted.map_err(|error| refusal(message, error))?;
     // What a sub-agent was asked goes on there; the task goes on with it.
     let after = if target == task.key {
         accepted.after
@@ -187,6 +189,14 @@ async fn answer(
         after,
         task,
     })
+}
+
+/// An answer that does not fit is a wrong parameter.
+fn refusal(message: &Incoming, error: RuntimeError) -> ApiError {
+    if matches!(error, RuntimeError::Rejected(_) | RuntimeError::Answer(_)) {
+        return message.wrong_parts(error).into();
+    }
+    error.into()
 }
 
 /// The task that was asked, once it has its answers.

@@ -175,7 +175,7 @@ async fn whether_a_call_may_run_is_not_guessed_from_words() {
         let answer = server
             .rpc("/a2a", "SendMessage", answers(wrong.clone()))
             .await;
-        assert!(answer["error"]["code"].is_i64(), "{wrong}: {answer}");
+        assert_eq!(answer["error"]["code"], -32602, "{wrong}: {answer}");
         let read = server
             .rpc("/a2a", "GetTask", json!({"id": task["id"]}))
             .await;
@@ -257,6 +257,10 @@ async fn what_is_no_call_is_refused_with_its_code() {
             answer.text
         );
     }
+    let message = json!({"contextId": "a\nb", "parts": [{"text": "a"}]});
+    let answer = server.rpc("/a2a", "SendMessage", says(message)).await;
+    let field = &answer["error"]["data"][1]["fieldViolations"][0]["field"];
+    assert_eq!(field, "/params/message/contextId", "{answer}");
     assert_eq!(
         server.get("/api/v1/threads").await.json()["threads"],
         json!([])
