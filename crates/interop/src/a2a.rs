@@ -1,4 +1,4 @@
-//! A2A 1.0: what an agent that speaks the Agent2Agent protocol asks, and what it is shown.
+//! A2A 1.0: what an agent that speaks A2A asks, and what it is shown.
 //!
 //! A context is a thread, its id the thread's key. A task is what one message sets off: its execution, those
 //! that it hands over to, and those that go on with it once calls that waited were answered. A message is an

@@ -218,9 +218,10 @@ impl ApiError {
             } else {
                 None
             },
-            a2a: match self {
-                Self::A2a(refusal) => Some(refusal.clone()),
-                _ => None,
+            a2a: if let Self::A2a(refusal) = self {
+                Some(refusal.clone())
+            } else {
+                None
             },
         }
     }

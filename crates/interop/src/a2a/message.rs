@@ -147,15 +147,16 @@ fn answered(item: &Item) -> Vec<Value> {
         .as_ref()
         .and_then(|content| content.read().ok())
         .unwrap_or_default();
-    let answers = content.into_iter().filter_map(|part| match part {
-        Value::Object(mut answer)
-            if answer.get("type").is_some_and(|kind| kind == ANSWER)
-                && !answer.contains_key("resumed") =>
-        {
-            answer.remove("type");
-            Some(json!({ "data": answer }))
+    let answers = content.into_iter().filter_map(|part| {
+        let Value::Object(mut answer) = part else {
+            return None;
+        };
+        let is_answer = answer.get("type").is_some_and(|kind| kind == ANSWER);
+        if !is_answer || answer.contains_key("resumed") {
+            return None;
         }
-        _ => None,
+        answer.remove("type");
+        Some(json!({ "data": answer }))
     });
     let beside = said_beside(item);
     answers
@@ -187,7 +188,7 @@ pub(super) fn spoken(step: &StepRecord) -> Vec<Value> {
 }
 
 /// An agent's message.
-pub(super) fn of_agent(id: &str, task: &str, context: &str, parts: Vec<Value>) -> Value {
+pub(super) fn of_agent(id: &str, task: &str, context: &str, parts: &[Value]) -> Value {
     json!({
         "messageId": id, "contextId": context, "taskId": task, "role": "ROLE_AGENT", "parts": parts,
     })

@@ -154,10 +154,10 @@ fn structured(part: &Value) -> Option<Map<String, Value>> {
         }
         (None, _) => return None,
     };
-    match data {
-        Value::Object(fields) if fields.contains_key("toolCallId") => Some(fields),
-        _ => None,
-    }
+    let Value::Object(fields) = data else {
+        return None;
+    };
+    fields.contains_key("toolCallId").then_some(fields)
 }
 
 fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer, RequestError> {

@@ -300,7 +300,7 @@ impl TaskView {
         }
         self.former.clone_from(&parts);
         let step = self.step.as_ref().map(StepId::as_str).unwrap_or_default();
-        let message = of_agent(step, &self.id, &self.context_id, parts);
+        let message = of_agent(step, &self.id, &self.context_id, &parts);
         self.update(TaskState::Working, at, Some(message));
     }
 
@@ -331,7 +331,7 @@ impl TaskView {
             None => (TaskState::Failed, None),
         };
         let id = status_id(execution);
-        let message = parts.map(|parts| of_agent(&id, &self.id, &self.context_id, parts));
+        let message = parts.map(|parts| of_agent(&id, &self.id, &self.context_id, &parts));
         self.end(state, at, message);
     }
 

@@ -158,7 +158,7 @@ impl<'a> TaskRun<'a> {
         let execution = self.execution();
         let message = message
             .zip(execution)
-            .map(|(parts, execution)| of_agent(&status_id(execution), id, context_id, parts));
+            .map(|(parts, execution)| of_agent(&status_id(execution), id, context_id, &parts));
         let mut task = json!({
             "id": id, "contextId": context_id, "status": status(state, self.since(), message),
         });
@@ -206,7 +206,7 @@ impl<'a> TaskRun<'a> {
                     continue;
                 }
                 last = Some((history.len(), parts.clone()));
-                history.push(of_agent(step.step.id.as_str(), id, context_id, parts));
+                history.push(of_agent(step.step.id.as_str(), id, context_id, &parts));
             }
         }
         // What an agent says on its way is a message; what it says last is the artifact.

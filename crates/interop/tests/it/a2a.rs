@@ -113,7 +113,7 @@ fn asked(call: &str, is_external: bool) -> Asked {
     }
 }
 
-fn sent(parts: Value) -> SendMessage {
+fn sent(parts: &Value) -> SendMessage {
     let message = json!({"messageId": "m", "role": "ROLE_USER", "taskId": "t", "parts": parts});
     SendMessage::read(&json!({ "message": message }), "").unwrap()
 }
@@ -168,10 +168,10 @@ fn only_1_0_is_spoken_and_silence_is_0_3() {
 
 #[test]
 fn words_are_a_result_where_one_is_wanted_and_never_an_approval() {
-    let words = sent(json!([{"text": "green"}, {"text": "or blue"}])).message;
+    let words = sent(&json!([{"text": "green"}, {"text": "or blue"}])).message;
     let reply = Reply::read(&words, &[asked("c", true)]).unwrap();
     assert_eq!(reply.answers[0].part["output"], "green\nor blue");
-    let data = sent(json!([{"data": [1, 2]}])).message;
+    let data = sent(&json!([{"data": [1, 2]}])).message;
     let reply = Reply::read(&data, &[asked("c", true)]).unwrap();
     assert_eq!(reply.answers[0].part["output"], json!([1, 2]));
     for calls in [
@@ -188,7 +188,7 @@ fn words_are_a_result_where_one_is_wanted_and_never_an_approval() {
 
 #[test]
 fn each_structured_part_is_an_answer_and_the_others_are_said_beside_them() {
-    let message = sent(json!([
+    let message = sent(&json!([
         {"data": {"toolCallId": "c", "approved": true, "threadKey": "below"}},
         {"text": "{\"toolCallId\": \"d\", \"output\": 1}"},
         {"text": "{not json"},

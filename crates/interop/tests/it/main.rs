@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod a2a;
+#[cfg(test)]
 mod ag_ui;
 #[cfg(test)]
 mod ai_sdk;

@@ -83,20 +83,7 @@ async fn begin(
     if let Some(place) = unreadable_part(&content) {
         return Err(message.unreadable(place).into());
     }
-    let key = match &message.context_id {
-        None => {
-            check_named_key(caller, None, "")?;
-            api.runtime().mint()
-        }
-        Some(id) => match thread_of(api, caller, THREAD, id).await? {
-            Some(row) => key_of(&row).to_owned(),
-            None => {
-                check_key(id, "").map_err(|error| message.wrong_context(error))?;
-                caller.check(id)?;
-                id.clone()
-            }
-        },
-    };
+    let key = context(api, caller, &message).await?;
     let mut item = NewItem::user(api.runtime().mint(), content);
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());
@@ -122,6 +109,20 @@ async fn begin(
         first: None,
         after: accepted.after,
     })
+}
+
+/// The key of the thread that a message is said on: one that is there, or a new one's.
+async fn context(api: &Api, caller: &Caller, message: &Incoming) -> Result<String, ApiError> {
+    let Some(id) = &message.context_id else {
+        check_named_key(caller, None, "")?;
+        return Ok(api.runtime().mint());
+    };
+    if let Some(row) = thread_of(api, caller, THREAD, id).await? {
+        return Ok(key_of(&row).to_owned());
+    }
+    check_key(id, "").map_err(|error| message.wrong_context(error))?;
+    caller.check(id)?;
+    Ok(id.clone())
 }
 
 /// A message that is sent again to the same context is the same message.
