@@ -29,5 +29,4 @@ pub use reduce::{
 pub use request::{
     ChatAnswer, ChatRequest, ChatRequestError, ChatTrigger, UserMessage, from_chat_request,
 };
-pub(crate) use stream::OUTPUT_FILE;
 pub use stream::{ChunkJson, StreamView, chunks};

@@ -252,7 +252,7 @@ fn request_id(request: &Request) -> Option<String> {
 /// Counts the answer, and writes the body of one that failed.
 async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
-    let dialect = Dialect::of(request.uri().path());
+    let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
@@ -264,7 +264,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
         return response;
     };
-    let body = match dialect {
+    let body = match Dialect::of(&path) {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
         Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
         Dialect::Own => Json(ErrorBody {

@@ -2,7 +2,7 @@
 
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
-use crate::ai_sdk::OUTPUT_FILE;
+use crate::parts::OUTPUT_FILE;
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 

@@ -73,7 +73,7 @@ impl Stream {
         while !self.view.is_over() {
             let next = tokio::select! {
                 biased;
-                () = open.unwanted() => break,
+                why = open.unwanted() => return why.map_or(Ok(()), Err),
                 next = self.follow.next() => next,
             };
             let Some(logged) = next else { break };

@@ -96,7 +96,7 @@ pub(crate) async fn stream(
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
     let request = message(&api, body)?;
-    let open = api.open_stream()?;
+    let open = api.open_stream(&caller)?;
     let stream = sends::stream(&api, &caller, agent, request).await?;
     Ok(stream.response(Binding::Rest, open))
 }
@@ -167,7 +167,7 @@ pub(crate) async fn act(
 }
 
 async fn subscribed(api: &Api, caller: &Caller, id: &TaskId) -> Result<Response, ApiError> {
-    let open = api.open_stream()?;
+    let open = api.open_stream(caller)?;
     let stream = follow::subscribe(api, caller, id).await?;
     Ok(stream.response(Binding::Rest, open))
 }

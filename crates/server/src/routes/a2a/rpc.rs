@@ -84,13 +84,13 @@ impl Asked {
             }
             Method::SendStreamingMessage => {
                 let request = SendMessage::read(&params, at)?;
-                let open = api.open_stream()?;
+                let open = api.open_stream(caller)?;
                 let stream = send::stream(api, caller, self.agent, request).await?;
                 return Ok(stream.response(Binding::Rpc(id.clone()), open));
             }
             Method::SubscribeToTask => {
                 let request = TaskId::read(&params, at)?;
-                let open = api.open_stream()?;
+                let open = api.open_stream(caller)?;
                 let stream = follow::subscribe(api, caller, &request).await?;
                 return Ok(stream.response(Binding::Rpc(id.clone()), open));
             }

@@ -37,7 +37,7 @@ pub(super) async fn send(
 ) -> Result<Value, ApiError> {
     // Before anything is written: a client that can't be served has changed nothing.
     let open = (!request.return_immediately)
-        .then(|| api.open_stream())
+        .then(|| api.open_stream(caller))
         .transpose()?;
     let wanted = Wanted {
         history_length: request.history_length,
@@ -163,7 +163,7 @@ async fn answer(
         }
     }
     let reply = Reply::read(message, &read.asked)?;
-    let target = target(api, caller, &task, &reply.answers).await?;
+    let target = target(api, caller, &task, (&reply.answers, &token(message))).await?;
     let (_, tail) = api.runtime().state(&task.tenant, &task.key).await?;
     let mut metadata = message.metadata.clone();
     metadata["tenant"] = caller.tenant.as_str().into();
@@ -223,7 +223,7 @@ async fn target(
     api: &Api,
     caller: &Caller,
     task: &Task,
-    answers: &[ReplyAnswer],
+    (answers, token): (&[ReplyAnswer], &str),
 ) -> Result<String, ApiError> {
     let mut target: Option<String> = None;
     for answer in answers {
@@ -232,7 +232,7 @@ async fn target(
         let call = answer.tool_call_id.as_str();
         let found = api
             .runtime()
-            .addressed(&caller.tenant, &task.key, call, named);
+            .addressed(&caller.tenant, &task.key, call, named, Some(token));
         let found = match found.await? {
             Addressed::To(found) => found,
             Addressed::Ambiguous => {
