@@ -54,6 +54,8 @@ pub struct RunStream {
     status: RunStatus,
     step: Step,
     triggers: BTreeMap<ItemId, Item>,
+    /// The last item that only points at another.
+    reference: Option<ItemId>,
     is_over: bool,
 }
 
@@ -68,6 +70,7 @@ impl RunStream {
             status: RunStatus::Queued,
             step: Step::default(),
             triggers: BTreeMap::new(),
+            reference: None,
             is_over: false,
         }
     }
@@ -154,7 +157,11 @@ impl RunStream {
                 run.left_behind(record.at);
             }
             ItemType::ItemReference if cancelled(item).is_some() => run.cancelled(record.at),
-            ItemType::Message | ItemType::ItemReference | ItemType::ActionExecute => return,
+            ItemType::ItemReference => {
+                self.reference = Some(item.id.clone());
+                return;
+            }
+            ItemType::Message | ItemType::ActionExecute => return,
         }
         self.report(record, out);
     }
@@ -175,7 +182,11 @@ impl RunStream {
             Some(run) if continues(execution, trigger.as_ref()) => {
                 run.go_on(execution, trigger.as_ref());
             }
-            Some(run) => run.left_behind(record.at),
+            Some(run) if self.reference.as_ref() == Some(&execution.trigger_item_id) => {
+                run.left_behind(record.at);
+            }
+            // A message that had waited: any other one has told of itself.
+            Some(run) => run.left_behind_at_once(),
         }
         self.report(record, out);
     }

@@ -125,6 +125,11 @@ impl Run {
         }
     }
 
+    /// The same by what had waited for its turn: there was nothing to wait for from the start.
+    pub(in crate::threads) fn left_behind_at_once(&mut self) {
+        self.left_behind(self.rested_at);
+    }
+
     /// Somebody has stopped it while it waited.
     pub(in crate::threads) fn cancelled(&mut self, at: Timestamp) {
         self.lapse(at);
