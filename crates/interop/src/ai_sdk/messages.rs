@@ -192,6 +192,8 @@ impl<'a> Chains<'a> {
                 {
                     answers.insert(&item.id);
                 }
+                // What was said between is answered by a message of its own.
+                Entry::Item(item) if item.run.is_none() => last = None,
                 Entry::Item(_) => {}
                 Entry::Reaction(reaction) => {
                     if answers.contains(&reaction.execution.trigger_item_id)

@@ -42,6 +42,16 @@ pub(super) async fn begun(
         let limit = usize::try_from(end - after).unwrap_or(usize::MAX);
         let page = api.runtime().read(tenant, key, Seq(after), limit).await?;
         for record in page.iter().rev().map(|logged| &logged.record) {
+            if let Event::ItemCreated { item } = &record.event
+                && is_sought
+                && found.after > Seq::ZERO
+                && item.item_type == ItemType::Message
+                && item.execution_id.is_none()
+                && item.run.is_none()
+            {
+                // Something was said since: that is what it answers.
+                return Ok(found);
+            }
             if let Event::ExecutionCreated { execution } = &record.event
                 && is_sought
             {

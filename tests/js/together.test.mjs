@@ -1,0 +1,141 @@
+// One thread behind all protocols: begun, gone on with and read through each by its own official client.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { HttpAgent } from "@ag-ui/client";
+import OpenAI from "openai";
+import { Chat } from "./chat.mjs";
+import { Loomline } from "./loomline.mjs";
+
+let server;
+let client;
+
+before(async () => {
+  server = await Loomline.start();
+  client = new OpenAI({ baseURL: `${server.base}/v1`, apiKey: "unused", maxRetries: 0 });
+});
+
+after(() => server?.stop());
+
+const digits = (key) => key.replaceAll("-", "");
+
+async function get(path) {
+  const response = await fetch(`${server.base}${path}`);
+  assert.equal(response.status, 200, `${path}: ${response.status}`);
+  return response.json();
+}
+
+/** What each protocol's client does to say something on a thread of ours. */
+const says = {
+  async native(key, content) {
+    const response = await fetch(`${server.base}/api/v1/threads/${key}/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ content, stream: true }),
+    });
+    assert.equal(response.status, 200);
+    await response.text();
+  },
+  async threads(key, content) {
+    const id = `thread_${digits(key)}`;
+    await client.beta.threads.messages.create(id, { role: "user", content });
+    const run = await client.beta.threads.runs.createAndPoll(
+      id,
+      { assistant_id: "demo" },
+      { pollIntervalMs: 20 },
+    );
+    assert.equal(run.status, "completed");
+  },
+  async responses(key, content) {
+    const conversation = `conv_${digits(key)}`;
+    const made = await client.responses.create({ model: "demo", input: content, conversation });
+    assert.equal(made.status, "completed");
+  },
+  async chat(key, content) {
+    const { messages } = await get(`/api/chat/${key}/messages`);
+    const chat = new Chat({ base: server.base, id: key, messages });
+    await chat.sendMessage({ text: content });
+    assert.equal(chat.error, undefined);
+  },
+  async agUi(key, content) {
+    const agent = new HttpAgent({ url: `${server.base}/ag-ui`, threadId: key });
+    agent.setMessages((await get(`/ag-ui/threads/${key}/messages`)).messages);
+    agent.addMessage({ id: randomUUID(), role: "user", content });
+    await agent.runAgent();
+  },
+};
+
+/** What was said on a thread, as each protocol's client reads it. */
+const reads = {
+  async threads(key) {
+    const page = await client.beta.threads.messages.list(`thread_${digits(key)}`, {
+      order: "asc",
+      limit: 100,
+    });
+    return page.data.map((message) => message.content.map((part) => part.text?.value).join(""));
+  },
+  async responses(key) {
+    const page = await client.conversations.items.list(`conv_${digits(key)}`, {
+      order: "asc",
+      limit: 100,
+    });
+    const messages = page.data.filter((item) => item.type === "message");
+    return messages.map((item) => item.content.map((part) => part.text).join(""));
+  },
+  async chat(key) {
+    const { messages } = await get(`/api/chat/${key}/messages`);
+    const text = (message) => message.parts.filter((part) => part.type === "text");
+    return messages.map((message) => text(message).map((part) => part.text).join(""));
+  },
+  async agUi(key) {
+    const { messages } = await get(`/ag-ui/threads/${key}/messages`);
+    const spoken = messages.filter((message) => message.role !== "tool" && message.content);
+    return spoken.map((message) => message.content);
+  },
+};
+
+async function begun() {
+  const response = await fetch(`${server.base}/api/v1/threads`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  return (await response.json()).key;
+}
+
+/** A document without what is different each time: ids, instants, and who it came through. */
+function timeless(value) {
+  if (Array.isArray(value)) return value.map(timeless);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.entries(value).filter(
+    ([name]) => !/(^|_)(id|at|timestamp)$/.test(name) && !/metadata/.test(name) && name !== "agents",
+  );
+  return Object.fromEntries(kept.map(([name, of]) => [name, timeless(of)]));
+}
+
+test("a thread goes on through each protocol in turn, and reads the same through all", async () => {
+  const key = await begun();
+  const said = [];
+  for (const [name, say] of Object.entries(says)) {
+    await say(key, `Hello from ${name}`);
+    said.push(`Hello from ${name}`, `You said: Hello from ${name}`);
+    for (const [reader, read] of Object.entries(reads)) {
+      assert.deepEqual(await read(key), said, `${name} is read through ${reader}`);
+    }
+  }
+});
+
+test("the document is the same whichever protocol wrote the thread", async () => {
+  const documents = {};
+  for (const [name, say] of Object.entries(says)) {
+    const key = await begun();
+    for (const content of ["Good morning", "compute 2+3*4", "think of spring"]) {
+      await say(key, content);
+    }
+    documents[name] = timeless(await get(`/api/v1/threads/${key}/document`));
+  }
+  assert.equal(documents.native.turns.length, 6);
+  for (const [name, document] of Object.entries(documents)) {
+    assert.deepEqual(document, documents.native, name);
+  }
+});
