@@ -11,12 +11,13 @@ use axum::Json;
 use axum::extract::State;
 use interop::ids::CONVERSATION;
 use interop::responses::{
-    CreateConversation, RequestError, conversation, deleted_conversation, read_conversation_update,
+    CreateConversation, RequestError, conversation, deleted_conversation, kept_metadata,
+    read_conversation_update,
 };
 use jiff::Timestamp;
 use runtime::{Import, ThreadRow};
 use serde_json::{Map, Value};
-use timeline::{Payload, Thread, ThreadUpdate};
+use timeline::ThreadUpdate;
 
 /// The thread of a conversation.
 pub(super) async fn found(api: &Api, caller: &Caller, id: &str) -> Result<ThreadRow, ApiError> {
@@ -74,24 +75,13 @@ pub(crate) async fn update(
     let row = found(&api, &caller, &id).await?;
     let update = ThreadUpdate {
         title: None,
-        metadata: Some(Some(with_texts(&row.thread, texts).into())),
+        metadata: Some(Some(kept_metadata(row.thread.metadata.as_ref(), texts))),
     };
     let (runtime, key) = (api.runtime(), key_of(&row));
     let updated = runtime.update_thread(&caller.tenant, key, update).await;
     updated.map_err(|error| refused(error, &id))?;
     let row = runtime.find(&caller.tenant, key).await?;
     Ok(Json(conversation(&row.thread)))
-}
-
-/// The metadata of a thread with these texts in place of its own. What no conversation shows stays.
-fn with_texts(thread: &Thread, texts: Map<String, Value>) -> Value {
-    let mut metadata = match thread.metadata.as_ref().map(Payload::value) {
-        Some(Value::Object(metadata)) => metadata,
-        Some(_) | None => Map::new(),
-    };
-    metadata.retain(|_, value| !value.is_string());
-    metadata.extend(texts);
-    metadata.into()
 }
 
 /// Deletes a conversation with everything in it.

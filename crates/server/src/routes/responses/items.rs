@@ -12,8 +12,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    ListOptions, NewItems, RequestError, conversation, conversation_item, conversation_items,
-    kept_items, removal,
+    ListOptions, NewItems, RequestError, conversation, conversation_item, kept_items, removal,
+    walk_items,
 };
 use jiff::Timestamp;
 use runtime::{Filter, ThreadRow};
@@ -40,7 +40,7 @@ pub(crate) async fn list(
     let page = page(&query)?;
     let row = found(&api, &caller, &id).await?;
     let transcript = transcript(&api, &caller, &row).await?;
-    let items = conversation_items(&transcript, list_options(&query)).value;
+    let items = walk_items(&transcript, list_options(&query));
     Ok(super::json(page.list(items)?))
 }
 
