@@ -59,3 +59,4 @@ pub mod threads;
 
 use loss::Losses;
 pub use loss::{Converted, Loss};
+pub use request::param;

@@ -334,12 +334,9 @@ impl ThreadEvent {
     /// The item that keeps the event; `metadata` stays in the log and in no document.
     pub fn into_item(self, metadata: Option<Payload>) -> Result<NewItem, serde_json::Error> {
         Ok(NewItem {
-            id: self.id.as_str().into(),
-            item_type: ItemType::ItemReference,
-            role: None,
-            channel: None,
-            content: Some(Payload::write(&[self])?),
+            content: Some(Payload::write(&[&self])?),
             metadata,
+            ..NewItem::reference(self.id.as_str(), None)
         })
     }
 }

@@ -11,8 +11,8 @@ pub(crate) fn token(key: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON pointer as `OpenAI`'s protocols write places: `messages[0].content`.
-pub(crate) fn param(pointer: &str) -> String {
+/// A JSON pointer as `OpenAI`'s protocols write places: `messages[0].content`. Empty for the whole.
+pub fn param(pointer: &str) -> String {
     let mut param = String::new();
     for segment in pointer.split('/').skip(1) {
         if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -62,6 +62,19 @@ impl NewItem {
             metadata: None,
         }
     }
+
+    /// A pointer to an item: what an execution answers that is begun without anything said. It points
+    /// nowhere where nothing was said before.
+    pub fn reference(id: impl Into<ItemId>, to: Option<&ItemId>) -> Self {
+        Self {
+            id: id.into(),
+            item_type: ItemType::ItemReference,
+            role: None,
+            channel: None,
+            content: to.map(|to| serde_json::json!({"itemId": to}).into()),
+            metadata: None,
+        }
+    }
 }
 
 /// What an execution answers.

@@ -19,7 +19,8 @@ use thread::document::{
 };
 use thread::{Json, Object, Thread};
 use timeline::{
-    Command, Ending, Interruption, ItemType, NewItem, Payload, Rejected, Role, StepOutcome, Trigger,
+    Command, Ending, Interruption, ItemId, ItemType, NewItem, Payload, Rejected, Role, StepOutcome,
+    Trigger,
 };
 
 /// A conversation from a document: what the thread is made with, and the commands that write it,
@@ -180,18 +181,9 @@ impl Import<'_> {
     }
 
     /// What an agent answered when no user spoke before it.
-    fn reference(&mut self) -> Result<NewItem, serde_json::Error> {
-        let former = self.last_item.clone();
-        Ok(NewItem {
-            id: self.item_id().into(),
-            item_type: ItemType::ItemReference,
-            role: None,
-            channel: None,
-            content: Some(Payload::write(
-                &json!({"type": "item_reference", "id": former}),
-            )?),
-            metadata: None,
-        })
+    fn reference(&mut self) -> NewItem {
+        let former = self.last_item.as_deref().map(ItemId::from);
+        NewItem::reference(self.item_id(), former.as_ref())
     }
 
     fn unknown_turn(&mut self, turn: &Json) -> Result<(), serde_json::Error> {
@@ -258,7 +250,7 @@ impl Import<'_> {
             item
         } else {
             self.n_entries += 1;
-            self.reference()?
+            self.reference()
         };
         self.n_entries += 1;
         let mut step_id = (self.ids)();

@@ -282,12 +282,5 @@ fn answers_item(
 
 /// What an execution answers that is begun without anything said: a pointer to what came last.
 pub(super) fn reference(former: Option<&str>, ids: &mut dyn FnMut() -> String) -> NewItem {
-    NewItem {
-        id: ids().into(),
-        item_type: ItemType::ItemReference,
-        role: None,
-        channel: None,
-        content: Some(json!({"type": "item_reference", "id": former}).into()),
-        metadata: None,
-    }
+    NewItem::reference(ids(), former.map(Into::into).as_ref())
 }

@@ -15,7 +15,7 @@ use super::fields::Fields;
 use super::metadata::{Carrier, Metadata};
 use super::run::CANCELS;
 use serde_json::{Value, json};
-use timeline::{ExecutionId, ItemId, ItemType, NewItem};
+use timeline::{ExecutionId, ItemId, NewItem};
 
 /// Reads the body of `POST …/messages/{id}` and `POST …/runs/{id}`: `{"metadata": {…}}`. None where
 /// nothing is to be changed. `of_message` says which of the two it is.
@@ -30,25 +30,14 @@ pub fn metadata_of(body: &Value, of_message: bool) -> Result<Option<Metadata>, R
 
 /// The item that a run answers which comes without a message: a pointer to the last one there is.
 pub fn trigger(id: &str, last: Option<&ItemId>) -> NewItem {
-    NewItem {
-        id: id.into(),
-        item_type: ItemType::ItemReference,
-        role: None,
-        channel: None,
-        content: last.map(|last| json!({"itemId": last}).into()),
-        metadata: None,
-    }
+    NewItem::reference(id, last)
 }
 
 /// The item that says of a run which waits that it is stopped: for `POST …/cancel` when nothing of it
 /// is executing. `execution` is the run's last one.
 pub fn cancels(id: &str, execution: &ExecutionId) -> NewItem {
     NewItem {
-        id: id.into(),
-        item_type: ItemType::ItemReference,
-        role: None,
-        channel: None,
         content: Some(json!({ CANCELS: execution }).into()),
-        metadata: None,
+        ..NewItem::reference(id, None)
     }
 }

@@ -80,14 +80,7 @@ impl Runtime {
 
     /// A pointer to an item.
     pub(crate) fn reference_to(&self, item: &ItemId) -> NewItem {
-        NewItem {
-            id: self.inner.ids.mint().into(),
-            item_type: ItemType::ItemReference,
-            role: None,
-            channel: None,
-            content: Some(json!({"itemId": item}).into()),
-            metadata: None,
-        }
+        NewItem::reference(self.inner.ids.mint(), Some(item))
     }
 }
 

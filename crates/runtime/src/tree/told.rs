@@ -66,12 +66,8 @@ pub(super) fn checkout(id: ItemId, node: &Arc<str>) -> Result<NewItem, serde_jso
 
 fn reference(id: ItemId, content: Payload) -> NewItem {
     NewItem {
-        id,
-        item_type: ItemType::ItemReference,
-        role: None,
-        channel: None,
         content: Some(content),
-        metadata: None,
+        ..NewItem::reference(id, None)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use timeline::{Command, Ending, ItemId, ItemType, NewItem, Payload, StepOutcome, Trigger};
+use timeline::{Command, Ending, ItemId, NewItem, Payload, StepOutcome, Trigger};
 use upp::{
     AssistantMessage, CycleUsage, Message, Response, StopReason, ToolCall, ToolResult,
     ToolResultMessage, UserMessage,
@@ -256,14 +256,7 @@ pub(super) fn is_told(at: Timestamp) -> bool {
 
 /// What an agent answers when no user spoke before it.
 fn reference(id: String) -> NewItem {
-    NewItem {
-        id: id.into(),
-        item_type: ItemType::ItemReference,
-        role: None,
-        channel: None,
-        content: Some(json!({ "type": "item_reference" }).into()),
-        metadata: None,
-    }
+    NewItem::reference(id, None)
 }
 
 fn prompt(message: &Message) -> Option<Payload> {

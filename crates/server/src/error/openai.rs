@@ -123,22 +123,9 @@ fn kind(status: StatusCode) -> &'static str {
     }
 }
 
-/// A JSON pointer as this API writes places: `input[0].content`.
+/// A place as this API writes it; none for the whole.
 fn param(pointer: &str) -> Option<String> {
-    let mut out = String::new();
-    for segment in pointer.split('/').skip(1) {
-        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            out.push('[');
-            out.push_str(segment);
-            out.push(']');
-            continue;
-        }
-        if !out.is_empty() {
-            out.push('.');
-        }
-        out.push_str(&segment.replace("~1", "/").replace("~0", "~"));
-    }
-    (!out.is_empty()).then_some(out)
+    Some(interop::param(pointer)).filter(|param| !param.is_empty())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use runtime::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use stream::Shown;
-use timeline::{ItemType, NewItem, OpenCall, beside};
+use timeline::{NewItem, OpenCall, beside};
 use utoipa::ToSchema;
 
 /// Who said it, in an item's metadata.
@@ -179,7 +179,7 @@ async fn say(
         }
     }
     // The agent goes on with what there is.
-    let goes_on = react(reference(api.runtime().mint()));
+    let goes_on = react(NewItem::reference(api.runtime().mint(), None));
     Ok(api.runtime().react(goes_on).await?)
 }
 
@@ -192,15 +192,4 @@ fn user(said: &Said) -> NewItem {
     let mut item = NewItem::user(said.id.as_str(), said.content.clone());
     item.channel = Some("web".into());
     item
-}
-
-fn reference(id: String) -> NewItem {
-    NewItem {
-        id: id.into(),
-        item_type: ItemType::ItemReference,
-        role: None,
-        channel: None,
-        content: Some(json!({"type": "item_reference", "id": null}).into()),
-        metadata: None,
-    }
 }

@@ -17,6 +17,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode};
+use interop::ai_sdk::sse::write_event;
 use interop::ai_sdk::{
     ChatRequest, ChatRequestError, ChatTrigger, StreamView, UserMessage, chunks, from_chat_request,
     to_ui_messages,
@@ -126,7 +127,7 @@ impl View<Below> for UiStream {
         for chunk in self.nested.chunks(below) {
             // Before the run begins, what happens beneath is another run's.
             if self.run.has_begun() {
-                data_frame(&chunk.to_string(), out);
+                write_event(&chunk.to_string(), out);
             }
         }
         ControlFlow::Continue(())
@@ -144,10 +145,10 @@ impl View<Below> for UiStream {
 impl View<Arc<Logged>> for UiStream {
     fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
         for chunk in self.nested.taken_back(&logged.record) {
-            data_frame(&chunk.to_string(), out);
+            write_event(&chunk.to_string(), out);
         }
         for chunk in chunks(&logged.record, &mut self.view) {
-            data_frame(&chunk.to_text(), out);
+            write_event(&chunk.to_text(), out);
         }
         self.run.see(&logged.record.event).flow()
     }
@@ -155,18 +156,12 @@ impl View<Arc<Logged>> for UiStream {
     fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
-        data_frame(
+        write_event(
             &json!({ "type": "error", "errorText": error.failure().message }).to_string(),
             out,
         );
-        data_frame("[DONE]", out);
+        write_event("[DONE]", out);
     }
-}
-
-fn data_frame(data: &str, out: &mut String) {
-    out.push_str("data: ");
-    out.push_str(data);
-    out.push_str("\n\n");
 }
 
 impl From<ChatRequestError> for ApiError {

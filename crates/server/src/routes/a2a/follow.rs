@@ -9,6 +9,7 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use interop::a2a::{self as protocol, ErrorKind, RequestError, TaskId, TaskState, TaskView};
+use interop::ai_sdk::sse::write_event;
 use runtime::{Follow, Landmark, Logged, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -94,9 +95,7 @@ impl TaskStream {
             Binding::Rpc(id) => protocol::result(id, said).to_string(),
             Binding::Rest => said.to_string(),
         };
-        out.push_str("data: ");
-        out.push_str(&said);
-        out.push_str("\n\n");
+        write_event(&said, out);
     }
 }
 

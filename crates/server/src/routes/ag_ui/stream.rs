@@ -8,6 +8,7 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use interop::ag_ui::{RunView, to_messages};
+use interop::ai_sdk::sse::write_event;
 use runtime::{Filter, Follow, Runtime, RuntimeError, StoreError, TenantId, Until};
 use serde_json::Value;
 use std::ops::ControlFlow;
@@ -94,9 +95,7 @@ fn told(
 impl View<Told> for Frames {
     fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
         for event in &told.events {
-            out.push_str("data: ");
-            out.push_str(&event.to_string());
-            out.push_str("\n\n");
+            write_event(&event.to_string(), out);
         }
         if told.is_last {
             ControlFlow::Break(())
@@ -110,8 +109,6 @@ impl View<Told> for Frames {
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         let failure = error.failure();
         let event = RunView::failed(&failure.message, failure.code);
-        out.push_str("data: ");
-        out.push_str(&event.to_string());
-        out.push_str("\n\n");
+        write_event(&event.to_string(), out);
     }
 }
