@@ -107,11 +107,8 @@ impl Runtime {
         let row = self.inner.store.find(tenant, key).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         let (span, more) = match stretch {
-            Stretch::Execution(id) => {
-                let goes_on = |kind| kind == ItemType::ItemReference;
-                executed(&chain, id, goes_on).await?
-            }
-            Stretch::Run(id) => executed(&chain, id, goes_on).await?,
+            Stretch::Execution(id) => executed(&chain, id, Run::was_handed_over).await?,
+            Stretch::Run(id) => executed(&chain, id, |run| run.goes_on).await?,
             Stretch::Before { before, n } => before_place(&chain, before, n).await?,
             Stretch::After { after, n } => after_place(&chain, after, n).await?,
         };
@@ -124,19 +121,13 @@ impl Runtime {
     }
 }
 
-/// Whether an execution with such a trigger goes on with the one before it.
-fn goes_on(trigger: ItemType) -> bool {
-    match trigger {
-        ItemType::ItemReference | ItemType::ActionResult => true,
-        ItemType::Message | ItemType::ActionExecute => false,
-    }
-}
-
 /// An execution of a thread, by places.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     trigger: Place,
     trigger_type: ItemType,
+    /// Whether it goes on with the one before it.
+    goes_on: bool,
     created: Place,
     pub(crate) finished: Option<Place>,
     /// Its last event; while it runs, the last of the thread.
@@ -148,11 +139,17 @@ impl Run {
     fn holds(&self, place: Place) -> bool {
         self.finished.is_none_or(|finished| finished >= place)
     }
+
+    /// Whether the agent before it has handed over to its own. One that acts on answers goes on with
+    /// its own calls, whoever had handed over to it.
+    fn was_handed_over(&self) -> bool {
+        self.goes_on && self.trigger_type != ItemType::ActionResult
+    }
 }
 
 type Cut = Result<(Span, bool), RuntimeError>;
 
-async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(ItemType) -> bool) -> Cut {
+async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(&Run) -> bool) -> Cut {
     let created = chain.place_of(Landmark::Execution(&id)).await?;
     let run = match created {
         Some(created) => chain.run_before(created.next()).await?,
@@ -163,7 +160,7 @@ async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(ItemType)
     let first = former.map_or(Place::START, |former| former.last).next();
     let mut last = run.last;
     while let Some(next) = chain.run_after(last).await? {
-        if !goes_on(next.trigger_type) {
+        if !goes_on(&next) {
             break;
         }
         last = next.last;
@@ -182,7 +179,9 @@ async fn before_place(chain: &Chain<'_>, before: Place, n: usize) -> Cut {
         Some(said) => at_rest(chain, *said).await?,
         None => Place::START.next(),
     };
-    let more = !chain.said_before(first, 1).await?.is_empty();
+    // What ran before the first message was said counts, too.
+    let more =
+        !chain.said_before(first, 1).await?.is_empty() || chain.run_before(first).await?.is_some();
     Ok((Span { first, last }, more))
 }
 
@@ -190,7 +189,11 @@ async fn after_place(chain: &Chain<'_>, after: Place, n: usize) -> Cut {
     let after = after.min(chain.last);
     let first = match chain.run_before(after.next()).await? {
         Some(run) if run.holds(after.next()) => begun(chain, run).await?,
-        _ => after.next(),
+        _ => match chain.run_after(after).await? {
+            // The place is at the answers that it goes on with: within what they answer.
+            Some(next) if next.goes_on && next.trigger <= after => begun(chain, next).await?,
+            _ => after.next(),
+        },
     };
     let said = chain
         .said_after(after.max(first.before()), n.max(1) + 1)
@@ -220,7 +223,7 @@ async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Place, RuntimeError> {
     loop {
         let former = chain.run_before(run.created).await?;
         match former {
-            Some(former) if goes_on(run.trigger_type) => run = former,
+            Some(former) if run.goes_on => run = former,
             Some(former) => return Ok(run.trigger.max(former.last.next())),
             None => return Ok(run.trigger),
         }
@@ -235,7 +238,7 @@ async fn rest_before(chain: &Chain<'_>, place: Place) -> Result<Place, RuntimeEr
         _ => return Ok(place.before()),
     };
     while let Some(next) = chain.run_after(last).await? {
-        if !goes_on(next.trigger_type) {
+        if !next.goes_on {
             break;
         }
         last = next.last;

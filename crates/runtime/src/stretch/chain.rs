@@ -249,6 +249,7 @@ fn run(log: &Log, ran: &Ran) -> Run {
     Run {
         trigger: log.place(ran.trigger),
         trigger_type: ran.trigger_type,
+        goes_on: ran.goes_on,
         created: log.place(ran.created),
         finished,
         last: finished.unwrap_or_else(|| log.last()),
