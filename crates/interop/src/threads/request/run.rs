@@ -164,7 +164,7 @@ impl CreateRun {
                 .temperature
                 .or(assistant.temperature.filter(|_| is_stored)),
             top_p: asked.top_p.or(assistant.top_p.filter(|_| is_stored)),
-            max_output_tokens: asked.max_completion_tokens,
+            max_run_output_tokens: asked.max_completion_tokens,
             reasoning_effort: asked
                 .reasoning_effort
                 .clone()

@@ -278,7 +278,7 @@ fn every_override_of_a_run_reaches_its_options() {
     );
     assert_eq!(options.parallel_tool_calls, Some(false));
     assert_eq!((options.temperature, options.top_p), (Some(0.5), Some(1.0)));
-    assert_eq!(options.max_output_tokens, Some(256));
+    assert_eq!(options.max_run_output_tokens, Some(256));
     assert_eq!(options.reasoning_effort.as_deref(), Some("low"));
     assert_eq!(options.format, Some(AnswerFormat::JsonSchema { schema }));
     // What was asked for is said again.
