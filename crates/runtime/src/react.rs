@@ -172,10 +172,13 @@ impl Runtime {
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
             match runtime.accept(request.clone()).await {
-                // It was deleted a moment ago: the key is free for a new thread.
+                // It was deleted a moment ago: the key is free for a new thread, if that will do.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     if let Ok(live) = runtime.existing(&tenant, &key).await {
                         runtime.forget(&live);
+                    }
+                    if request.must_exist {
+                        return Err(StoreError::NotFound.into());
                     }
                     runtime.accept(request).await
                 }
@@ -192,7 +195,12 @@ impl Runtime {
         // A message to an agent that is not there makes no thread; a repeated one is answered.
         let agent = request.run.agent.as_deref();
         let live = if self.inner.reactors.find(agent).is_some() {
-            self.live_by_key(&request.tenant, &request.key).await?
+            let (tenant, key) = (&request.tenant, &request.key);
+            if request.must_exist {
+                self.existing(tenant, key).await?
+            } else {
+                self.live_by_key(tenant, key).await?
+            }
         } else {
             let unknown = RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
             self.existing(&request.tenant, &request.key)

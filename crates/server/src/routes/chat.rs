@@ -216,6 +216,7 @@ pub(crate) async fn post(
             ..Run::default()
         },
         policy: Policy::Queue,
+        must_exist: false,
         token: Some(format!("chat:{}", said.id)),
     };
     let accepted = api.runtime().react(react).await?;

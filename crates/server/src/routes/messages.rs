@@ -167,6 +167,7 @@ pub(crate) async fn post(
         item,
         run,
         policy: message.policy,
+        must_exist: false,
         token,
     };
     let accepted = api.runtime().react(request).await?;

@@ -237,7 +237,8 @@ async fn anew(
         key: &key,
         goes_on: &key,
     };
-    let begun = site.start(said, run, token).await?;
+    let must_exist = !said.past.is_empty();
+    let begun = site.start(said, run, token, must_exist).await?;
     Ok(Begun { passing, ..begun })
 }
 
@@ -279,10 +280,17 @@ impl Site<'_> {
     ) -> Result<Begun, ApiError> {
         let mut mint = || self.runtime.mint();
         let said = request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?;
-        self.start(said, run, token).await
+        self.start(said, run, token, true).await
     }
 
-    async fn start(&self, said: Said, run: Run, token: Option<String>) -> Result<Begun, ApiError> {
+    /// Begins it; `must_exist` says whether the thread is there.
+    async fn start(
+        &self,
+        said: Said,
+        run: Run,
+        token: Option<String>,
+        must_exist: bool,
+    ) -> Result<Begun, ApiError> {
         let accepted = match said.last {
             Last::Item(item) => {
                 let react = React {
@@ -292,6 +300,7 @@ impl Site<'_> {
                     item,
                     run,
                     policy: Policy::Reject,
+                    must_exist,
                     token,
                 };
                 self.runtime.react(react).await

@@ -180,6 +180,7 @@ impl Begin {
                 ..runtime::Run::default()
             },
             policy: Policy::Reject,
+            must_exist: true,
             token: self.token,
         };
         let thread = &found.row.thread.id;
