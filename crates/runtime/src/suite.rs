@@ -123,6 +123,7 @@ macro_rules! store_suite {
             an_object_replaces_the_one_before
             objects_are_listed_in_pages_without_gap_or_repeat
             a_page_after_an_unknown_object_is_refused
+            a_walk_goes_on_from_where_an_object_was
             a_deleted_object_is_gone
             a_content_stays_until_the_last_object_that_has_it_goes
             objects_never_cross_tenants
