@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// The calls of a step that have become facts since somebody asked.
+    /// The calls of a step that have become facts, or come to their end, since somebody asked.
     pub(in crate::threads) fn take_new_calls(&mut self, place: usize) -> Vec<StepCall> {
         let step = self.steps.get_mut(place);
         step.map(Step::take_new_calls).unwrap_or_default()

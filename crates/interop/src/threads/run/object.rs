@@ -141,13 +141,28 @@ impl Run {
     pub(in crate::threads) fn empty_message(
         &self,
         place: usize,
-        end: Option<(MessageEnd, Timestamp)>,
     ) -> Option<(MessageObject, StepObject)> {
         let step = self.steps.get(place)?;
-        let content = Vec::new();
-        let message = Message { content, end };
+        let object = self.message_of(step, &Message::default());
+        Some((object, self.message_step(step, None)))
+    }
+
+    /// A message that came to nothing after so many texts of it were shown. It has as many, for
+    /// clients look for the one they were shown last: what is known of them, or nothing.
+    pub(in crate::threads) fn void_message(
+        &self,
+        place: usize,
+        n_texts: usize,
+        end: (MessageEnd, Timestamp),
+    ) -> Option<(MessageObject, StepObject)> {
+        let step = self.steps.get(place)?;
+        let texts = (0..n_texts).map(|index| self.streamed_text(index).unwrap_or_default());
+        let message = Message {
+            content: (0..).zip(texts.map(Content::text)).collect(),
+            end: Some(end),
+        };
         let object = self.message_of(step, &message);
-        Some((object, self.message_step(step, end)))
+        Some((object, self.message_step(step, Some(end))))
     }
 
     fn message_of(&self, step: &Step, message: &Message) -> MessageObject {

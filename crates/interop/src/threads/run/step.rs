@@ -153,10 +153,11 @@ impl Step {
         calls.list.len() - 1
     }
 
-    /// The calls that those who watch do not know, once they are facts.
+    /// The calls that those who watch do not know, once they are facts or nothing more comes of them.
     pub(super) fn take_new_calls(&mut self) -> Vec<StepCall> {
         let is_told = self.is_told;
-        let Some(calls) = self.calls.as_mut().filter(|_| is_told) else {
+        let told = |calls: &&mut Calls| is_told || calls.end.is_some();
+        let Some(calls) = self.calls.as_mut().filter(told) else {
             return Vec::new();
         };
         let new = calls.list.iter().skip(calls.n_known).cloned().collect();
