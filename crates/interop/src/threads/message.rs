@@ -1,9 +1,10 @@
 //! Messages that somebody said, as objects.
 
 use super::content;
+use super::ids::message_id;
 use super::metadata::{Carrier, Metadata, own};
 use super::object::{Attachment, MessageObject, MessageStatus};
-use crate::ids::{MESSAGE, THREAD};
+use crate::ids::THREAD;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub fn message_of_item(thread_id: &str, item: &Item) -> Option<Converted<Message
     let metadata = Metadata::shown(metadata.as_ref(), Carrier::Message, "", &mut losses);
     let at = item.created_at.as_second();
     Some(losses.with(MessageObject {
-        id: MESSAGE.write(item.id.as_str()),
+        id: message_id(item.id.as_str()),
         object: "thread.message",
         created_at: at,
         thread_id: THREAD.write(thread_id),

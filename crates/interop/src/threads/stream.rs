@@ -4,11 +4,10 @@ mod frame;
 mod told;
 
 use super::error::RequestError;
-use super::ids::RunStepId;
+use super::ids::{RunStepId, message_id};
 use super::object::{RunStatus, ThreadObject};
 use super::run::{Grown, Run, continues};
 use super::view::cancelled;
-use crate::ids::MESSAGE;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use timeline::{
@@ -366,7 +365,7 @@ impl Step {
         let calls = RunStepId::Calls(step.to_string()).write();
         Self {
             place,
-            message_id: frame::quoted(&MESSAGE.write(step.as_str())),
+            message_id: frame::quoted(&message_id(step.as_str())),
             calls_id: frame::quoted(&calls),
             ..Self::default()
         }

@@ -1,10 +1,11 @@
 //! Entries of a transcript as runs, steps and messages, in order.
 
+use super::ids::read_message_id;
 use super::message::message_of_item;
 use super::metadata::{Carrier, Metadata, own};
 use super::object::{MessageObject, ThreadObject};
 use super::run::{CANCELS, Run, continues};
-use crate::ids::{MESSAGE, THREAD};
+use crate::ids::THREAD;
 use crate::{Converted, Losses};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,7 +195,7 @@ impl ThreadView {
 
     /// The message of this id, in the protocol's spelling.
     pub fn message(&self, id: &str) -> Option<MessageObject> {
-        let own = MESSAGE.read(id);
+        let own = read_message_id(id);
         let mut said = self.said.iter();
         if let Some(item) = said.find(|item| item.id.as_str() == own) {
             return Some(message_of_item(&self.thread, item)?.value);

@@ -219,6 +219,17 @@ impl Run {
         })
     }
 
+    /// Whether its thread may be deleted: refused while it is active.
+    pub fn check_delete(&self, now: Timestamp) -> Result<(), RequestError> {
+        if !self.status(now).is_active() {
+            return Ok(());
+        }
+        Err(RequestError::DeletionLocked {
+            thread: self.thread_id.clone(),
+            run: self.id.clone(),
+        })
+    }
+
     /// Whether another run may begin: refused while it is active.
     pub fn check_run(&self, now: Timestamp) -> Result<(), RequestError> {
         if !self.status(now).is_active() {

@@ -5,11 +5,12 @@ use super::schema;
 use jiff::SignedDuration;
 use loomline_interop::parts::ToolPart;
 use loomline_interop::threads::{
-    CreateMessage, CreateThread, RunStatus, RunStepId, ThreadView, cancels, message_of_item,
-    thread_object, trigger,
+    Assistant, CreateMessage, CreateRun, CreateThread, RunStatus, RunStepId, ThreadView, cancels,
+    message_of_item, thread_object, trigger,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::time::Duration;
 use timeline::{Command, Ending, ItemType, NewThread, OpenKind};
 
 fn view(writer: &Writer) -> ThreadView {
@@ -286,6 +287,11 @@ fn an_active_run_locks_its_thread() {
         error.to_string(),
         format!("Thread {thread} already has an active run {}.", run.id())
     );
+    let error = run.check_delete(writer.log.at).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("Can't delete {thread} while a run {} is active.", run.id())
+    );
     assert!(run.check_cancel(writer.log.at).is_ok());
     let mut over = Writer::new();
     over.says("Hi");
@@ -293,6 +299,42 @@ fn an_active_run_locks_its_thread() {
     assert!(view.active(over.log.at).is_none());
     assert!(view.runs()[0].check_message(over.log.at).is_ok());
     assert!(view.runs()[0].check_run(over.log.at).is_ok());
+    assert!(view.runs()[0].check_delete(over.log.at).is_ok());
+}
+
+#[test]
+fn a_run_without_an_answer_of_a_model_has_used_nothing() {
+    let mut writer = Writer::new();
+    writer.start(None);
+    assert_eq!(only_run(&writer)["usage"], json!(null));
+    let ending = Ending::Failed(interruption("error"));
+    writer.log.run(Command::End { ending });
+    let none = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
+    assert_eq!(only_run(&writer)["usage"], none);
+}
+
+#[test]
+fn a_run_is_expired_when_the_time_is_up_that_it_was_given() {
+    let mut writer = Writer::new();
+    let assistant = Assistant::of_agent("ada", "m-1", None, start());
+    let mut asked = CreateRun::read(&json!({"assistant_id": "ada"})).unwrap();
+    assert_eq!(asked.time, Duration::from_secs(600));
+    asked.time = Duration::from_secs(30);
+    let options = asked.options(&assistant).value;
+    writer.run = json!({"agent": "ada", "params": options});
+    writer.asks("call_1");
+    let view = view(&writer);
+    let run = &view.runs()[0];
+    let object = run.object(writer.log.at);
+    assert_eq!(object.expires_at, Some(object.created_at + 30));
+    let later = writer.log.at + SignedDuration::from_secs(30);
+    assert_eq!(run.status(later), RunStatus::Expired);
+    // It is queued again with what it waited for, and has begun long ago.
+    let again = run.as_queued_again();
+    assert_eq!(
+        (again.status, again.started_at),
+        (RunStatus::Queued, Some(object.created_at))
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::routes::check_named_key;
-use crate::state::Api;
+use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -35,6 +35,8 @@ struct Begin {
     asked: CreateRun,
     assistant: Assistant,
     params: Value,
+    /// How many bytes of files its messages bring.
+    n_bytes: u64,
     token: Option<String>,
 }
 
@@ -68,7 +70,8 @@ pub(super) async fn create(
     let asked = CreateRun::read(&body)?;
     let token = token(&headers, "threads.runs")?;
     let begin = Begin::of(&api, &found.caller, asked, token).await?;
-    begin.on(&api, &found, None).await
+    let open = begin.opened(&api, &found.caller)?;
+    begin.on(&api, &found, None, open).await
 }
 
 /// Makes a thread and has an assistant answer it.
@@ -92,6 +95,7 @@ pub(super) async fn create_with_thread(
         ..run
     };
     let begin = Begin::of(&api, &caller, asked, token).await?;
+    let open = begin.opened(&api, &caller)?;
     let new = NewThreadRequest {
         key,
         metadata: thread.kept(),
@@ -100,7 +104,7 @@ pub(super) async fn create_with_thread(
     let (row, _) = api.runtime().get_or_create(&caller.tenant, new).await?;
     let object = thread_object(&row.thread).value;
     let found = Found { caller, row };
-    begin.on(&api, &found, Some(object)).await
+    begin.on(&api, &found, Some(object), open).await
 }
 
 impl Begin {
@@ -115,8 +119,11 @@ impl Begin {
             caller.check_speaker(item.metadata.as_ref(), "/additional_messages/metadata")?;
         }
         let (tenant, is_restricted) = (&caller.tenant, caller.is_restricted());
-        attach::attach(api, tenant, is_restricted, &mut asked.additional_messages).await?;
+        let messages = &mut asked.additional_messages;
+        let n_bytes = attach::attach(api, tenant, is_restricted, messages).await?;
         let assistant = assistants::find(api, tenant, is_restricted, &asked.assistant_id).await?;
+        let limit = api.app().config().server.run_timeout;
+        asked.time = asked.time.min(limit.unwrap_or(Duration::MAX));
         let options = asked.options(&assistant);
         for loss in &options.losses {
             tracing::debug!(
@@ -133,8 +140,15 @@ impl Begin {
             asked,
             assistant,
             params,
+            n_bytes,
             token,
         })
+    }
+
+    /// The stream that its events are sent in, if they are wanted.
+    fn opened(&self, api: &Api, caller: &Caller) -> Result<Option<OpenStream>, ApiError> {
+        let wants_stream = self.asked.stream;
+        wants_stream.then(|| api.open_stream(caller)).transpose()
     }
 
     /// Begins it on a thread, and says so; `object` is the thread that was made for it.
@@ -143,11 +157,8 @@ impl Begin {
         api: &Api,
         found: &Found,
         object: Option<ThreadObject>,
+        open: Option<OpenStream>,
     ) -> Result<Response, ApiError> {
-        let wants_stream = self.asked.stream;
-        let open = wants_stream
-            .then(|| api.open_stream(&found.caller))
-            .transpose()?;
         let accepted = self.accepted(api, found).await?;
         let mut stream = RunStream::answering(found.id(), accepted.item_id.clone());
         if let Some(open) = open {
@@ -166,8 +177,6 @@ impl Begin {
         let mut before = items(api, self.asked.additional_messages);
         let last = before.last().map(|item| item.id.clone());
         let item = trigger(&runtime.mint(), last.as_ref());
-        let limit = api.app().config().server.run_timeout;
-        let timeout = limit.unwrap_or(Duration::MAX).min(CreateRun::timeout());
         let react = React {
             tenant: found.caller.tenant.clone(),
             key: found.key().to_owned(),
@@ -175,7 +184,7 @@ impl Begin {
             item,
             run: runtime::Run {
                 agent: self.assistant.agent,
-                timeout_ms: u64::try_from(timeout.as_millis()).ok(),
+                timeout_ms: u64::try_from(self.asked.time.as_millis()).ok(),
                 params: Some(self.params),
                 ..runtime::Run::default()
             },
@@ -192,6 +201,7 @@ impl Begin {
         // A repetition is answered as the first request was, whose run may be active.
         if answered.is_none() {
             look::check_free(api, found, Run::check_run).await?;
+            attach::count(api, &found.caller.tenant, thread, self.n_bytes).await?;
         }
         match runtime.react(react).await {
             Err(RuntimeError::Busy(execution)) => Err(RequestError::ActiveRun {

@@ -147,6 +147,12 @@ async fn a_message_that_is_sent_again_is_kept_once() {
     assert_eq!(first, again);
     client.rest(&thread).await;
     assert_eq!(client.said(&thread).await.len(), 2);
+    // And where it was deleted meanwhile: the answer is the first one's, and nothing is written.
+    let own = format!("{path}/{}", first["id"].as_str().unwrap());
+    assert_eq!(client.delete(&own).await.status, 200);
+    let again = client.ask_once(&path, body(), "m-1").await.json();
+    assert_eq!(first, again);
+    assert_eq!(client.said(&thread).await.len(), 1);
 }
 
 #[tokio::test]
