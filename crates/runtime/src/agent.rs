@@ -211,9 +211,9 @@ impl AgentReactor {
         };
         let mut record = StateRecord::between(&state, known);
         record.view = view;
-        let spent = before.map(|before| before.after(journal.n_made(), &journal.about()));
-        record.tool_calls = spent.map(|spent| spent.calls);
-        record.output_tokens = spent.map(|spent| spent.tokens);
+        let so_far = before.map(|before| before.after(journal.n_made(), &journal.about()));
+        record.tool_calls = so_far.map(|spent| spent.calls);
+        record.output_tokens = so_far.map(|spent| spent.tokens);
         if wants_more && step.step.iteration == 0 {
             record.kept.clone_from(around.kept());
         }
@@ -223,7 +223,7 @@ impl AgentReactor {
         let remembered = after.map(|state| Remembered {
             state,
             configured: self.wanted.is_some().then(|| self.clone()),
-            spent,
+            spent: so_far,
             around: wants_more.then_some(around),
         });
         Ok(Reacted {

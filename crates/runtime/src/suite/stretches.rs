@@ -164,23 +164,13 @@ fn pointer(id: &str) -> NewItem {
 
 /// What begins when an agent hands over to another one.
 fn hand_over(name: &str) -> Command {
-    match start(name, Trigger::New(pointer(name))) {
-        Command::Start {
-            trigger,
-            execution_id,
-            reaction_item_id,
-            step_id,
-            workflow_run_id,
-            ..
-        } => Command::Start {
-            trigger,
-            run: Some(json!({"agent": "other", "handoffs": 1}).into()),
-            execution_id,
-            reaction_item_id,
-            step_id,
-            workflow_run_id,
-        },
-        other => other,
+    Command::Start {
+        trigger: Trigger::New(pointer(name)),
+        run: Some(json!({"agent": "other", "handoffs": 1}).into()),
+        execution_id: format!("{name}-execution").into(),
+        reaction_item_id: format!("{name}-reaction").into(),
+        step_id: format!("{name}-step-0").into(),
+        workflow_run_id: None,
     }
 }
 

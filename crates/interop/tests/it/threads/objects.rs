@@ -318,7 +318,7 @@ fn a_run_is_expired_when_the_time_is_up_that_it_was_given() {
     let mut writer = Writer::new();
     let assistant = Assistant::of_agent("ada", "m-1", None, start());
     let mut asked = CreateRun::read(&json!({"assistant_id": "ada"})).unwrap();
-    assert_eq!(asked.time, Duration::from_secs(600));
+    assert_eq!(asked.time, Duration::from_mins(10));
     asked.time = Duration::from_secs(30);
     let options = asked.options(&assistant).value;
     writer.run = json!({"agent": "ada", "params": options});
