@@ -184,12 +184,12 @@ async fn files_whose_time_is_up_are_deleted_by_who_lists_them() {
     let client = Client::new().await;
     let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
     let stays = kept(&client, "assistants", "a.txt", b"x").await;
-    let expires = [
+    let in_an_hour = [
         ("purpose", "assistants"),
         ("expires_after[anchor]", "created_at"),
         ("expires_after[seconds]", "3600"),
     ];
-    let expired = object(&upload(&client, &expires, "b.txt", b"y").await, SCHEMA);
+    let expired = object(&upload(&client, &in_an_hour, "b.txt", b"y").await, SCHEMA);
     let kept = runtime.objects().get(&tenant, "file", id(&expired)).await;
     let kept = kept.unwrap().unwrap();
     let mut json: Value = serde_json::from_str(&kept.json).unwrap();

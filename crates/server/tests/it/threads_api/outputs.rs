@@ -158,7 +158,8 @@ async fn what_was_said_beside_outputs_is_a_message_like_others() {
         let is_answer = answer["role"] == "assistant";
         assert!(!is_answer || answer["run_id"] == run["id"], "{answer}");
         let page = format!("{path}?order={order}&before={beside}");
-        assert_eq!(client.ids(&page, schema).await.0, [before.clone()]);
+        let (ids, _) = client.ids(&page, schema).await;
+        assert_eq!(ids.iter().collect::<Vec<_>>(), [before]);
     }
     let (status, message, _) = refused(&client.delete(&own).await);
     assert_eq!(status, 400);
