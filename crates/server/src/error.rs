@@ -2,6 +2,7 @@
 //! decided here and nowhere else.
 
 pub(crate) mod a2a;
+pub(crate) mod mcp;
 pub(crate) mod openai;
 
 use crate::app::ExchangeError;
@@ -38,6 +39,8 @@ pub(crate) enum ApiError {
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
     ForeignOrigin { origin: String },
+    #[error("there is no such session with this key; begin one with initialize")]
+    SessionNotFound,
     #[error("there is nothing at this path")]
     UnknownRoute,
     #[error("this path has no such method")]
@@ -245,6 +248,7 @@ impl ApiError {
             }
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
+            Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),

@@ -40,6 +40,14 @@ const CHECK_THEMSELVES: [&str; 6] = [
 ];
 
 impl Caller {
+    /// Refuses a kind of request that the key may not make.
+    pub(crate) fn check_scope(&self, needed: Scope) -> Result<(), ApiError> {
+        if self.rights.scopes.contains(&needed) {
+            return Ok(());
+        }
+        Err(ApiError::MissingScope { needed })
+    }
+
     /// Refuses a thread that the key may not touch.
     pub(crate) fn check(&self, key: &str) -> Result<(), ApiError> {
         if self.rights.cover(key) {
@@ -130,6 +138,9 @@ fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError>
         check_origin(headers, &config.server.cors_origins)?;
         return Ok(Caller::local(DEV_TENANT));
     }
+    if Dialect::of(uri.path()).checks_origins() {
+        check_origin(headers, &config.server.cors_origins)?;
+    }
     let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
     let keys = api.app().keys();
     keys.caller(key).cloned().ok_or(ApiError::Unauthorized)
@@ -143,14 +154,14 @@ async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
     caller
         .spend()
         .map_err(|wait| ApiError::RateLimited { wait })?;
-    let needed = Scope::of(&parts.method);
-    if !caller.rights.scopes.contains(&needed) {
-        return Err(ApiError::MissingScope { needed });
+    let dialect = Dialect::of(parts.uri.path());
+    if !dialect.checks_scopes() {
+        caller.check_scope(Scope::of(&parts.method))?;
     }
     if caller.rights.threads.is_none() {
         return Ok(());
     }
-    if Dialect::of(parts.uri.path()).checks_threads() {
+    if dialect.checks_threads() {
         return Ok(());
     }
     // A path that can't be decoded is refused by its route.

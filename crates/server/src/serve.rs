@@ -3,7 +3,7 @@
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::ServerConfig;
-use crate::error::{ApiError, ErrorBody, Failure, a2a, openai};
+use crate::error::{ApiError, ErrorBody, Failure, a2a, mcp, openai};
 use crate::guard;
 use crate::protocol::Dialect;
 use crate::routes;
@@ -267,6 +267,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let body = match Dialect::of(&path) {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
         Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
+        Dialect::Mcp => Json(mcp::body(response.status(), &failure)).into_response(),
         Dialect::Own => Json(ErrorBody {
             error: Failure {
                 request_id,

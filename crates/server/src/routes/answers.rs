@@ -16,10 +16,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use interop::parts::ToolPart;
-use runtime::{Addressed, AnswerRequest, Pending, TenantId};
+use runtime::{Accepted, Addressed, AnswerRequest, Pending, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Answer, ExecutionId, ItemType, NewItem, OpenKind, Payload};
+use timeline::{ANSWER, Answer, ExecutionId, ItemType, NewItem, OpenKind, Payload, Seq};
 use utoipa::ToSchema;
 
 /// The most answers in one request.
@@ -64,6 +64,20 @@ pub(crate) struct PendingView {
     path: Vec<PathView>,
 }
 
+impl PendingView {
+    /// What it asks, in words.
+    pub(super) fn told(&self) -> String {
+        let (name, call) = (&self.tool_name, &self.tool_call_id);
+        let input = self.input.as_ref().map_or("", Payload::text);
+        match self.kind {
+            OpenKind::Approval => format!("[{name} {input} waits for approval: call {call}]"),
+            OpenKind::External => format!("[{name} {input} waits for its result: call {call}]"),
+            OpenKind::Others => format!("[{name} {input} comes after another call: call {call}]"),
+            OpenKind::Child => format!("[{name} {input} waits for its sub-agent: call {call}]"),
+        }
+    }
+}
+
 /// A call on the way to another one.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -106,7 +120,7 @@ pub(crate) async fn pending(
     }))
 }
 
-fn view(pending: Pending) -> PendingView {
+pub(super) fn view(pending: Pending) -> PendingView {
     let Pending {
         path,
         place,
@@ -148,45 +162,113 @@ pub(crate) async fn post(
     PathOf(key): PathOf<String>,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
-    JsonBody(mut body): JsonBody<NewAnswers>,
+    JsonBody(body): JsonBody<NewAnswers>,
 ) -> Result<Response, ApiError> {
     let token = token(&headers)?;
-    let named = named(&mut body.answers)?;
-    let content = content(body.answers)?;
-    check_actor(&caller, body.actor.as_deref())?;
+    let given = Given::read(&caller, body.answers, body.actor.as_deref(), "api")?;
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let tenant = caller.tenant;
-    let metadata = json!({"actor": body.actor, "tenant": tenant.as_str(), "via": "api"});
-    let asked = (&content, named.as_slice(), token.as_deref());
-    let target = target(&api, &tenant, &key, asked).await?;
-    // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
-    let (state, before) = api.runtime().state(&tenant, &key).await?;
-    let running = state.active().map(|active| active.execution.id.clone());
-    let request = AnswerRequest {
-        run: None,
-        tenant: tenant.clone(),
-        key: target.clone(),
-        item: item(api.runtime().mint(), content, metadata),
-        token,
-    };
-    let accepted = api.runtime().answer(request).await?;
-    let repeated = accepted.repeated;
+    let answered = given.answer(&api, &caller.tenant, &key, token).await?;
+    let repeated = answered.accepted.repeated;
     let response = match open {
         Some(open) => {
-            let (run, after) = if target == key {
-                (RunEvents::of(accepted.item_id), accepted.after)
-            } else if repeated {
-                above::went_on(&api, &tenant, &key, &target, &accepted).await?
-            } else {
-                (RunEvents::running(running), before)
-            };
+            let tenant = caller.tenant;
+            let (run, after) = answered.went_on(&api, &tenant, &key).await?;
             streamed(&api, &tenant, &key, run, after, query, open).await?
         }
-        None => (StatusCode::ACCEPTED, Json(accepted_view(target, accepted))).into_response(),
+        None => {
+            let view = accepted_view(answered.target, answered.accepted);
+            (StatusCode::ACCEPTED, Json(view)).into_response()
+        }
     };
     Ok(replayed(response, repeated))
+}
+
+/// Answers that may be given.
+pub(super) struct Given {
+    content: Payload,
+    /// Of each answer, the key of the thread that has its call, where it names one.
+    named: Vec<Option<String>>,
+    metadata: Value,
+}
+
+/// Answers that were taken.
+pub(super) struct Answered {
+    pub(super) accepted: Accepted,
+    /// The key of the thread that has the calls.
+    pub(super) target: String,
+    /// What ran in the thread that was asked, and its last event, before they were taken.
+    running: Option<ExecutionId>,
+    before: Seq,
+}
+
+impl Given {
+    /// Refuses what is no answer, and as whom the caller may not answer. `via` is how they came in.
+    pub(super) fn read(
+        caller: &Caller,
+        mut answers: Vec<Map<String, Value>>,
+        actor: Option<&str>,
+        via: &str,
+    ) -> Result<Self, ApiError> {
+        let named = named(&mut answers)?;
+        let content = content(answers)?;
+        check_actor(caller, actor)?;
+        let metadata = json!({"actor": actor, "tenant": caller.tenant.as_str(), "via": via});
+        Ok(Self {
+            content,
+            named,
+            metadata,
+        })
+    }
+
+    /// Gives them to the thread that has the calls: this one, or one of a sub-agent beneath it.
+    pub(super) async fn answer(
+        self,
+        api: &Api,
+        tenant: &TenantId,
+        key: &str,
+        token: Option<String>,
+    ) -> Result<Answered, ApiError> {
+        let asked = (&self.content, self.named.as_slice(), token.as_deref());
+        let target = target(api, tenant, key, asked).await?;
+        // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
+        let (state, before) = api.runtime().state(tenant, key).await?;
+        let running = state.active().map(|active| active.execution.id.clone());
+        let request = AnswerRequest {
+            run: None,
+            tenant: tenant.clone(),
+            key: target.clone(),
+            item: item(api.runtime().mint(), self.content, self.metadata),
+            token,
+        };
+        let accepted = api.runtime().answer(request).await?;
+        Ok(Answered {
+            accepted,
+            target,
+            running,
+            before,
+        })
+    }
+}
+
+impl Answered {
+    /// How the thread that was asked goes on, and the event before that.
+    pub(super) async fn went_on(
+        self,
+        api: &Api,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<(RunEvents, Seq), ApiError> {
+        let accepted = self.accepted;
+        if self.target == key {
+            Ok((RunEvents::of(accepted.item_id), accepted.after))
+        } else if accepted.repeated {
+            above::went_on(api, tenant, key, &self.target, &accepted).await
+        } else {
+            Ok((RunEvents::running(self.running), self.before))
+        }
+    }
 }
 
 /// Refuses who can't have answered, or whom the key may not speak as.
