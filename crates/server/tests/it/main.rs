@@ -15,6 +15,7 @@ mod chat;
 mod documents;
 mod events;
 mod harness;
+mod mcp;
 mod messages;
 mod openapi;
 mod operation;
