@@ -13,6 +13,7 @@ pub use self::agents::{
     AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
     ToolRef,
 };
+pub use crate::auth::{KeySource, TokenClaims, TokenConfig};
 pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
@@ -50,6 +51,8 @@ pub struct Config {
     pub outbound: OutboundConfig,
     /// Where traces go; nowhere when absent.
     pub telemetry: Option<TelemetryConfig>,
+    /// Whose tokens are taken beside the tenants' keys; nobody's when absent.
+    pub tokens: Option<TokenConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
     pub tenants: BTreeMap<String, TenantConfig>,
 }
@@ -146,6 +149,7 @@ impl Default for Config {
             mcp: BTreeMap::new(),
             outbound: OutboundConfig::default(),
             telemetry: None,
+            tokens: None,
             tenants: BTreeMap::new(),
         }
     }

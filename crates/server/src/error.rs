@@ -6,7 +6,7 @@ pub(crate) mod mcp;
 pub(crate) mod openai;
 
 use crate::app::ExchangeError;
-use crate::auth::Scope;
+use crate::auth::{Scope, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use runtime::{RuntimeError, StoreError};
@@ -23,6 +23,8 @@ pub(crate) enum ApiError {
     Unauthorized,
     #[error("the key has expired; use its successor, or ask who runs this server for one")]
     KeyExpired,
+    #[error(transparent)]
+    Token(#[from] TokenRefused),
     #[error("the key was taken away, or may do something else than before")]
     KeyRevoked,
     #[error("this key may not do that; a key with the scope \"{}\" may", .needed.name())]
@@ -235,6 +237,11 @@ impl ApiError {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
             Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
             Self::KeyRevoked => Verdict::new(S::UNAUTHORIZED, "key_revoked"),
+            Self::Token(TokenRefused::NoKeys) => {
+                Verdict::new(S::SERVICE_UNAVAILABLE, "issuer_unavailable")
+            }
+            Self::Token(refused) => Verdict::new(S::UNAUTHORIZED, "invalid_token")
+                .with(json!({ "reason": refused.reason() })),
             Self::MissingScope { needed } => {
                 Verdict::new(S::FORBIDDEN, "missing_scope").with(json!({ "scope": needed.name() }))
             }
@@ -437,9 +444,14 @@ impl IntoResponse for ApiError {
         let mut response = status.into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
+            let challenge = if let Self::Token(_) = &self {
+                "Bearer realm=\"loomline\", error=\"invalid_token\""
+            } else {
+                "Bearer realm=\"loomline\""
+            };
             headers.insert(
                 header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer realm=\"loomline\""),
+                HeaderValue::from_static(challenge),
             );
         }
         if matches!(

@@ -2,7 +2,7 @@
 
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Scope, Tokens};
 use crate::error::ApiError;
 use crate::protocol::Dialect;
 use crate::state::Api;
@@ -120,7 +120,7 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = caller(&api, request.headers(), request.uri())?;
+    let caller = caller(&api, request.headers(), request.uri()).await?;
     let (mut parts, body) = request.into_parts();
     // Before anything is judged or done: the audit log tells who it was, however this ends.
     if let Some(who) = parts.extensions.get::<Who>() {
@@ -131,7 +131,7 @@ pub(crate) async fn authenticate(
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
+async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
     let config = api.app().config();
     if config.is_development() {
         check_host(uri, headers)?;
@@ -142,8 +142,13 @@ fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError>
         check_origin(headers, &config.server.cors_origins)?;
     }
     let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
-    let keys = api.app().keys();
-    keys.caller(key).cloned().ok_or(ApiError::Unauthorized)
+    let known = api.app().keys().caller(key).cloned();
+    if let Some(caller) = known {
+        return Ok(caller);
+    }
+    let tokens = api.app().tokens().filter(|_| Tokens::looks_like(key));
+    let claimed = tokens.ok_or(ApiError::Unauthorized)?.verify(key).await?;
+    Ok(api.app().keys().token_caller(claimed)?)
 }
 
 /// Whether the caller may ask this at all.
