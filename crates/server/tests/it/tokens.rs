@@ -369,7 +369,7 @@ async fn a_stream_ends_with_the_token_that_opened_it() {
     // And with its tenant.
     let long = signer.sign(&claims(json!({})));
     let gone = Config::parse("[tenants.b]\n", &|_| None).unwrap();
-    let revoke = async || drop(server.app.replace_keys(&gone.tenants));
+    let revoke = async || assert_eq!(server.app.replace_keys(&gone.tenants), 0);
     assert_eq!(end(&server, &long, revoke).await, "key_revoked");
     assert_eq!(reason(&list(&server, &long).await), "tenant");
 }

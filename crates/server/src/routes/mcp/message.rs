@@ -39,8 +39,10 @@ impl Message {
     /// Reads JSON. What the SDK refuses is left to it, but for what is no single message.
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
         let what = "expected one JSON-RPC message: an object with a \"method\" that is a string; there are no batches";
-        let envelope: Envelope<'_> =
-            serde_json::from_str(text).map_err(|_| ApiError::field("", what))?;
+        // A list would be read as the fields in their order.
+        let object = Some(text).filter(|text| text.trim_start().starts_with('{'));
+        let envelope = object.and_then(|text| serde_json::from_str(text).ok());
+        let envelope: Envelope<'_> = envelope.ok_or_else(|| ApiError::field("", what))?;
         let method = envelope.method.map(Cow::into_owned);
         let wanted = matches!(
             method.as_deref(),
