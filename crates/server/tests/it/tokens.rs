@@ -1,13 +1,14 @@
 //! Tokens of an identity provider (JWT).
 
 use crate::harness::{Answer, Server};
+use aws_lc_rs::signature::Ed25519KeyPair;
 use axum::body::Body;
 use axum::routing::get;
 use http_body_util::BodyExt as _;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use loomline_server::{App, Config, OpenError, OpenMode};
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, SignatureAlgorithm};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,14 +28,17 @@ struct Signer {
 
 impl Signer {
     fn new(id: &'static str, algorithm: Algorithm) -> Self {
-        let (kind, read): (&'static SignatureAlgorithm, fn(&[u8]) -> EncodingKey) = match algorithm
-        {
-            Algorithm::ES256 => (&PKCS_ECDSA_P256_SHA256, EncodingKey::from_ec_der),
-            Algorithm::EdDSA => (&PKCS_ED25519, EncodingKey::from_ed_der),
+        let key = match algorithm {
+            Algorithm::ES256 => {
+                let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+                EncodingKey::from_ec_der(&pair.serialize_der())
+            }
+            Algorithm::EdDSA => {
+                let pair = Ed25519KeyPair::generate().unwrap();
+                EncodingKey::from_ed_der(pair.to_pkcs8v1().unwrap().as_ref())
+            }
             other => panic!("no key for {other:?}"),
         };
-        let pair = KeyPair::generate_for(kind).unwrap();
-        let key = read(&pair.serialize_der());
         Self { id, algorithm, key }
     }
 

@@ -46,7 +46,7 @@ async fn threads_are_listed_in_pages_and_each_is_read_by_its_uri() {
 #[tokio::test]
 async fn a_thread_is_read_as_a_document_as_messages_and_as_text() {
     let (server, served) = served(CONFIG).await;
-    server.say("a/b", "compute 1+1").await;
+    server.say("a%2Fb", "compute 1+1").await;
     for lifecycle in lifecycles() {
         let client = connect(&served, None, lifecycle).await;
         let templates = client.list_all_resource_templates().await.unwrap();

@@ -31,7 +31,7 @@ async fn no_tenant_sees_or_touches_anothers_threads() {
         let read = b
             .read_resource(ReadResourceRequestParams::new("thread://secret"))
             .await;
-        assert!(read.unwrap_err().to_string().contains("no thread"));
+        assert!(read.unwrap_err().to_string().contains("thread_not_found"));
         // The same key is a thread of its own.
         let own = structured(&b, "run", json!({"key": "secret", "content": "mine"})).await;
         assert!(!own.to_string().contains("swordfish"));

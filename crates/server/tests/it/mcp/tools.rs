@@ -301,7 +301,7 @@ async fn what_is_wrong_with_a_call_is_told_with_its_place() {
                 "answer",
                 json!({"key": "none", "answers": [{"approved": true}]}),
                 "invalid_field",
-                Some("/answers/0"),
+                Some("/answers/0/toolCallId"),
             ),
         ] {
             let refused = client
