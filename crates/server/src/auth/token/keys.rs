@@ -105,12 +105,16 @@ impl Known {
         since.is_none_or(|since| since > BETWEEN_ATTEMPTS)
     }
 
-    /// The key of this name; without a name, the only one that fits.
+    /// The key of this name, unless they are too old.
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, TokenRefused> {
-        let stale = self.read_at.is_none_or(|at| at.elapsed() > MAX_STALE);
-        if self.keys.is_empty() || stale {
+        if self.read_at.is_none_or(|at| at.elapsed() > MAX_STALE) {
             return Err(TokenRefused::NoKeys);
         }
+        self.named(id, algorithm)
+    }
+
+    /// The key of this name; without a name, the only one that fits.
+    fn named(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, TokenRefused> {
         let named = self.keys.iter();
         let named: Vec<&Key> = named
             .filter(|key| id.is_none() || key.id.as_deref() == id)
@@ -216,11 +220,7 @@ impl KeySet {
     ) -> Result<DecodingKey, TokenRefused> {
         if let KeySource::Inline(_) = self.source {
             // They don't get old.
-            let known = Known {
-                read_at: Some(Instant::now()),
-                ..self.known().as_ref().clone()
-            };
-            return known.find(id, algorithm);
+            return self.known().named(id, algorithm);
         }
         let known = self.known();
         if known.read_at.is_none() || known.wants_reading() {
