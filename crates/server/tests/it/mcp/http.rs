@@ -1,6 +1,6 @@
 //! What is no call, and who may not call at all.
 
-use super::{CONFIG, web};
+use super::CONFIG;
 use crate::harness::{Answer, Server, two_tenants};
 use axum::body::Body;
 use serde_json::{Value, json};
@@ -129,5 +129,4 @@ async fn pages_of_other_origins_call_only_if_they_are_listed() {
         ),
         (403, &Value::from("foreign_host"))
     );
-    drop(web());
 }
