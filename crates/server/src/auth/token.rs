@@ -129,10 +129,13 @@ impl Tokens {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenRefused::Malformed);
         }
-        let header = decode_header(token).map_err(|error| match error.kind() {
+        let header = decode_header(token).map_err(|error| {
             // An algorithm that is none, or one that is not known.
-            ErrorKind::Json(_) => TokenRefused::Algorithm,
-            _ => TokenRefused::Malformed,
+            if matches!(error.kind(), ErrorKind::Json(_)) {
+                TokenRefused::Algorithm
+            } else {
+                TokenRefused::Malformed
+            }
         })?;
         if !self.config.algorithms.contains(&header.alg) {
             return Err(TokenRefused::Algorithm);
@@ -158,6 +161,10 @@ impl Tokens {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's errors, of which only these say something to a caller"
+)]
 fn refused(kind: &ErrorKind) -> TokenRefused {
     match kind {
         ErrorKind::InvalidSignature => TokenRefused::Signature,

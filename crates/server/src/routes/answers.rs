@@ -168,16 +168,13 @@ pub(crate) async fn post(
         .transpose()?;
     let answered = given.answer(&api, &caller.tenant, &key, token).await?;
     let repeated = answered.accepted.repeated;
-    let response = match open {
-        Some(open) => {
-            let tenant = caller.tenant;
-            let (run, after) = answered.went_on(&api, &tenant, &key).await?;
-            streamed(&api, &tenant, &key, run, after, query, open).await?
-        }
-        None => {
-            let view = accepted_view(answered.target, answered.accepted);
-            (StatusCode::ACCEPTED, Json(view)).into_response()
-        }
+    let response = if let Some(open) = open {
+        let tenant = caller.tenant;
+        let (run, after) = answered.went_on(&api, &tenant, &key).await?;
+        streamed(&api, &tenant, &key, run, after, query, open).await?
+    } else {
+        let view = accepted_view(answered.target, answered.accepted);
+        (StatusCode::ACCEPTED, Json(view)).into_response()
     };
     Ok(replayed(response, repeated))
 }

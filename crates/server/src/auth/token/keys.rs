@@ -82,7 +82,7 @@ pub(crate) struct Key {
     id: Option<String>,
     /// The only algorithm it is for, if it says so.
     algorithm: Option<Algorithm>,
-    key: DecodingKey,
+    verifies: DecodingKey,
 }
 
 /// What is known of the keys.
@@ -121,7 +121,7 @@ impl Known {
             .collect();
         let mut fitting = named.iter().filter(|key| key.fits(algorithm));
         match (fitting.next(), fitting.next()) {
-            (Some(key), None) => Ok(key.key.clone()),
+            (Some(key), None) => Ok(key.verifies.clone()),
             // The key is for something else than the token says.
             (None, _) if id.is_some() && !named.is_empty() => Err(TokenRefused::Algorithm),
             (None, _) | (Some(_), Some(_)) => Err(TokenRefused::UnknownKey),
@@ -149,12 +149,12 @@ impl Key {
         Some(Self {
             id: jwk.common.key_id,
             algorithm,
-            key,
+            verifies: key,
         })
     }
 
     fn fits(&self, algorithm: Algorithm) -> bool {
-        let family = self.key.family();
+        let family = self.verifies.family();
         family.algorithms().contains(&algorithm)
             && self.algorithm.is_none_or(|own| own == algorithm)
     }

@@ -136,7 +136,7 @@ pub(super) async fn listen(
     subscription: &SubscriptionContext,
 ) -> Result<(), ApiError> {
     let open = handler.api.open_stream(&handler.caller)?;
-    let mut changes = SelectAll::new();
+    let mut streams = SelectAll::new();
     for uri in subscription
         .accepted()
         .resource_subscriptions
@@ -147,9 +147,9 @@ pub(super) async fn listen(
         let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
         let follow = runtime.follow(tenant, key_of(&row), row.tail, Until::Forever);
         let uri = uri.clone();
-        changes.push(follow.await?.map(move |logged| (uri.clone(), logged)));
+        streams.push(follow.await?.map(move |logged| (uri.clone(), logged)));
     }
-    let mut batches = changes.ready_chunks(BATCH);
+    let mut batches = streams.ready_chunks(BATCH);
     loop {
         let batch = tokio::select! {
             biased;

@@ -46,7 +46,7 @@ pub(super) struct Said {
 /// Answers to calls that wait on a thread.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Answers {
+struct Answering {
     key: String,
     answers: Vec<Map<String, Value>>,
     actor: Option<String>,
@@ -91,13 +91,12 @@ pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accept
         stream: false,
     };
     let message = message.read(api, caller)?;
-    let key = match thread_of(api, caller, THREAD, &said.key).await? {
-        Some(row) => key_of(&row).to_owned(),
-        None => {
-            check_key(&said.key, "/key")?;
-            caller.check(&said.key)?;
-            said.key
-        }
+    let key = if let Some(row) = thread_of(api, caller, THREAD, &said.key).await? {
+        key_of(&row).to_owned()
+    } else {
+        check_key(&said.key, "/key")?;
+        caller.check(&said.key)?;
+        said.key
     };
     let accepted = message.say(api, &caller.tenant, &key, token).await?;
     Ok((key, accepted))
@@ -129,7 +128,7 @@ pub(super) async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ApiError> {
     let (api, caller) = (&handler.api, &handler.caller);
-    let asked: Answers = handler.arguments()?;
+    let asked: Answering = handler.arguments()?;
     let token = token(asked.idempotency_key)?;
     let given = Given::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
     let key = key_of(&thread(handler, &asked.key).await?).to_owned();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
     match tool {
         Tool::CreateThread => object(
-            json!({
+            &json!({
                 "key": {"type": "string", "description": "The name of the thread; a new one when absent."},
                 "title": {"type": "string", "description": "For people."},
                 "metadata": {"description": "The application's own."},
@@ -16,7 +16,7 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
             &[],
         ),
         Tool::ListThreads => object(
-            json!({
+            &json!({
                 "prefix": {"type": "string", "description": "Only threads whose keys begin so."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "At most so many; 50 when absent."},
                 "cursor": {"type": "string", "description": "The `next` of the page before."},
@@ -24,16 +24,16 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
             &[],
         ),
         Tool::ReadThread => object(
-            json!({
+            &json!({
                 "key": key(),
                 "limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "About so many messages to agents, each with its answer; 20 when absent."},
                 "before": {"type": "string", "description": "The `older` of the page that comes after."},
             }),
             &["key"],
         ),
-        Tool::PostMessage | Tool::Run => object(said(agents), &["key", "content"]),
+        Tool::PostMessage | Tool::Run => object(&said(agents), &["key", "content"]),
         Tool::Answer => object(
-            json!({
+            &json!({
                 "key": key(),
                 "answers": {"type": "array", "minItems": 1, "maxItems": 256, "items": answer()},
                 "actor": {"type": "string", "maxLength": 255, "description": "Who answers; kept with the answer."},
@@ -48,25 +48,25 @@ pub(super) fn input(tool: Tool, agents: &[&str]) -> JsonObject {
 pub(super) fn output(tool: Tool) -> JsonObject {
     match tool {
         Tool::CreateThread => object(
-            json!({"thread": thread(), "created": {"type": "boolean", "description": "Whether it is new."}}),
+            &json!({"thread": thread(), "created": {"type": "boolean", "description": "Whether it is new."}}),
             &["thread", "created"],
         ),
         Tool::ListThreads => object(
-            json!({
+            &json!({
                 "threads": {"type": "array", "items": thread()},
                 "next": {"type": "string", "description": "The cursor of the next page; absent at the end."},
             }),
             &["threads"],
         ),
         Tool::ReadThread => object(
-            json!({
+            &json!({
                 "thread": thread(), "messages": messages(),
                 "older": {"type": "string", "description": "Reads what came before as `before`; absent at the beginning."},
             }),
             &["thread", "messages"],
         ),
         Tool::PostMessage => object(
-            json!({
+            &json!({
                 "key": key(), "threadId": text(""), "itemId": text("The message."),
                 "executionId": text("The execution that answers; absent while the message waits."),
                 "after": {"type": "integer", "description": "The last event before the message."},
@@ -75,7 +75,7 @@ pub(super) fn output(tool: Tool) -> JsonObject {
             &["key", "threadId", "itemId", "after", "queued"],
         ),
         Tool::Run | Tool::Answer => object(
-            json!({
+            &json!({
                 "key": key(),
                 "executionId": text("The execution that ended."),
                 "status": {"enum": ["completed", "waiting", "failed", "executing"], "description": "`waiting`: calls wait for an answer."},
@@ -90,7 +90,7 @@ pub(super) fn output(tool: Tool) -> JsonObject {
     }
 }
 
-fn object(properties: Value, required: &[&str]) -> JsonObject {
+fn object(properties: &Value, required: &[&str]) -> JsonObject {
     let schema = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
