@@ -31,9 +31,9 @@ async fn reason(server: &Server, key: &str) -> Value {
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_stops_the_agent() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     for (lifecycle, key) in lifecycles().into_iter().zip(["one", "two"]) {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let begun = begin(&client, key).await;
         begun.cancel(Some("enough".into())).await.unwrap();
         assert_eq!(reason(&server, key).await, "user_cancelled");
@@ -45,8 +45,8 @@ async fn a_call_that_is_cancelled_stops_the_agent() {
 
 #[tokio::test]
 async fn a_message_that_waits_for_its_turn_is_stopped_when_it_comes() {
-    let (server, served) = served(CONFIG).await;
-    let client = connect(&served, None, stateless()).await;
+    let (server, socket) = served(CONFIG).await;
+    let client = connect(&socket, None, stateless()).await;
     let first = server.begin("t", "slow 20ms say 100000 words").await;
     let asked = call(
         "run",
@@ -80,9 +80,9 @@ async fn a_message_that_waits_for_its_turn_is_stopped_when_it_comes() {
 }
 
 /// A call of a client up to 2025-11-25, in so many words, which is streamed.
-async fn raw(served: &Served, session: Option<&str>, message: &Value) -> reqwest::Response {
+async fn raw(socket: &Served, session: Option<&str>, message: &Value) -> reqwest::Response {
     let mut request = web()
-        .post(served.url("/mcp"))
+        .post(socket.url("/mcp"))
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2025-06-18")
         .json(message);
@@ -92,11 +92,11 @@ async fn raw(served: &Served, session: Option<&str>, message: &Value) -> reqwest
     request.send().await.unwrap()
 }
 
-async fn session(served: &Served) -> String {
+async fn session(socket: &Served) -> String {
     let begins = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
     }});
-    let begun = raw(served, None, &begins).await;
+    let begun = raw(socket, None, &begins).await;
     assert_eq!(begun.status(), 200);
     begun.headers()["mcp-session-id"]
         .to_str()
@@ -113,9 +113,9 @@ fn long(key: &str) -> Value {
 
 #[tokio::test]
 async fn an_older_client_that_leaves_has_stopped_nothing() {
-    let (server, served) = served(CONFIG).await;
-    let session = session(&served).await;
-    let mut begun = raw(&served, Some(&session), &long("t")).await;
+    let (server, socket) = served(CONFIG).await;
+    let session = session(&socket).await;
+    let mut begun = raw(&socket, Some(&session), &long("t")).await;
     begun.chunk().await.unwrap().unwrap();
     drop(begun);
     server.at_rest("t").await;
@@ -125,19 +125,19 @@ async fn an_older_client_that_leaves_has_stopped_nothing() {
 
 #[tokio::test]
 async fn a_session_cancels_its_own_calls_and_no_other() {
-    let (server, served) = served(CONFIG).await;
-    let (own, other) = (session(&served).await, session(&served).await);
+    let (server, socket) = served(CONFIG).await;
+    let (own, other) = (session(&socket).await, session(&socket).await);
     let cancels =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-    let mut begun = raw(&served, Some(&own), &long("t")).await;
+    let mut begun = raw(&socket, Some(&own), &long("t")).await;
     begun.chunk().await.unwrap().unwrap();
-    assert_eq!(raw(&served, Some(&other), &cancels).await.status(), 202);
+    assert_eq!(raw(&socket, Some(&other), &cancels).await.status(), 202);
     let text = begun.text().await.unwrap();
     assert!(text.contains("\"status\":\"completed\""), "{text}");
 
-    let mut begun = raw(&served, Some(&own), &long("u")).await;
+    let mut begun = raw(&socket, Some(&own), &long("u")).await;
     begun.chunk().await.unwrap().unwrap();
-    assert_eq!(raw(&served, Some(&own), &cancels).await.status(), 202);
+    assert_eq!(raw(&socket, Some(&own), &cancels).await.status(), 202);
     let text = begun.text().await.unwrap();
     // Who cancels a call wants no answer.
     assert!(!text.contains("\"result\""), "{text}");
@@ -146,9 +146,9 @@ async fn a_session_cancels_its_own_calls_and_no_other() {
 
 #[tokio::test]
 async fn a_session_is_good_after_a_restart_of_the_server() {
-    let (server, served) = served(CONFIG).await;
-    let session = session(&served).await;
-    served.stop().await;
+    let (server, socket) = served(CONFIG).await;
+    let session = session(&socket).await;
+    socket.stop().await;
     let server = Server::at(server.directory, CONFIG).await;
     let again = Served::new(server.app.clone()).await;
     let listed = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
@@ -157,10 +157,10 @@ async fn a_session_is_good_after_a_restart_of_the_server() {
 
 #[tokio::test]
 async fn a_run_that_is_waited_for_goes_on_after_the_server_stops() {
-    let (server, served) = served(CONFIG).await;
-    let client = connect(&served, None, stateless()).await;
+    let (server, socket) = served(CONFIG).await;
+    let client = connect(&socket, None, stateless()).await;
     begin(&client, "t").await;
-    served.stop().await;
+    socket.stop().await;
     let server = Server::at(server.directory, CONFIG).await;
     let run = server.get("/api/v1/threads/t/runs").await.json()["runs"][0].clone();
     assert_eq!(run["status"], "executing", "{run}");

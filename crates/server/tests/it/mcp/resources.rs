@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn threads_are_listed_in_pages_and_each_is_read_by_its_uri() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     for n in 0..53 {
         let key = format!("t {n}");
         server
@@ -20,7 +20,7 @@ async fn threads_are_listed_in_pages_and_each_is_read_by_its_uri() {
             .await;
     }
     for lifecycle in lifecycles() {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let first = client.list_resources(None).await.unwrap();
         assert_eq!(first.resources.len(), 50);
         let mut next = PaginatedRequestParams::default();
@@ -45,10 +45,10 @@ async fn threads_are_listed_in_pages_and_each_is_read_by_its_uri() {
 
 #[tokio::test]
 async fn a_thread_is_read_as_a_document_as_messages_and_as_text() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     server.say("a%2Fb", "compute 1+1").await;
     for lifecycle in lifecycles() {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let templates = client.list_all_resource_templates().await.unwrap();
         let read = |template: &str| {
             let uri = template.replace("{key}", "a%2Fb");
@@ -84,9 +84,9 @@ async fn a_thread_is_read_as_a_document_as_messages_and_as_text() {
 
 #[tokio::test]
 async fn what_is_no_thread_is_not_found() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     for lifecycle in lifecycles() {
-        let client = connect(&served, None, lifecycle.clone()).await;
+        let client = connect(&socket, None, lifecycle.clone()).await;
         for uri in [
             "thread://none",
             "file:///etc/passwd",
@@ -110,10 +110,10 @@ async fn what_is_no_thread_is_not_found() {
 
 #[tokio::test]
 async fn who_watches_a_thread_is_told_when_it_has_changed() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     server.say("t", "hello").await;
     server.say("other", "hello").await;
-    let client = connect(&served, None, stateless()).await;
+    let client = connect(&socket, None, stateless()).await;
     let filter = SubscriptionFilter::builder()
         .resource_subscription("thread://t")
         .resource_subscription("nonsense://t")
@@ -133,12 +133,12 @@ async fn who_watches_a_thread_is_told_when_it_has_changed() {
 
 #[tokio::test]
 async fn who_begins_a_session_is_not_promised_what_it_has_not() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     let [session, stateless] = lifecycles();
-    let client = connect(&served, None, session).await;
+    let client = connect(&socket, None, session).await;
     let resources = client.peer_info().unwrap().capabilities.resources.clone();
     assert_eq!(resources.unwrap().subscribe, None);
-    let client = connect(&served, None, stateless).await;
+    let client = connect(&socket, None, stateless).await;
     let resources = client.peer_info().unwrap().capabilities.resources.clone();
     assert_eq!(resources.unwrap().subscribe, Some(true));
 }

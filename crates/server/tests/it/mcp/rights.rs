@@ -8,10 +8,10 @@ use serde_json::json;
 
 #[tokio::test]
 async fn no_tenant_sees_or_touches_anothers_threads() {
-    let (_, served) = served(&two_tenants()).await;
+    let (_, socket) = served(&two_tenants()).await;
     for lifecycle in lifecycles() {
-        let a = connect(&served, Some("llk_a"), lifecycle.clone()).await;
-        let b = connect(&served, Some("llk_b"), lifecycle).await;
+        let a = connect(&socket, Some("llk_a"), lifecycle.clone()).await;
+        let b = connect(&socket, Some("llk_b"), lifecycle).await;
         structured(
             &a,
             "run",
@@ -35,13 +35,13 @@ async fn no_tenant_sees_or_touches_anothers_threads() {
         // The same key is a thread of its own.
         let own = structured(&b, "run", json!({"key": "secret", "content": "mine"})).await;
         assert!(!own.to_string().contains("swordfish"));
-        served_delete(&served, "llk_b").await;
+        served_delete(&socket, "llk_b").await;
     }
 }
 
-async fn served_delete(served: &crate::harness::Served, key: &str) {
+async fn served_delete(socket: &crate::harness::Served, key: &str) {
     let deleted = web()
-        .delete(served.url("/api/v1/threads/secret"))
+        .delete(socket.url("/api/v1/threads/secret"))
         .bearer_auth(key)
         .send()
         .await;
@@ -50,10 +50,10 @@ async fn served_delete(served: &crate::harness::Served, key: &str) {
 
 #[tokio::test]
 async fn a_session_of_one_key_is_none_of_another() {
-    let (_, served) = served(&two_tenants()).await;
+    let (_, socket) = served(&two_tenants()).await;
     let post = |key: &'static str, session: Option<String>, message: serde_json::Value| {
         let mut request = web()
-            .post(served.url("/mcp"))
+            .post(socket.url("/mcp"))
             .bearer_auth(key)
             .header("accept", "application/json, text/event-stream")
             .json(&message);
@@ -90,15 +90,15 @@ fn restricted(rights: &str) -> String {
 
 #[tokio::test]
 async fn a_key_for_some_threads_sees_and_touches_those_alone() {
-    let (_, served) = served(&restricted("threads = [\"own-*\"]")).await;
-    let all = connect(&served, Some("llk_all"), stateless()).await;
+    let (_, socket) = served(&restricted("threads = [\"own-*\"]")).await;
+    let all = connect(&socket, Some("llk_all"), stateless()).await;
     structured(
         &all,
         "run",
         json!({"key": "secret", "content": "swordfish"}),
     )
     .await;
-    let some = connect(&served, Some("llk_some"), stateless()).await;
+    let some = connect(&socket, Some("llk_some"), stateless()).await;
     for (name, arguments, code) in [
         ("read_thread", json!({"key": "secret"}), "thread_not_found"),
         (
@@ -146,11 +146,11 @@ async fn a_key_for_some_threads_sees_and_touches_those_alone() {
 #[tokio::test]
 async fn each_tool_needs_its_scope_and_reading_needs_no_other() {
     for (scope, reads, writes) in [("read", true, false), ("write", false, true)] {
-        let (_, served) = served(&restricted(&format!("scopes = [\"{scope}\"]"))).await;
-        let all = connect(&served, Some("llk_all"), stateless()).await;
+        let (_, socket) = served(&restricted(&format!("scopes = [\"{scope}\"]"))).await;
+        let all = connect(&socket, Some("llk_all"), stateless()).await;
         structured(&all, "run", json!({"key": "t", "content": "hello"})).await;
         for lifecycle in lifecycles() {
-            let some = connect(&served, Some("llk_some"), lifecycle).await;
+            let some = connect(&socket, Some("llk_some"), lifecycle).await;
             for (name, arguments, may) in [
                 ("list_threads", json!({}), reads),
                 ("read_thread", json!({"key": "t"}), reads),

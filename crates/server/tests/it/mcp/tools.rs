@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn a_thread_made_here_is_the_same_through_the_native_api_and_the_other_way_round() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     for (lifecycle, key) in lifecycles().into_iter().zip(["one", "two"]) {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let new = json!({"key": key, "title": "A thread"});
         let made = structured(&client, "create_thread", new.clone()).await;
         assert_eq!(
@@ -49,9 +49,9 @@ async fn a_thread_made_here_is_the_same_through_the_native_api_and_the_other_way
 
 #[tokio::test]
 async fn tools_say_what_they_take_and_give_and_whether_they_only_read() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     for lifecycle in lifecycles() {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let tools = client.list_all_tools().await.unwrap();
         let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         let expected = [
@@ -82,9 +82,9 @@ async fn tools_say_what_they_take_and_give_and_whether_they_only_read() {
 
 #[tokio::test]
 async fn every_property_that_a_schema_names_is_taken_and_no_other() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     let [_, lifecycle] = lifecycles();
-    let client = connect(&served, None, lifecycle).await;
+    let client = connect(&socket, None, lifecycle).await;
     let full = [
         (
             "create_thread",
@@ -127,9 +127,9 @@ async fn every_property_that_a_schema_names_is_taken_and_no_other() {
 
 #[tokio::test]
 async fn a_call_that_waits_is_answered_and_the_agent_goes_on() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     for (lifecycle, key) in lifecycles().into_iter().zip(["one", "two"]) {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let asked = json!({"key": key, "agent": "clerk", "content": "compute 6*7"});
         let waits = structured(&client, "run", asked).await;
         assert_eq!(waits["status"], "waiting", "{waits}");
@@ -164,9 +164,9 @@ async fn a_call_that_waits_is_answered_and_the_agent_goes_on() {
 
 #[tokio::test]
 async fn what_is_called_again_under_the_same_name_is_done_once() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     let [lifecycle, _] = lifecycles();
-    let client = connect(&served, None, lifecycle).await;
+    let client = connect(&socket, None, lifecycle).await;
     let asked = json!({"key": "t", "content": "hello", "idempotencyKey": "k"});
     let first = structured(&client, "run", asked.clone()).await;
     let second = structured(&client, "run", asked).await;
@@ -177,9 +177,9 @@ async fn what_is_called_again_under_the_same_name_is_done_once() {
 
 #[tokio::test]
 async fn progress_tells_what_is_said_and_which_tools_are_called() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     for (lifecycle, key) in lifecycles().into_iter().zip(["one", "two"]) {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         let run = structured(
             &client,
             "run",
@@ -203,9 +203,9 @@ async fn progress_tells_what_is_said_and_which_tools_are_called() {
 
 #[tokio::test]
 async fn a_run_that_fails_says_so_and_why() {
-    let (_, served) = served(CONFIG).await;
+    let (_, socket) = served(CONFIG).await;
     let [lifecycle, _] = lifecycles();
-    let client = connect(&served, None, lifecycle).await;
+    let client = connect(&socket, None, lifecycle).await;
     let run = structured(&client, "run", json!({"key": "t", "content": "fail auth"})).await;
     assert_eq!(run["status"], "failed");
     assert_eq!(run["interruption"]["reason"], "error");
@@ -220,9 +220,9 @@ async fn a_run_that_fails_says_so_and_why() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_call_is_told_with_its_place() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     for lifecycle in lifecycles() {
-        let client = connect(&served, None, lifecycle).await;
+        let client = connect(&socket, None, lifecycle).await;
         for (name, arguments, code, pointer) in [
             ("run", json!({"content": "x"}), "invalid_field", Some("")),
             (
@@ -323,9 +323,9 @@ async fn what_is_wrong_with_a_call_is_told_with_its_place() {
 
 #[tokio::test]
 async fn threads_and_messages_are_read_in_pages_without_gap_or_repeat() {
-    let (server, served) = served(CONFIG).await;
+    let (server, socket) = served(CONFIG).await;
     let [lifecycle, _] = lifecycles();
-    let client = connect(&served, None, lifecycle).await;
+    let client = connect(&socket, None, lifecycle).await;
     for n in 0..5 {
         server.say(&format!("t{n}"), "hello").await;
         server.say("long", &format!("number {n}")).await;
