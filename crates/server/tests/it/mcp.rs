@@ -90,8 +90,8 @@ pub(super) fn stateless() -> ClientLifecycleMode {
 /// A server on a socket, and the same one for requests of the native API.
 pub(super) async fn served(config: &str) -> (Server, Served) {
     let server = Server::new(config).await;
-    let served = Served::new(server.app.clone()).await;
-    (server, served)
+    let socket = Served::new(server.app.clone()).await;
+    (server, socket)
 }
 
 pub(super) async fn connect(
@@ -112,7 +112,9 @@ pub(super) fn web() -> reqwest::Client {
 }
 
 pub(super) fn call(name: &'static str, arguments: Value) -> CallToolRequestParams {
-    let arguments = arguments.as_object().unwrap().clone();
+    let Value::Object(arguments) = arguments else {
+        panic!("{arguments}")
+    };
     CallToolRequestParams::new(name).with_arguments(arguments)
 }
 

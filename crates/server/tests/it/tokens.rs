@@ -28,16 +28,12 @@ struct Signer {
 
 impl Signer {
     fn new(id: &'static str, algorithm: Algorithm) -> Self {
-        let key = match algorithm {
-            Algorithm::ES256 => {
-                let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
-                EncodingKey::from_ec_der(&pair.serialize_der())
-            }
-            Algorithm::EdDSA => {
-                let pair = Ed25519KeyPair::generate().unwrap();
-                EncodingKey::from_ed_der(pair.to_pkcs8v1().unwrap().as_ref())
-            }
-            other => panic!("no key for {other:?}"),
+        let key = if algorithm == Algorithm::EdDSA {
+            let pair = Ed25519KeyPair::generate().unwrap();
+            EncodingKey::from_ed_der(pair.to_pkcs8v1().unwrap().as_ref())
+        } else {
+            let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+            EncodingKey::from_ec_der(&pair.serialize_der())
         };
         Self { id, algorithm, key }
     }
@@ -70,9 +66,10 @@ fn claims(other: Value) -> Value {
         panic!("{other}")
     };
     for (name, value) in other {
-        match value {
-            Value::Null => drop(claims.as_object_mut().unwrap().remove(&name)),
-            value => claims[name] = value,
+        if value.is_null() {
+            claims.as_object_mut().unwrap().remove(&name);
+        } else {
+            claims[name] = value;
         }
     }
     claims
@@ -175,7 +172,7 @@ async fn what_is_wrong_with_a_token_is_told_by_its_reason() {
 }
 
 /// A token with this header and no signature that counts.
-fn forged(header: Value, claims: &Value) -> String {
+fn forged(header: &Value, claims: &Value) -> String {
     let signed = encode(
         &Header::new(Algorithm::HS256),
         claims,
@@ -187,7 +184,7 @@ fn forged(header: Value, claims: &Value) -> String {
     // Any text in base64 is made of what the library encodes.
     let header = encode(
         &Header::new(Algorithm::HS256),
-        &header,
+        header,
         &EncodingKey::from_secret(b"x"),
     )
     .unwrap();
@@ -221,7 +218,7 @@ async fn no_algorithm_and_no_key_is_taken_for_another() {
         json!({"alg": "HS256", "kid": "k"}),
         json!({"kid": "k"}),
     ] {
-        let token = forged(header.clone(), &good);
+        let token = forged(&header, &good);
         assert_eq!(
             reason(&list(&server, &token).await),
             "algorithm",
@@ -235,14 +232,14 @@ async fn no_algorithm_and_no_key_is_taken_for_another() {
     let token = encode(&header, &good, &secret).unwrap();
     assert_eq!(reason(&list(&server, &token).await), "algorithm");
     // A signature that is cut off, and a payload that was changed.
-    let signed = signer.sign(&good);
-    let (rest, _) = signed.rsplit_once('.').unwrap();
+    let token = signer.sign(&good);
+    let (rest, _) = token.rsplit_once('.').unwrap();
     assert_ne!(list(&server, &format!("{rest}.")).await.status, 200);
     let changed = signer.sign(&claims(json!({"tenant": "b"})));
     let payload = changed.split('.').nth(1).unwrap();
     let (header, signature) = (
-        signed.split('.').next().unwrap(),
-        signed.rsplit('.').next().unwrap(),
+        token.split('.').next().unwrap(),
+        token.rsplit('.').next().unwrap(),
     );
     let token = format!("{header}.{payload}.{signature}");
     assert_eq!(reason(&list(&server, &token).await), "signature");
