@@ -45,7 +45,7 @@ pub mod convert;
 pub mod document;
 pub mod ids;
 mod loss;
-mod metadata;
+pub mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
 pub mod options;

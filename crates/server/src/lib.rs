@@ -35,6 +35,7 @@ mod state;
 
 mod body;
 mod metrics;
+mod openapi;
 pub mod outbound;
 mod protocol;
 mod routes;
@@ -49,8 +50,8 @@ pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};
 pub use error::told;
 pub use inspect::{Inspection, inspect};
+pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
-pub use routes::openapi;
 pub use serve::{ServeError, Sockets, router, serve};
 pub use stores::OpenMode;
 pub use tls::TlsError;

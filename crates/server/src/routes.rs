@@ -19,36 +19,14 @@ mod view;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::openapi::Document;
 use crate::state::Api;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The longest key of a thread, in bytes.
 const MAX_KEY_BYTES: usize = 512;
-
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Loomline",
-        description = "The record and the runtime of agent threads. Every error is {\"error\": {\"code\", \"message\", …}}; the codes are stable.",
-    ),
-    modifiers(&BearerKey),
-)]
-struct Document;
-
-struct BearerKey;
-
-impl utoipa::Modify for BearerKey {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme(
-            "key",
-            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
-        );
-    }
-}
 
 /// What anyone may ask.
 pub(crate) fn open() -> OpenApiRouter<Api> {
@@ -91,16 +69,6 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(ag_ui::run_agent))
         .routes(routes!(ag_ui::messages))
         .routes(routes!(health::metrics))
-}
-
-/// The OpenAPI document (3.1) of all routes, as JSON.
-pub fn openapi() -> Result<String, serde_json::Error> {
-    document().to_pretty_json()
-}
-
-/// The OpenAPI document of all routes.
-fn document() -> utoipa::openapi::OpenApi {
-    open().merge(guarded()).into_openapi()
 }
 
 /// A key that a thread may be made with.
