@@ -52,6 +52,8 @@ pub mod options;
 mod page;
 pub mod parts;
 pub mod pydantic_ai;
+#[cfg(feature = "model")]
+pub mod remote;
 mod request;
 pub mod responses;
 pub mod runs;

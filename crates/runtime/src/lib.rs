@@ -18,6 +18,7 @@ mod directory;
 mod error;
 mod follow;
 pub mod handoff;
+mod kept;
 mod live;
 mod memory;
 pub mod objects;

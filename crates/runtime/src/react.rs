@@ -3,6 +3,7 @@
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
+use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
@@ -251,8 +252,10 @@ impl Runtime {
         if dealt.begins.is_some() {
             children = StoppedChildren::of(&core.state, "user_cancelled");
         }
+        let mut abandoned = None;
         if dealt.stops.is_some() {
             core.generation += 1;
+            abandoned = Abandoned::of(&core.state);
             let active = core.state.active();
             let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
             self.wake_parents(live, parent.as_ref()).await?;
@@ -286,6 +289,7 @@ impl Runtime {
                     live.stop(execution);
                 }
                 self.stop_children(children);
+                self.abandon(abandoned);
                 self.ensure_worker(live, &mut held)?;
                 drop(held);
                 self.wake_later(live, waiting_parent.as_ref()).await;
@@ -405,6 +409,7 @@ impl Runtime {
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
         let children = StoppedChildren::of(state, reason_of(&ending));
+        let abandoned = Abandoned::of(state);
         let active = state.active();
         let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
         self.wake_parents(live, parent.as_ref()).await?;
@@ -416,6 +421,7 @@ impl Runtime {
         held.commit(commands, None).await?;
         live.stop(execution);
         self.stop_children(children);
+        self.abandon(abandoned);
         self.ensure_worker(live, held)
     }
 }

@@ -397,6 +397,7 @@ fn supersedes(command: &Command) -> bool {
         | Command::Respond { .. }
         | Command::PutPart { .. }
         | Command::AddPart { .. }
+        | Command::Note { .. }
         | Command::ResetStep
         | Command::CompleteStep { .. }
         | Command::End { .. }

@@ -7,6 +7,7 @@ mod agents;
 mod check;
 mod file;
 mod models;
+mod remote;
 mod template;
 
 pub use self::agents::{
@@ -17,6 +18,7 @@ pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
+pub use remote::{RemoteConfig, RemoteProtocol};
 pub use template::{PromptTemplate, TemplateError};
 
 use crate::auth::KeyConfig;

@@ -23,6 +23,7 @@ pub mod config;
 
 pub mod inspect;
 mod reactors;
+mod remote;
 mod tools;
 
 mod app;

@@ -6,6 +6,7 @@ mod mcp;
 mod models;
 mod names;
 mod outbound;
+mod remote;
 mod secrets;
 mod subagents;
 mod tenants;

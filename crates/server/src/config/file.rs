@@ -4,7 +4,7 @@ mod agent;
 mod mcp;
 mod model;
 
-pub(super) use agent::{Agent, External, Subagent};
+pub(super) use agent::{Agent, External, Remote, Subagent};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
 
