@@ -6,10 +6,12 @@
 //! metadata of the message that it became ([`Place`]). So the next message finds where the conversation stands
 //! there, from the last such message on, and sends only what came after it ([`News`]).
 
+pub mod a2a;
 mod news;
 mod place;
 pub mod responses;
 mod said;
+pub mod threads;
 
 pub use news::News;
 pub use place::{Ask, AskKind, Place};

@@ -23,7 +23,7 @@ pub mod config;
 
 pub mod inspect;
 mod reactors;
-mod remote;
+pub mod remote;
 mod tools;
 
 mod app;

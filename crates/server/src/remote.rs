@@ -11,29 +11,45 @@ mod talk;
 
 use crate::config::{RemoteConfig, RemoteProtocol};
 use crate::outbound::Outbound;
+use agents::{Agent, AgentOptions, OptionsError};
 use async_stream::try_stream;
 use client::Client;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use talk::{Step, Talk};
 use upp::{Capabilities, Error, Model, ModelEvent, ModelStream, Request};
 
+/// An agent that is one elsewhere, under a name here. Nobody is asked yet.
+///
+/// # Errors
+///
+/// None that a configuration leads to: it has no tools that could be wrong.
+pub fn agent(
+    name: &str,
+    config: RemoteConfig,
+    params: Map<String, Value>,
+    outbound: Outbound,
+) -> Result<Agent, OptionsError> {
+    let client = Client::new(name, config, outbound);
+    let model = RemoteAgent {
+        client: Arc::new(client),
+    };
+    let mut options = AgentOptions::new(name, Arc::new(model));
+    // The same in every process, so that a resumed run is the same agent's.
+    options.id = Some(name.into());
+    options.params = Arc::new(params);
+    options.foreign_calls = true;
+    Agent::new(options)
+}
+
 /// An agent elsewhere, as a model. Cloning shares it.
 #[derive(Clone)]
-pub(crate) struct RemoteAgent {
+struct RemoteAgent {
     client: Arc<Client>,
 }
 
 impl RemoteAgent {
-    /// Nobody is asked yet. `name` is the agent's here.
-    pub(crate) fn new(name: &str, config: RemoteConfig, outbound: Outbound) -> Self {
-        let client = Client::new(name, config, outbound);
-        Self {
-            client: Arc::new(client),
-        }
-    }
-
     fn talk(&self, request: &Request) -> Result<Box<dyn Talk>, Error> {
         let client = Arc::clone(&self.client);
         Ok(match self.client.config.protocol {

@@ -8,7 +8,7 @@ use crate::config::{
     SubagentConfig,
 };
 use crate::outbound::Outbound;
-use crate::remote::RemoteAgent;
+use crate::remote;
 use crate::tools;
 use agents::middleware::{
     LogLevel, LoggingOptions, PruneToolOutputs, SlidingWindow, Summarise, logging,
@@ -94,8 +94,8 @@ impl Builder<'_> {
         };
         let agent = self.config.agents.get(name);
         let agent = agent.ok_or_else(|| unknown(name))?;
-        if let Some(remote) = &agent.remote {
-            return self.elsewhere(name, agent, remote);
+        if let Some(elsewhere) = &agent.remote {
+            return self.elsewhere(name, agent, elsewhere);
         }
         let model = self.models.get(&agent.model);
         let model = model.ok_or_else(|| unknown(&agent.model))?;
@@ -130,14 +130,11 @@ impl Builder<'_> {
         &mut self,
         name: &str,
         agent: &AgentConfig,
-        remote: &RemoteConfig,
+        elsewhere: &RemoteConfig,
     ) -> Result<Agent, AgentsError> {
-        let model = RemoteAgent::new(name, remote.clone(), self.outbound.clone());
-        let mut options = AgentOptions::new(name, Arc::new(model));
-        options.id = Some(name.into());
-        options.params = Arc::new(agent.params.clone());
-        options.foreign_calls = true;
-        let made = Agent::new(options).map_err(|source| AgentsError::Agent {
+        let params = agent.params.clone();
+        let made = remote::agent(name, elsewhere.clone(), params, self.outbound.clone());
+        let made = made.map_err(|source| AgentsError::Agent {
             agent: name.to_owned(),
             source,
         })?;

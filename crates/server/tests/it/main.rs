@@ -6,6 +6,8 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+extern crate runtime as loomline_runtime;
+
 mod a2a;
 mod agents;
 mod answers;
@@ -16,8 +18,12 @@ mod documents;
 mod events;
 mod harness;
 mod messages;
+#[path = "../../../runtime/tests/it/mortal.rs"]
+#[expect(dead_code, reason = "the runtime's own tests use all of it")]
+mod mortal;
 mod openapi;
 mod operation;
+mod remote;
 mod responses;
 mod rights;
 mod subagents;
