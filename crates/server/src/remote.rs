@@ -5,9 +5,11 @@
 //! again after a crash looks for that and does not begin it twice
 //! ([decision 18](https://github.com/loomline/loomline/blob/main/docs/decisions/0018-remote-agents-are-models.md)).
 
+mod a2a;
 mod client;
 mod responses;
 mod talk;
+mod threads;
 
 use crate::config::{RemoteConfig, RemoteProtocol};
 use crate::outbound::Outbound;
@@ -54,8 +56,8 @@ impl RemoteAgent {
         let client = Arc::clone(&self.client);
         Ok(match self.client.config.protocol {
             RemoteProtocol::Responses => Box::new(responses::Talk::new(client, request)?),
-            RemoteProtocol::A2a => Box::new(responses::Talk::new(client, request)?),
-            RemoteProtocol::Threads => Box::new(responses::Talk::new(client, request)?),
+            RemoteProtocol::A2a => Box::new(a2a::Talk::new(client, request)?),
+            RemoteProtocol::Threads => Box::new(threads::Talk::new(client, request)),
         })
     }
 }
@@ -109,8 +111,8 @@ impl Model for RemoteAgent {
         Box::pin(async move {
             let stopped = match client.config.protocol {
                 RemoteProtocol::Responses => responses::cancel(&client, &note).await,
-                RemoteProtocol::A2a => responses::cancel(&client, &note).await,
-                RemoteProtocol::Threads => responses::cancel(&client, &note).await,
+                RemoteProtocol::A2a => a2a::cancel(&client, &note).await,
+                RemoteProtocol::Threads => threads::cancel(&client, &note).await,
             };
             if let Err(error) = stopped {
                 tracing::warn!(agent = client.agent, error = %error, "a run elsewhere could not be stopped");

@@ -41,7 +41,10 @@ pub fn parts(news: &News<'_>) -> Vec<Value> {
         parts.push(json!({"text": "(Earlier messages are left out.)"}));
     }
     // A conversation of others is told with its speakers.
-    let told = news.messages.iter().any(|it| matches!(it, Message::Assistant(_)));
+    let told = news
+        .messages
+        .iter()
+        .any(|it| matches!(it, Message::Assistant(_)));
     for message in &news.messages {
         match message {
             Message::User(user) => {
@@ -76,9 +79,10 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
     else {
         return match value {
             Value::String(text) => vec![json!({ "text": text })],
-            Value::Array(list) if !list.is_empty() && list.iter().all(Value::is_object) => {
-                list.into_iter().map(|data| json!({ "data": data })).collect()
-            }
+            Value::Array(list) if !list.is_empty() && list.iter().all(Value::is_object) => list
+                .into_iter()
+                .map(|data| json!({ "data": data }))
+                .collect(),
             data => vec![json!({ "data": data })],
         };
     };
@@ -92,7 +96,10 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
             if said.get("approved").is_some_and(Value::is_boolean) =>
         {
             let wanted = ["approved", "arguments", "message"];
-            data.extend(said.into_iter().filter(|(key, _)| wanted.contains(&key.as_str())));
+            data.extend(
+                said.into_iter()
+                    .filter(|(key, _)| wanted.contains(&key.as_str())),
+            );
         }
         // Words are no leave.
         (AskKind::Approval, value) => {
@@ -165,7 +172,10 @@ pub fn result(answer: &Value) -> Result<&Value, Unread> {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let message = error.get("message").and_then(Value::as_str);
         return Err(Unread::Refused {
-            code: error.get("code").and_then(Value::as_i64).unwrap_or_default(),
+            code: error
+                .get("code")
+                .and_then(Value::as_i64)
+                .unwrap_or_default(),
             message: message.unwrap_or_default().chars().take(500).collect(),
         });
     }
@@ -288,7 +298,11 @@ impl Reader {
             "FAILED" => self.end = Some(End::Failed(format!("the task failed: {}", words()))),
             "REJECTED" => self.end = Some(End::Failed(format!("it won't do that: {}", words()))),
             "CANCELED" => self.end = Some(End::Failed("the task was stopped there".into())),
-            _ => return Err(Unread::Malformed("a task is in a state that A2A 1.0 has not")),
+            _ => {
+                return Err(Unread::Malformed(
+                    "a task is in a state that A2A 1.0 has not",
+                ));
+            }
         }
         Ok(())
     }
@@ -311,7 +325,11 @@ impl Reader {
             };
             let n = calls.len();
             let is_taken = calls.iter().any(|call| call.tool_call_id.as_str() == id);
-            let call = if is_taken { format!("{id}-{n}") } else { id.to_owned() };
+            let call = if is_taken {
+                format!("{id}-{n}")
+            } else {
+                id.to_owned()
+            };
             let input = named.get("input").filter(|input| input.is_object());
             let input = input.map_or_else(|| "{}".to_owned(), Value::to_string);
             calls.push(call_of(&call, tool, &input));
@@ -457,7 +475,10 @@ mod tests {
         }
         assert_eq!(texts(&mut reader), ["First thing.", "Then this."]);
         assert_eq!(reader.end, Some(End::Completed));
-        assert_eq!((reader.task.as_deref(), reader.context.as_deref()), (Some("t"), Some("c")));
+        assert_eq!(
+            (reader.task.as_deref(), reader.context.as_deref()),
+            (Some("t"), Some("c"))
+        );
     }
 
     #[test]
@@ -482,9 +503,15 @@ mod tests {
         let Some(End::Asks(calls, asks)) = &reader.end else {
             panic!("{:?}", reader.end)
         };
-        let ids: Vec<&str> = calls.iter().map(|call| call.tool_call_id.as_str()).collect();
+        let ids: Vec<&str> = calls
+            .iter()
+            .map(|call| call.tool_call_id.as_str())
+            .collect();
         assert_eq!(ids, ["1", "1-1"]);
-        assert_eq!((asks[0].kind, asks[1].kind), (AskKind::Approval, AskKind::Result));
+        assert_eq!(
+            (asks[0].kind, asks[1].kind),
+            (AskKind::Approval, AskKind::Result)
+        );
         assert_eq!(asks[1].thread_key.as_deref(), Some("k"));
     }
 
@@ -554,7 +581,10 @@ mod tests {
         };
         assert_eq!(result(&refused), Err(error));
         for wrong in [json!([]), json!({"jsonrpc": "2.0"})] {
-            assert!(matches!(result(&wrong), Err(Unread::Malformed(_))), "{wrong}");
+            assert!(
+                matches!(result(&wrong), Err(Unread::Malformed(_))),
+                "{wrong}"
+            );
         }
         for wrong in [
             json!({}),

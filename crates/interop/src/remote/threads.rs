@@ -93,7 +93,10 @@ fn part(content: &UserContent) -> Option<Value> {
     if let Some(text) = media.text() {
         return Some(json!({"type": "text", "text": text}));
     }
-    let url = media.url().map(str::to_owned).or_else(|| media.data_url())?;
+    let url = media
+        .url()
+        .map(str::to_owned)
+        .or_else(|| media.data_url())?;
     if is_image {
         return Some(json!({"type": "image_url", "image_url": { "url": url }}));
     }
@@ -198,7 +201,9 @@ impl Reader {
             Some(_) => Ok(()),
             None => match text(object, "message") {
                 Some(said) => Err(Unread::Failed(said.chars().take(500).collect())),
-                None => Err(Unread::Malformed("an event is no object of the Threads API")),
+                None => Err(Unread::Malformed(
+                    "an event is no object of the Threads API",
+                )),
             },
         }
     }
@@ -275,7 +280,9 @@ fn asked(run: &Value) -> Result<End, Unread> {
         });
     }
     if made.is_empty() {
-        return Err(Unread::Malformed("a run requires an action and names no call"));
+        return Err(Unread::Malformed(
+            "a run requires an action and names no call",
+        ));
     }
     Ok(End::Asks(made, asks))
 }
@@ -322,7 +329,10 @@ mod tests {
         let Some(End::Asks(calls, asks)) = reader.end else {
             panic!("{:?}", reader.end)
         };
-        assert_eq!((&*calls[0].tool_name, calls[0].arguments.text()), ("f", "{\"a\": 1}"));
+        assert_eq!(
+            (&*calls[0].tool_name, calls[0].arguments.text()),
+            ("f", "{\"a\": 1}")
+        );
         assert_eq!(asks[0].id.as_deref(), Some("c"));
     }
 

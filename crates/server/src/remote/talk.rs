@@ -2,17 +2,22 @@
 
 use super::client::Client;
 use futures_util::future::BoxFuture;
-use interop::remote::News;
+use interop::remote::{News, Place};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
-use upp::{Code, Error, KeptCall, MessageId, Request, Response, StreamEvent};
+use upp::{
+    AssistantContent, AssistantMessage, Code, CycleUsage, Error, KeptCall, MessageId,
+    MessageOptions, Request, Response, StopReason, StreamEvent, ToolCall,
+};
 
 /// How often a connection that broke is made again in a row, with nothing said in between.
 const RECONNECTS: u32 = 4;
 /// How long before the first time; twice as long each time.
 const PAUSE: Duration = Duration::from_millis(250);
+/// How long at most until something is asked for again.
+const LONGEST_POLL: Duration = Duration::from_secs(5);
 
 /// An answer as it comes.
 pub(super) trait Talk: Send {
@@ -99,4 +104,51 @@ impl Breaks {
 pub(super) fn news<'a>(client: &Client, request: &'a Request, notes: &Notes) -> News<'a> {
     let (agent, at) = (&client.agent, &client.config.url);
     News::of(&request.messages, agent, at, &notes.conversation)
+}
+
+/// Asks again and again, less often as time goes.
+#[derive(Default)]
+pub(super) struct Poll {
+    n: u32,
+}
+
+impl Poll {
+    /// Waits before it is asked again; the first time not at all.
+    pub(super) async fn pause(&mut self) {
+        if self.n > 0 {
+            let pause = PAUSE * 2_u32.saturating_pow(self.n - 1);
+            tokio::time::sleep(pause.min(LONGEST_POLL)).await;
+        }
+        self.n = self.n.saturating_add(1);
+    }
+}
+
+/// A whole answer as a message here.
+pub(super) fn done(
+    client: &Client,
+    place: Place,
+    content: Vec<AssistantContent>,
+    calls: Vec<ToolCall>,
+    stop: StopReason,
+) -> Step {
+    let options = MessageOptions {
+        metadata: Some(place.metadata()),
+        ..MessageOptions::default()
+    };
+    let stop_reason = if calls.is_empty() {
+        stop
+    } else {
+        StopReason::ToolUse
+    };
+    let model = client.config.agent.as_deref().unwrap_or(&client.host);
+    Step::Done(Box::new(Response {
+        message: AssistantMessage::new(content, calls, options),
+        usage: CycleUsage::default(),
+        stop_reason,
+        data: None,
+        model_id: model.into(),
+        provider: client.config.protocol.as_str().into(),
+        response_id: place.run.map(Into::into),
+        request: None,
+    }))
 }

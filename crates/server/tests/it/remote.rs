@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// What can be spoken.
-pub(crate) const PROTOCOLS: [&str; 1] = ["responses"];
+pub(crate) const PROTOCOLS: [&str; 3] = ["responses", "a2a", "threads"];
 
 /// The server elsewhere.
 const FAR: &str = r#"

@@ -2,7 +2,9 @@
 
 use super::{PROTOCOLS, Two, texts, until};
 use crate::harness::names;
+use loomline_server::DEV_TENANT;
 use serde_json::{Value, json};
+use timeline::{Event, Seq};
 
 #[tokio::test]
 async fn an_agent_elsewhere_answers_as_it_speaks_and_goes_on_in_its_conversation() {
@@ -120,14 +122,18 @@ async fn who_cancels_here_cancels_there() {
         two.near.begin("t", "slow 20ms say 5000 words").await;
         // It is known there, and what it says has come.
         until(async || {
-            let events = two
+            let read = two
                 .near
-                .get("/api/v1/threads/t/events?until=now")
-                .await
-                .events();
-            events
+                .app
+                .runtime()
+                .read(&DEV_TENANT.into(), "t", Seq::ZERO, 500);
+            read.await
+                .unwrap()
                 .iter()
-                .any(|(_, event)| event["chunkType"] == "text-delta")
+                .any(|logged| match &logged.record.event {
+                    Event::ChunkEmitted { chunk_type, .. } => chunk_type == "text-delta",
+                    _ => false,
+                })
         })
         .await;
         let stopped = two.near.post("/api/v1/threads/t/cancel", json!({})).await;
