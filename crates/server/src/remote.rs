@@ -3,7 +3,7 @@
 //! To the runtime such an agent is a model that keeps the conversation itself: it is sent what it has not heard, and
 //! its answer is read as it comes. What it began is noted in the step ([`KeptCall`]), so that whoever runs the step
 //! again after a crash looks for that and does not begin it twice
-//! ([decision 18](https://github.com/loomline/loomline/blob/main/docs/decisions/0018-remote-agents-are-models.md)).
+//! (decision 18).
 
 mod a2a;
 mod client;
