@@ -1,6 +1,7 @@
 mod agents;
 mod mcp;
 mod models;
+mod remote;
 mod subagents;
 
 use super::*;

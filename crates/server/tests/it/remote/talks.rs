@@ -122,18 +122,13 @@ async fn who_cancels_here_cancels_there() {
         two.near.begin("t", "slow 20ms say 5000 words").await;
         // It is known there, and what it says has come.
         until(async || {
-            let read = two
-                .near
-                .app
-                .runtime()
-                .read(&DEV_TENANT.into(), "t", Seq::ZERO, 500);
-            read.await
-                .unwrap()
-                .iter()
-                .any(|logged| match &logged.record.event {
-                    Event::ChunkEmitted { chunk_type, .. } => chunk_type == "text-delta",
-                    _ => false,
-                })
+            let tenant = DEV_TENANT.into();
+            let runtime = two.near.app.runtime();
+            let read = runtime.read(&tenant, "t", Seq::ZERO, 500).await.unwrap();
+            read.iter().any(|logged| match &logged.record.event {
+                Event::ChunkEmitted { chunk_type, .. } => chunk_type == "text-delta",
+                _ => false,
+            })
         })
         .await;
         let stopped = two.near.post("/api/v1/threads/t/cancel", json!({})).await;
