@@ -140,6 +140,10 @@ async fn who_cancels_here_cancels_there() {
             .filter(|(_, event)| event["type"] == "execution.status.changed");
         let ends: Vec<&Value> = ends.map(|(_, event)| &event["to"]).collect();
         assert_eq!(ends, ["failed"], "{protocol}");
+        if protocol == "a2a" {
+            // What was stopped is told again, in one message with what comes next.
+            continue;
+        }
         // The conversation goes on.
         let said = texts(&two.say("t", "helper", "still there?").await);
         assert_eq!(said.last().unwrap(), "You said: still there?", "{protocol}");
