@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use upp::{Code, Error, KeptCall};
 
 /// How long the telling of one agent may take.
-const TELLING: Duration = Duration::from_secs(60);
+const TELLING: Duration = Duration::from_mins(1);
 
 /// The call of a model in one step: its notes are in the step's log.
 pub(crate) struct StepCall {

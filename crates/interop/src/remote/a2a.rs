@@ -77,14 +77,16 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
         ..
     }) = ask
     else {
-        return match value {
-            Value::String(text) => vec![json!({ "text": text })],
-            Value::Array(list) if !list.is_empty() && list.iter().all(Value::is_object) => list
-                .into_iter()
-                .map(|data| json!({ "data": data }))
-                .collect(),
-            data => vec![json!({ "data": data })],
-        };
+        if let Value::String(text) = value {
+            return vec![json!({ "text": text })];
+        }
+        if let Value::Array(list) = &value
+            && !list.is_empty()
+            && list.iter().all(Value::is_object)
+        {
+            return list.iter().map(|data| json!({ "data": data })).collect();
+        }
+        return vec![json!({ "data": value })];
     };
     let mut data = Map::new();
     data.insert("toolCallId".to_owned(), id.as_str().into());
@@ -117,10 +119,8 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
 }
 
 fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    let text = value.as_str().map(str::to_owned);
+    text.unwrap_or_else(|| value.to_string())
 }
 
 fn part(content: &UserContent) -> Option<Value> {
@@ -439,7 +439,10 @@ mod tests {
         content
             .filter_map(|block| match block {
                 AssistantContent::Text { text } => Some(text),
-                _ => None,
+                AssistantContent::Reasoning { .. }
+                | AssistantContent::Image(_)
+                | AssistantContent::Audio(_)
+                | AssistantContent::Video(_) => None,
             })
             .collect()
     }

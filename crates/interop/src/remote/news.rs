@@ -38,12 +38,11 @@ impl<'a> News<'a> {
                 && let Some(stands) = Place::of(answer)
                 && stands.agent == agent
                 && stands.at == at
+                && (stands.conversation == conversation || stands.context.is_none())
             {
-                if stands.conversation == conversation || stands.context.is_none() {
-                    news.said = texts(message);
-                    news.place = Some(stands);
-                    break;
-                }
+                news.said = texts(message);
+                news.place = Some(stands);
+                break;
             }
             if since.len() == MAX_MESSAGES {
                 news.cut = true;

@@ -150,14 +150,12 @@ mod tests {
         assert_eq!(texts(&said), ["Hello", "Other!"]);
         said.whole("b", "Hello");
         assert_eq!(texts(&said), ["Hello", "Other!"]);
-        let shown: String = said
-            .take_events()
-            .into_iter()
-            .map(|event| match event {
-                StreamEvent::TextDelta { text, .. } => text,
-                _ => String::new(),
-            })
-            .collect();
+        let mut shown = String::new();
+        for event in said.take_events() {
+            if let StreamEvent::TextDelta { text, .. } = event {
+                shown.push_str(&text);
+            }
+        }
         assert_eq!(shown, "HelloOther!");
     }
 

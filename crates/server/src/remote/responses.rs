@@ -213,10 +213,12 @@ impl Talk {
 
     /// The error as one of this agent.
     fn named(&self, error: Error) -> Error {
-        let code = match error.code {
-            // Cancelled there is no cancelling here.
-            Code::Cancelled => Code::ProviderError,
-            code => code,
+        // Stopped there is not stopped here.
+        let is_stopped = error.code == Code::Cancelled;
+        let code = if is_stopped {
+            Code::ProviderError
+        } else {
+            error.code
         };
         let mut named = self.client.error(code, &error.message);
         named.status = error.status;
@@ -256,10 +258,10 @@ impl Talk {
             run: self.id().map(str::to_owned),
             asks: asks.collect(),
         };
-        let stop_reason = match response.stop_reason {
-            StopReason::ToolUse if calls.is_empty() => StopReason::EndTurn,
-            other => other,
-        };
+        let mut stop_reason = response.stop_reason;
+        if stop_reason == StopReason::ToolUse && calls.is_empty() {
+            stop_reason = StopReason::EndTurn;
+        }
         let options = MessageOptions {
             metadata: Some(place.metadata()),
             ..MessageOptions::default()

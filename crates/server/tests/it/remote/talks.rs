@@ -125,9 +125,9 @@ async fn who_cancels_here_cancels_there() {
             let tenant = DEV_TENANT.into();
             let runtime = two.near.app.runtime();
             let read = runtime.read(&tenant, "t", Seq::ZERO, 500).await.unwrap();
-            read.iter().any(|logged| match &logged.record.event {
-                Event::ChunkEmitted { chunk_type, .. } => chunk_type == "text-delta",
-                _ => false,
+            read.iter().any(|logged| {
+                let event = &logged.record.event;
+                matches!(event, Event::ChunkEmitted { chunk_type, .. } if chunk_type == "text-delta")
             })
         })
         .await;
