@@ -26,6 +26,8 @@ pub(super) struct Talk {
     notes: Notes,
     /// The parameters that send the message.
     message: Value,
+    /// The task that the message answers, and which of its calls.
+    answers: Option<(String, Vec<Asked>)>,
     /// The task whose question is withdrawn, before anything else is said.
     withdraws: Option<String>,
     reader: Reader,
@@ -59,8 +61,10 @@ impl Talk {
         let context = place.and_then(|place| place.context.clone()).or(own);
         let id = format!("loomline-{}", notes.key);
         let message = message(&id, context.as_deref(), answers.as_deref(), &parts(&news));
+        let asks = place.map(|place| place.asks.clone()).unwrap_or_default();
         Ok(Self {
             message,
+            answers: answers.map(|task| (task, asks)),
             withdraws,
             reader: Reader::after(news.said.iter().copied()),
             events: None,
@@ -111,7 +115,19 @@ impl Talk {
         if let Some(task) = self.task().map(str::to_owned) {
             return self.attach(&task).await;
         }
-        if self.note.is_some() && !self.client.config.repeatable {
+        if self.note.is_some()
+            && let Some((task, asks)) = self.answers.take()
+        {
+            // A task that is answered is at work, and takes no message, not even the same again.
+            if !self.waits(&task, &asks).await? {
+                let note = Note {
+                    task: Some(task.clone()),
+                };
+                self.notes.write(&note).await?;
+                self.note = Some(note);
+                return self.attach(&task).await;
+            }
+        } else if self.note.is_some() && !self.client.config.repeatable {
             let text = "the connection was lost before it said which task it had begun, and it has no way to find \
                 out; it may have run";
             return Err(self.client.error(Code::ProviderError, text));
@@ -186,6 +202,18 @@ impl Talk {
             return Ok(());
         }
         self.send("SubscribeToTask", params).await
+    }
+
+    /// Whether a task still asks what is answered.
+    async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
+        let found = self.call("GetTask", &json!({ "id": task })).await?;
+        let mut reader = Reader::after([]);
+        let read = reader.task(&found);
+        read.map_err(|error| unread(&self.client, &error))?;
+        Ok(match &reader.end {
+            Some(End::Asks(_, open)) => open.iter().any(|ask| asks.contains(ask)),
+            Some(End::Completed | End::Failed(_)) | None => false,
+        })
     }
 
     async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
