@@ -50,6 +50,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpServer>,
     /// Where requests may go whose address a user chose.
     pub outbound: OutboundConfig,
+    /// How capability messages are looked at.
+    pub aitp: AitpConfig,
     /// Where traces go; nowhere when absent.
     pub telemetry: Option<TelemetryConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
@@ -118,6 +120,16 @@ pub struct ToolsConfig {
     pub ledger_effect: Effect,
 }
 
+/// How capability messages (AITP) are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AitpConfig {
+    /// Whether they are held to the published schemas to the letter. If not, unknown members are
+    /// ignored, and what NEAR AI's user interface wrote is taken.
+    pub strict: bool,
+    /// Whether the documents are fetched that forms lead to by their `json_url`.
+    pub fetch_forms: bool,
+}
+
 /// A tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantConfig {
@@ -147,6 +159,7 @@ impl Default for Config {
             tools: ToolsConfig::default(),
             mcp: BTreeMap::new(),
             outbound: OutboundConfig::default(),
+            aitp: AitpConfig::default(),
             telemetry: None,
             tenants: BTreeMap::new(),
         }

@@ -26,6 +26,7 @@ mod reactors;
 pub mod remote;
 mod tools;
 
+mod aitp;
 mod app;
 
 mod audit;

@@ -4,6 +4,7 @@ mod above;
 
 use super::messages::{AcceptedView, accepted_view, replayed, streamed, token};
 use super::tree::TreeQuery;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -157,7 +158,7 @@ pub(crate) async fn post(
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let tenant = caller.tenant;
+    let tenant = caller.tenant.clone();
     let metadata = json!({"actor": body.actor, "tenant": tenant.as_str(), "via": "api"});
     let asked = (&content, named.as_slice(), token.as_deref());
     let target = target(&api, &tenant, &key, asked).await?;
@@ -171,7 +172,9 @@ pub(crate) async fn post(
         item: item(api.runtime().mint(), content, metadata),
         token,
     };
-    let accepted = api.runtime().answer(request).await?;
+    let speech = Speech::new(&api, &caller);
+    let place = |_| Place::text("/answers").by("/actor");
+    let accepted = speech.answer(request, body.actor, place).await?;
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {

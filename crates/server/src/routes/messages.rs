@@ -3,6 +3,7 @@
 use super::check_key;
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -145,14 +146,23 @@ pub(crate) async fn post(
 ) -> Result<Response, ApiError> {
     check_key(&key, "")?;
     let token = token(&headers)?;
-    caller.check_speaker(message.metadata.as_ref(), "/metadata")?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = (message.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let tenant = caller.tenant;
+    let tenant = caller.tenant.clone();
+    let place = match message.content.value() {
+        Value::Array(_) => Place::parts("/content"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            Place::text("/content")
+        }
+    };
     let mut item = NewItem::user(api.runtime().mint(), content(&message.content)?);
     item.channel = message.channel;
+    if message.metadata.as_ref().is_some_and(names_actor) {
+        // Its role is its actor's.
+        item.role = None;
+    }
     item.metadata = message.metadata;
     let run = Run {
         agent: message.agent,
@@ -169,7 +179,9 @@ pub(crate) async fn post(
         policy: message.policy,
         token,
     };
-    let accepted = api.runtime().react(request).await?;
+    let speech = Speech::new(&api, &caller);
+    let place = |_| place.clone().by("/metadata/actor");
+    let accepted = speech.react(request, place).await?;
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {
@@ -179,6 +191,16 @@ pub(crate) async fn post(
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
     };
     Ok(replayed(response, repeated))
+}
+
+/// Whether metadata of a message says who speaks (AITP).
+fn names_actor(metadata: &Payload) -> bool {
+    match metadata.value() {
+        Value::Object(members) => members.get("actor").is_some_and(|actor| !actor.is_null()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            false
+        }
+    }
 }
 
 /// Says in the response whether it repeats an earlier one.

@@ -17,6 +17,7 @@ mod threads;
 pub(super) use notes::forget;
 
 use super::messages::token_of;
+use crate::aitp::Place;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
@@ -26,6 +27,7 @@ use http::HeaderMap;
 use interop::ids::THREAD;
 use interop::threads::{ObjectKind, RequestError};
 use runtime::ThreadRow;
+use serde_json::Value;
 use std::fmt::Write as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -89,6 +91,19 @@ impl Found {
     fn id(&self) -> &str {
         self.row.thread.id.as_str()
     }
+}
+
+/// Where a message stands in a body: its content, and what names its actor.
+fn said_at(pointer: &str, body: &Value) -> Place {
+    let message = body.pointer(pointer);
+    let content = message.and_then(|message| message.get("content"));
+    let place = match content {
+        Some(Value::Array(_)) => Place::parts(format!("{pointer}/content")),
+        Some(_) => Place::text(format!("{pointer}/content")),
+        // AITP's may be a text alone.
+        None => Place::text(pointer),
+    };
+    place.by(format!("{pointer}/metadata/actor"))
 }
 
 fn not_found(what: ObjectKind, id: &str) -> ApiError {

@@ -2,6 +2,7 @@
 
 use super::begin::check_new;
 use super::refused::refused;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
@@ -38,9 +39,14 @@ pub(crate) async fn create(
     let new = CreateConversation::read(&body)?;
     check_new(&caller)?;
     let runtime = api.runtime();
+    let mut commands = new.commands(Timestamp::now(), &mut || runtime.mint())?;
+    let metadata = Some(Value::from(new.metadata).into());
+    let speech = Speech::new(&api, &caller);
+    let place = |_| Place::text("/items");
+    speech.begin(metadata.clone(), None, &mut commands, place).await?;
     let import = Import {
-        commands: new.commands(Timestamp::now(), &mut || runtime.mint())?,
-        metadata: Some(Value::from(new.metadata).into()),
+        commands,
+        metadata,
         ..Import::default()
     };
     let made = runtime.import(&caller.tenant, None, import).await;
