@@ -14,4 +14,4 @@ mod speech;
 pub(crate) use desks::Desks;
 pub(crate) use forms::Forms;
 pub(crate) use refused::{Place, Refused, Why};
-pub(crate) use speech::{BegunDesk, Speech};
+pub(crate) use speech::Speech;

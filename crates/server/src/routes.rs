@@ -3,6 +3,7 @@
 mod a2a;
 pub(crate) mod ag_ui;
 pub(crate) mod agents;
+mod aitp;
 pub(crate) mod answers;
 pub(crate) mod chat;
 pub(crate) mod documents;
@@ -21,9 +22,17 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::openapi::Document;
 use crate::state::Api;
+use runtime::TenantId;
+use timeline::ThreadId;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// Deletes what lies beside a thread that is deleted.
+async fn forget(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<(), ApiError> {
+    threads_api::forget(api, tenant, thread.as_str()).await?;
+    Ok(api.desks().forget(tenant, thread).await?)
+}
 
 /// The longest key of a thread, in bytes.
 const MAX_KEY_BYTES: usize = 512;
@@ -55,7 +64,8 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(events::follow))
         .routes(routes!(documents::export))
         .routes(routes!(documents::import))
-        .routes(routes!(agents::list));
+        .routes(routes!(agents::list))
+        .merge(aitp::routes());
     OpenApiRouter::new()
         .nest("/api/v1", v1)
         .merge(threads_api::routes())

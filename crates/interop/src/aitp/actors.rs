@@ -170,7 +170,7 @@ pub(super) fn read_id(value: Option<&Value>, at: &str) -> Result<String, Violati
 }
 
 /// Reads a list of capabilities; one that stands there twice counts once.
-pub(super) fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Violation> {
+pub fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Violation> {
     let list = value
         .as_array()
         .ok_or_else(|| Violation::new(at, "a list of capabilities"))?;

@@ -259,7 +259,7 @@ impl Desk {
     /// The questions that wait for an answer at this instant, in the order in which they were asked.
     pub fn pending(&self, now: Timestamp) -> Vec<Question> {
         let requests = self.ledger.pending(now).into_iter();
-        requests.filter_map(|it| self.question_of(it)).collect()
+        requests.filter_map(|it| self.question_about(it)).collect()
     }
 
     /// Of these, those that somebody may answer.
@@ -267,12 +267,12 @@ impl Desk {
         let may = |ask: &Ask| self.ledger.may_answer(ask, party).is_ok();
         let requests = self.ledger.pending(now).into_iter();
         let requests = requests.filter(|request| may(&request.ask));
-        requests.filter_map(|it| self.question_of(it)).collect()
+        requests.filter_map(|it| self.question_about(it)).collect()
     }
 
     /// The question that was last asked under this key, whatever came of it.
     pub fn question(&self, key: &Key) -> Option<Question> {
-        self.question_of(self.ledger.request(key)?)
+        self.question_about(self.ledger.request(key)?)
     }
 
     /// When the next of the questions that wait expires: the last instant at which an answer counts.
@@ -281,7 +281,8 @@ impl Desk {
         pending.filter_map(|it| it.life.expires_at).min()
     }
 
-    fn question_of(&self, request: &Request) -> Option<Question> {
+    /// The question that a request is, also one that is not the last under its key.
+    pub fn question_about(&self, request: &Request) -> Option<Question> {
         match self.whole(request) {
             Some(whole) => Question::asking(request, whole.clone()),
             None => Question::of(request),

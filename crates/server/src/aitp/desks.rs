@@ -107,7 +107,11 @@ impl Desks {
         if !self.keeps {
             return Ok(());
         }
-        let known = self.lock().by_thread.get(thread).map(|(_, it)| Arc::clone(it));
+        let known = self
+            .lock()
+            .by_thread
+            .get(thread)
+            .map(|(_, it)| Arc::clone(it));
         if let Some(slot) = known
             && let Some(folded) = &mut slot.lock().await.folded
             && folded.seen.0.saturating_sub(folded.kept.0) >= SNAPSHOT_EVERY
@@ -236,7 +240,11 @@ impl Desks {
         end: Seq,
     ) -> Result<Option<Folded>, RuntimeError> {
         let fits = |folded: &Folded| folded.desk.seq() <= end;
-        let known = self.lock().by_thread.get(thread).map(|(_, it)| Arc::clone(it));
+        let known = self
+            .lock()
+            .by_thread
+            .get(thread)
+            .map(|(_, it)| Arc::clone(it));
         // Its own slot is held by who asks; another's that is in use is not waited for.
         if let Some(slot) = known.as_ref().and_then(|slot| slot.try_lock().ok())
             && let Some(folded) = slot.folded.as_ref().filter(|it| fits(it))

@@ -114,10 +114,13 @@ async fn document(outbound: &Outbound, url: &str) -> Result<Vec<Field>, String> 
     let answer = outbound.send(request).await;
     let answer = answer.map_err(|error| told(&error))?;
     if !answer.status.is_success() {
-        return Err(format!("the answer has the status {}", answer.status.as_u16()));
+        return Err(format!(
+            "the answer has the status {}",
+            answer.status.as_u16()
+        ));
     }
-    let document: Value = serde_json::from_slice(&answer.body)
-        .map_err(|_| "the answer is no JSON".to_owned())?;
+    let document: Value =
+        serde_json::from_slice(&answer.body).map_err(|_| "the answer is no JSON".to_owned())?;
     read_form_document(&document).map_err(|wrong| match wrong.first() {
         Some(first) => first.to_string(),
         None => "the document has no fields".to_owned(),

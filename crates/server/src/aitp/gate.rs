@@ -138,7 +138,10 @@ impl SpeechGate {
 impl Gate for SpeechGate {
     fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
-            let is_said = entering.items.iter().any(|it| it.item_type == ItemType::Message);
+            let is_said = entering
+                .items
+                .iter()
+                .any(|it| it.item_type == ItemType::Message);
             if !is_said && self.answerer.is_none() {
                 return Ok(());
             }

@@ -86,13 +86,21 @@ impl Refused {
         }
     }
 
+    /// Refuses what stands here in the body.
+    pub(crate) fn at(why: impl Into<Why>, pointer: &str) -> Self {
+        Self {
+            pointer: pointer.to_owned(),
+            ..Self::new(why, 0)
+        }
+    }
+
     /// The same, by where the message stands.
     fn placed(mut self, place: impl Fn(usize) -> Place) -> Self {
         let place = place(self.item);
         self.pointer = match &self.why {
-            Why::Message(Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. }) => {
-                place.part(*part)
-            }
+            Why::Message(
+                Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. },
+            ) => place.part(*part),
             Why::Message(Turned::Speaker(_) | Turned::Actor(_)) | Why::Actor(_) => place.actor,
             Why::Message(Turned::NotAMessage | Turned::TooManyMessages(_) | Turned::Schemas(_))
             | Why::Change(_) => place.content,

@@ -94,7 +94,10 @@ impl<'a> Speech<'a> {
         place: impl Fn(usize) -> Place,
     ) -> Result<Seq, RuntimeError> {
         let (tenant, gate) = (&self.speaker.caller.tenant, self.gate(None));
-        let kept = self.runtime().record_through(tenant, key, items, gate).await;
+        let kept = self
+            .runtime()
+            .record_through(tenant, key, items, gate)
+            .await;
         let seq = kept.map_err(|error| placed(error, place))?;
         self.desks.keep_due(thread).await?;
         Ok(seq)
@@ -107,7 +110,9 @@ impl<'a> Speech<'a> {
         changes: Vec<(Change, String)>,
         place: impl Fn(usize) -> Place,
     ) -> Result<Seq, RuntimeError> {
-        let items = changes.iter().map(|(change, id)| change.clone().into_item(id));
+        let items = changes
+            .iter()
+            .map(|(change, id)| change.clone().into_item(id));
         let items = items.collect::<Result<Vec<_>, _>>()?;
         let gate = Arc::new(ChangeGate {
             desks: Arc::clone(self.desks),
@@ -115,25 +120,28 @@ impl<'a> Speech<'a> {
             changes: changes.into_iter().map(|(change, _)| change).collect(),
         });
         let tenant = &self.speaker.caller.tenant;
-        let kept = self.runtime().record_through(tenant, key, items, gate).await;
+        let kept = self
+            .runtime()
+            .record_through(tenant, key, items, gate)
+            .await;
         let seq = kept.map_err(|error| placed(error, place))?;
         self.desks.keep_due(thread).await?;
         Ok(seq)
     }
 
     /// Judges what a new thread begins with, so that one that is refused makes no thread. What is
-    /// recorded is put in its place. Gives the desk that the thread will have.
+    /// recorded is put in its place.
     pub(crate) async fn begin(
         &self,
         metadata: Option<Payload>,
         fork: Option<&Fork>,
         commands: &mut [(Timestamp, Command)],
         place: impl Fn(usize) -> Place,
-    ) -> Result<BegunDesk, RuntimeError> {
+    ) -> Result<(), RuntimeError> {
         let (from, now) = (self.forked(fork).await?, Timestamp::now());
         let begun = Begun::new(from, metadata, now)?;
         let desk = begun.judge(Some(&self.speaker), commands, now);
-        Ok(BegunDesk(desk.map_err(|error| placed(error, place))?))
+        desk.map(drop).map_err(|error| placed(error, place))
     }
 
     /// Judges what is said on a thread that is to be made with a past, which is taken as it is.
@@ -146,7 +154,8 @@ impl<'a> Speech<'a> {
         let (now, mut past) = (Timestamp::now(), past.to_vec());
         let begun = Begun::new(Desk::default(), None, now)?;
         let desk = begun.judge(None, &mut past, now)?;
-        BegunDesk(desk).judge(self, vec![item.clone()], place)
+        let judged = self.speaker.judge_all(&desk, &mut [item.clone()], now);
+        judged.map_err(|refused| placed(refused.into(), place))
     }
 
     async fn forked(&self, fork: Option<&Fork>) -> Result<Desk, RuntimeError> {
@@ -160,22 +169,5 @@ impl<'a> Speech<'a> {
     pub(crate) async fn desk(&self, row: &ThreadRow) -> Result<HeldDesk, RuntimeError> {
         self.desks.keep_due(&row.thread.id).await?;
         self.desks.at(&row.thread.id, row.tail).await
-    }
-}
-
-/// The desk of a thread that is being made.
-pub(crate) struct BegunDesk(Desk);
-
-impl BegunDesk {
-    /// Judges what is then said on it.
-    pub(crate) fn judge(
-        &self,
-        speech: &Speech<'_>,
-        mut items: Vec<NewItem>,
-        place: impl Fn(usize) -> Place,
-    ) -> Result<(), RuntimeError> {
-        let now = Timestamp::now();
-        let judged = speech.speaker.judge_all(&self.0, &mut items, now);
-        judged.map_err(|refused| placed(refused.into(), place))
     }
 }

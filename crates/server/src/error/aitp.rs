@@ -3,9 +3,7 @@
 use super::{ApiError, Verdict};
 use crate::aitp::{Refused, Why};
 use http::StatusCode;
-use interop::aitp::{
-    ChangeRefused, ChangeTurned, Key, MayNotSpeak, Refusal, Turned, Violation,
-};
+use interop::aitp::{ChangeRefused, ChangeTurned, Key, MayNotSpeak, Refusal, Turned, Violation};
 use runtime::RuntimeError;
 use serde_json::{Value, json};
 
@@ -47,11 +45,9 @@ fn of_message(turned: &Turned) -> Verdict {
         Turned::NotAMessage | Turned::TooManyMessages(_) => unfit(&[]),
         Turned::Unfit { wrong, .. } => unfit(wrong),
         Turned::Refused { refusal, .. } => of_refusal(refusal),
-        Turned::Schemas(_) => Verdict::hidden(
-            S::INTERNAL_SERVER_ERROR,
-            "internal",
-            "the server failed",
-        ),
+        Turned::Schemas(_) => {
+            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+        }
     }
 }
 
@@ -62,9 +58,7 @@ fn of_speaker(error: &MayNotSpeak) -> Verdict {
         MayNotSpeak::Unknown(_)
         | MayNotSpeak::Left(_)
         | MayNotSpeak::OtherRole { .. }
-        | MayNotSpeak::Nobody => {
-            Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor")
-        }
+        | MayNotSpeak::Nobody => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor"),
     }
 }
 
@@ -145,10 +139,8 @@ fn of_change(turned: &ChangeTurned) -> Verdict {
             | ChangeRefused::UnnamedInitiator
             | ChangeRefused::TooMany,
         ) => Verdict::new(S::CONFLICT, "actor_refused"),
-        ChangeTurned::Encoding(_) => Verdict::hidden(
-            S::INTERNAL_SERVER_ERROR,
-            "internal",
-            "the server failed",
-        ),
+        ChangeTurned::Encoding(_) => {
+            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
 use super::view::ThreadView;
-use super::{check_named_key, listing, threads_api};
+use super::{check_named_key, forget, listing};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -193,7 +193,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let id = api.runtime().find(&tenant, &key).await?.thread.id;
     api.runtime().delete(&tenant, &key).await?;
-    threads_api::forget(&api, &tenant, id.as_str()).await?;
+    forget(&api, &tenant, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -7,6 +7,7 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::{key_of, thread_of};
+use crate::routes::forget;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -43,7 +44,9 @@ pub(crate) async fn create(
     let metadata = Some(Value::from(new.metadata).into());
     let speech = Speech::new(&api, &caller);
     let place = |_| Place::text("/items");
-    speech.begin(metadata.clone(), None, &mut commands, place).await?;
+    speech
+        .begin(metadata.clone(), None, &mut commands, place)
+        .await?;
     let import = Import {
         commands,
         metadata,
@@ -101,5 +104,6 @@ pub(crate) async fn delete(
 ) -> Result<Json<Value>, ApiError> {
     let row = found(&api, &caller, &id).await?;
     api.runtime().delete(&caller.tenant, key_of(&row)).await?;
+    forget(&api, &caller.tenant, &row.thread.id).await?;
     Ok(Json(deleted_conversation(&id)))
 }

@@ -1,7 +1,7 @@
 //! Runs: begun, read, stopped.
 
 use super::stream::RunView;
-use super::threads::{items, parent, shown};
+use super::threads::{items, known, parent, shown};
 use super::{Found, Pairs, assistants, attach, id_for, look, notes, said_at, token};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
@@ -16,15 +16,16 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
-    Assistant, CreateRun, CreateThreadAndRun, List, RequestError, Run, RunObject, RunStream,
-    ThreadObject, metadata_of, trigger,
+    Assistant, CreateRun, CreateThread, CreateThreadAndRun, List, RequestError, Run, RunObject,
+    RunStream, ThreadObject, metadata_of, trigger,
 };
 use jiff::Timestamp;
 use runtime::{
-    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, StoreError,
+    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, StoreError, ThreadRow,
 };
 use serde_json::Value;
 use std::time::Duration;
+use timeline::Command;
 
 /// Why a client's cancel ends a run.
 const CANCELLED: &str = "user_cancelled";
@@ -93,20 +94,10 @@ pub(super) async fn create_with_thread(
         ..run
     };
     let begin = Begin::of(&api, &caller, asked, token).await?;
-    let fork = parent(&api, &caller, &thread).await?;
-    let new = NewThreadRequest {
-        key,
-        metadata: thread.kept(),
-        fork,
-        ..NewThreadRequest::default()
+    let row = match known(&api, &caller.tenant, key.as_deref()).await? {
+        Some(row) => row,
+        None => begin.made(&api, &caller, key, &thread, &body).await?,
     };
-    let speech = Speech::new(&api, &caller);
-    let (metadata, fork) = (new.metadata.clone(), new.fork.as_ref());
-    let begun = speech.begin(metadata, fork, &mut [], |_| Place::default());
-    let said = items(&api, begin.asked.additional_messages.clone());
-    let place = |n| said_at(&format!("/thread/messages/{n}"), &body);
-    begun.await?.judge(&speech, said, place)?;
-    let (row, _) = api.runtime().get_or_create(&caller.tenant, new).await?;
     let found = Found { caller, row };
     let object = shown(&api, &found).await?;
     begin.on(&api, &found, Some(object), &body).await
@@ -140,6 +131,33 @@ impl Begin {
             params,
             token,
         })
+    }
+
+    /// Makes the thread that it begins on, if what it begins with can be said there.
+    async fn made(
+        &self,
+        api: &Api,
+        caller: &Caller,
+        key: Option<String>,
+        thread: &CreateThread,
+        body: &Value,
+    ) -> Result<ThreadRow, ApiError> {
+        let fork = parent(api, caller, thread).await?;
+        let (metadata, speech) = (thread.kept(), Speech::new(api, caller));
+        let said = items(api, self.asked.additional_messages.clone()).into_iter();
+        let said = said.map(|item| (Timestamp::now(), Command::Record { item }));
+        let mut said: Vec<_> = said.collect();
+        let place = |n| said_at(&format!("/thread/messages/{n}"), body);
+        speech
+            .begin(metadata.clone(), fork.as_ref(), &mut said, place)
+            .await?;
+        let new = NewThreadRequest {
+            key,
+            metadata,
+            fork,
+            ..NewThreadRequest::default()
+        };
+        Ok(api.runtime().get_or_create(&caller.tenant, new).await?.0)
     }
 
     /// Begins it on a thread, and says so; `object` is the thread that was made for it.

@@ -1,23 +1,23 @@
 //! Threads: made, read, changed, deleted.
 
-use super::{Found, attach, id_for, look, not_found, notes, said_at, token};
+use super::{Found, attach, id_for, look, not_found, said_at, token};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::check_named_key;
+use crate::protocol::thread_of;
+use crate::routes::{check_named_key, forget};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
-use crate::protocol::thread_of;
 use interop::aitp::{Actor, Change, Roster, ThreadMetadata, Violation, read_actors};
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
     CreateThread, Deleted, ModifyThread, ObjectKind, RequestError, ThreadObject, thread_object,
 };
 use jiff::Timestamp;
-use runtime::{Import, RuntimeError, ThreadRow};
+use runtime::{Import, RuntimeError, StoreError, TenantId, ThreadRow};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{Command, Fork, NewItem, ThreadUpdate};
@@ -61,12 +61,16 @@ async fn made(
     check_named_key(&caller, None, "")?;
     attach::attach(api, &caller.tenant, false, &mut asked.messages).await?;
     let token = token(headers, "threads")?;
+    let (tenant, runtime) = (&caller.tenant, api.runtime());
+    let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
+    if let Some(row) = known(api, tenant, key.as_deref()).await? {
+        return Ok(Found { caller, row });
+    }
     let (now, metadata) = (Timestamp::now(), asked.kept());
     let fork = parent(api, &caller, &asked).await?;
     let items = items(api, asked.messages).into_iter();
     let commands = items.map(|item| (now, Command::Record { item }));
     let mut commands: Vec<_> = commands.collect();
-    let (tenant, runtime) = (&caller.tenant, api.runtime());
     let body = body.unwrap_or(&Value::Null);
     Speech::new(api, &caller)
         .begin(metadata.clone(), fork.as_ref(), &mut commands, |n| {
@@ -80,13 +84,28 @@ async fn made(
         created_at: Some(now),
         commands,
     };
-    let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
     let row: ThreadRow = match (runtime.import(tenant, key.clone(), import).await, key) {
         // It was made before.
         (Err(RuntimeError::NotEmpty), Some(key)) => runtime.find(tenant, &key).await?,
         (made, _) => made?,
     };
     Ok(Found { caller, row })
+}
+
+/// The thread that an earlier request with the same token has made.
+pub(super) async fn known(
+    api: &Api,
+    tenant: &TenantId,
+    key: Option<&str>,
+) -> Result<Option<ThreadRow>, ApiError> {
+    let Some(key) = key else {
+        return Ok(None);
+    };
+    match api.runtime().find(tenant, key).await {
+        Ok(row) => Ok(Some(row)),
+        Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Where the thread goes on from that is to be made, if AITP's `parent_id` says so.
@@ -256,6 +275,6 @@ pub(super) async fn delete(
         }
         deleted => deleted?,
     }
-    notes::forget(&api, &found.caller.tenant, found.id()).await?;
+    forget(&api, &found.caller.tenant, &found.row.thread.id).await?;
     Ok(Json(Deleted::new("thread.deleted", id)))
 }
