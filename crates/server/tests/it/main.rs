@@ -10,6 +10,7 @@ extern crate runtime as loomline_runtime;
 
 mod a2a;
 mod agents;
+mod aitp;
 mod answers;
 mod audit;
 mod bad_input;
