@@ -168,6 +168,7 @@ async fn the_one_who_began_the_thread_can_be_an_actor() {
         .iter()
         .find(|it| it["metadata"]["actor"] == "agent.near");
     assert_eq!(hello.unwrap()["role"], "user");
+    meeting.user.at_rest("t").await;
     let refused = meeting.record(&meeting.user, "user", None, "me too").await;
     assert_eq!(refused.status, 403, "{}", refused.text);
 }

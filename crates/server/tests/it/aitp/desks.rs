@@ -5,6 +5,7 @@ use loomline_server::{App, Config, OpenMode, router};
 use runtime::TenantId;
 use runtime::objects::{NewObject, ObjectPage};
 use serde_json::{Value, json};
+use timeline::NewItem;
 use tokio_util::sync::CancellationToken;
 
 /// The objects that snapshots are.
@@ -78,7 +79,13 @@ async fn a_server_that_begins_anew_knows_what_the_log_has() {
 async fn a_long_thread_has_a_snapshot_that_the_next_server_goes_on_from() {
     let meeting = Meeting::new().await;
     meeting.ask(&seat(None)).await;
-    meeting.user.say("t", "say 1500 words").await;
+    let item = |n| NewItem::user(format!("n{n}"), json!([]).into());
+    let items = (0..1_100).map(item).collect();
+    let runtime = meeting.user.app.runtime();
+    runtime
+        .record_all(&TenantId::from("a"), "t", items)
+        .await
+        .unwrap();
     // Who speaks next looks at the thread, and notes what is known of it.
     meeting.user.say("t", "thank you").await;
     let kept = snapshots(&meeting.user.app).await;
