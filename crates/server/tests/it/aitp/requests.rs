@@ -65,8 +65,7 @@ async fn a_form_goes_round_and_is_held_to_its_fields() {
     let fields = json!([{"id": "city", "value": "Bonn"}, {"id": "floor", "value": "3"}]);
     assert_eq!(said["request"]["answer"]["payload"]["fields"], fields);
     // The other actor did not declare that it reads forms.
-    let text =
-        json!({"$schema": super::DATA, "data": {"fields": [{"id": "city", "value": "Rome"}]}});
+    let text = json!({"$schema": super::DATA, "data": {"request_data_id": "address", "fields": [{"id": "city", "value": "Rome"}]}});
     let refused = meeting
         .record(
             &meeting.helper,
