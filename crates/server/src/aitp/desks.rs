@@ -133,12 +133,6 @@ impl Desks {
         Ok(())
     }
 
-    /// Whether a desk is in memory.
-    #[cfg(test)]
-    pub(crate) fn n_in_memory(&self) -> usize {
-        self.lock().by_thread.len()
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }

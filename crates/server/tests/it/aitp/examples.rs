@@ -7,10 +7,8 @@ use std::path::Path;
 
 #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 fn examples() -> Option<Vec<Value>> {
-    let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: the published examples are not tried");
-        return None;
-    };
+    // Where they are not at hand they are not tried.
+    let shared = std::env::var_os("LOOMLINE_SHARED")?;
     let path = Path::new(&shared).join("schemas/aitp/doc-examples.json");
     let text = std::fs::read_to_string(path).unwrap();
     Some(serde_json::from_str(&text).unwrap())

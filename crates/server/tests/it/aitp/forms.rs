@@ -6,9 +6,10 @@ use axum::routing::get;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::task::JoinSet;
 
 /// A server with a document at `/form.json`, something else at `/page`, and how often they were read.
-async fn elsewhere() -> (u16, Arc<AtomicUsize>) {
+async fn elsewhere() -> (u16, Arc<AtomicUsize>, JoinSet<()>) {
     let n_read = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&n_read);
     let form = move || {
@@ -21,8 +22,9 @@ async fn elsewhere() -> (u16, Arc<AtomicUsize>) {
         .route("/long", get(|| async { " ".repeat(300_000) }));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    (port, n_read)
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (port, n_read, tasks)
 }
 
 fn form(url: &str) -> Value {
@@ -49,7 +51,7 @@ async fn answered(meeting: &Meeting, value: Value) -> u16 {
 
 #[tokio::test]
 async fn a_document_is_fetched_once_and_answers_are_held_to_it() {
-    let (port, n_read) = elsewhere().await;
+    let (port, n_read, _served) = elsewhere().await;
     let config = format!(
         "[aitp]\nfetch_forms = true\n[outbound]\nhttp = true\nallow = [\"127.0.0.1:{port}\"]\n"
     );
@@ -65,7 +67,7 @@ async fn a_document_is_fetched_once_and_answers_are_held_to_it() {
 
 #[tokio::test]
 async fn a_document_that_may_not_be_fetched_leaves_the_request_as_it_is() {
-    let (port, n_read) = elsewhere().await;
+    let (port, n_read, _served) = elsewhere().await;
     let guarded = "[aitp]\nfetch_forms = true\n[outbound]\nhttp = true\n";
     let allowed = format!("{guarded}allow = [\"127.0.0.1:{port}\"]\n");
     for (config, path) in [
