@@ -46,13 +46,15 @@ pub mod document;
 pub mod ids;
 mod loss;
 pub mod mcp;
-mod metadata;
+pub mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
 pub mod options;
 mod page;
 pub mod parts;
 pub mod pydantic_ai;
+#[cfg(feature = "model")]
+pub mod remote;
 mod request;
 pub mod responses;
 pub mod runs;

@@ -458,6 +458,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
         answers: cast.answers,
         n_calls_left: cast.n_calls_left,
         host: Some(step.children.host(cast.agent, number)),
+        kept: Some(Arc::clone(&step.kept)),
     };
     // One span a step: no span outlives the process, and a run may.
     let operation = telemetry::invoke_agent(cast.agent, Some(step.key));
@@ -492,6 +493,10 @@ fn outcome(parts: &[Payload]) -> StepOutcome {
 impl Reactor for AgentReactor {
     fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(self.react_as_wanted(step))
+    }
+
+    fn abandon(&self, note: Value) -> BoxFuture<'_, ()> {
+        self.agent.model().abandon(note)
     }
 
     fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {

@@ -2,6 +2,7 @@
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
+use crate::gate::{Gate, beside_answers, judged};
 use crate::live::{Held, Live};
 use crate::react::{Runtime, begun, repeated};
 use crate::request::{Accepted, AnswerRequest, Run};
@@ -49,11 +50,26 @@ impl Runtime {
     /// does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request).await })
+        self.owned(async move { runtime.take_answer(request, None).await })
             .await
     }
 
-    async fn take_answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
+    /// The same, with a gate that judges what is said beside the answers first.
+    pub async fn answer_through(
+        &self,
+        request: AnswerRequest,
+        gate: Arc<dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move { runtime.take_answer(request, Some(gate.as_ref())).await })
+            .await
+    }
+
+    async fn take_answer(
+        &self,
+        request: AnswerRequest,
+        gate: Option<&dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
@@ -64,6 +80,11 @@ impl Runtime {
         {
             self.ensure_worker(&live, &mut held)?;
             return repeated(&answer);
+        }
+        let mut at = None;
+        if let Some(gate) = gate {
+            let mut said = beside_answers(&request.item, self.inner.clock.now());
+            at = Some(judged(&live, &mut held, gate, &mut said).await?);
         }
         let core = held.core()?;
         if let Err(refused) = self.judge(&core.state, &request) {
@@ -120,7 +141,7 @@ impl Runtime {
             }),
             None => None,
         };
-        match held.commit([(None, command)], token).await {
+        match held.commit([(at, command)], token).await {
             Ok(_) => {
                 self.ensure_worker(&live, &mut held)?;
                 drop(held);

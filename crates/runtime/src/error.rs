@@ -46,6 +46,9 @@ pub enum RuntimeError {
     /// The work on the request broke off; the server's log says where.
     #[error("the request could not be finished; ask again")]
     BrokenOff,
+    /// A [`Gate`](crate::Gate) refused what was said, for this reason.
+    #[error(transparent)]
+    TurnedAway(Box<dyn std::error::Error + Send + Sync>),
     /// The runtime is shutting down.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -69,6 +72,7 @@ impl RuntimeError {
             | Self::NotEmpty
             | Self::Json(_)
             | Self::BrokenOff
+            | Self::TurnedAway(_)
             | Self::ShuttingDown => false,
         }
     }

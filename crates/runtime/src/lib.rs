@@ -17,7 +17,9 @@ mod clock;
 mod directory;
 mod error;
 mod follow;
+mod gate;
 pub mod handoff;
+mod kept;
 mod live;
 mod memory;
 pub mod objects;
@@ -40,6 +42,7 @@ pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree,
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
+pub use gate::{Entering, Gate};
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};
 pub use reactor::{

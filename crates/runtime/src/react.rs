@@ -3,6 +3,8 @@
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
+use crate::gate::{Gate, judged};
+use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
@@ -168,16 +170,34 @@ impl Runtime {
     /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
     /// returns. The execution runs on whether or not anyone waits for it.
     pub async fn react(&self, request: React) -> Result<Accepted, RuntimeError> {
+        self.react_judged(request, None).await
+    }
+
+    /// The same, with a gate that judges what is said first.
+    pub async fn react_through(
+        &self,
+        request: React,
+        gate: Arc<dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
+        self.react_judged(request, Some(gate)).await
+    }
+
+    async fn react_judged(
+        &self,
+        request: React,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
-            match runtime.accept(request.clone()).await {
+            let gate = gate.as_deref();
+            match runtime.accept(request.clone(), gate).await {
                 // It was deleted a moment ago: the key is free for a new thread.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     if let Ok(live) = runtime.existing(&tenant, &key).await {
                         runtime.forget(&live);
                     }
-                    runtime.accept(request).await
+                    runtime.accept(request, gate).await
                 }
                 answer => answer,
             }
@@ -185,9 +205,18 @@ impl Runtime {
         .await
     }
 
-    async fn accept(&self, request: React) -> Result<Accepted, RuntimeError> {
+    async fn accept(
+        &self,
+        request: React,
+        gate: Option<&dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
+        }
+        if let Some(gate) = gate
+            && self.is_unmade(&request.tenant, &request.key).await?
+        {
+            self.judge_unmade(gate, &request).await?;
         }
         // A message to an agent that is not there makes no thread; a repeated one is answered.
         let agent = request.run.agent.as_deref();
@@ -199,7 +228,7 @@ impl Runtime {
                 .await
                 .map_err(|_| unknown)?
         };
-        self.accept_on(&live, request).await
+        self.accept_on(&live, request, gate).await
     }
 
     /// Takes a trigger on a thread that is there; one that is gone is not made again.
@@ -207,6 +236,7 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         mut request: React,
+        gate: Option<&dyn Gate>,
     ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
@@ -227,6 +257,17 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
+        let mut at = None;
+        if let Some(gate) = gate {
+            let mut items = std::mem::take(&mut request.before);
+            items.push(request.item);
+            at = Some(judged(live, &mut held, gate, &mut items).await?);
+            let Some(item) = items.pop() else {
+                return Err(RuntimeError::BrokenOff);
+            };
+            request.item = item;
+            request.before = items;
+        }
         let core = held.core()?;
         let after = core.tail;
         let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;
@@ -251,8 +292,10 @@ impl Runtime {
         if dealt.begins.is_some() {
             children = StoppedChildren::of(&core.state, "user_cancelled");
         }
+        let mut abandoned = None;
         if dealt.stops.is_some() {
             core.generation += 1;
+            abandoned = Abandoned::of(&core.state);
             let active = core.state.active();
             let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
             self.wake_parents(live, parent.as_ref()).await?;
@@ -278,7 +321,7 @@ impl Runtime {
             None => None,
         };
         match held
-            .commit(commands.into_iter().map(|command| (None, command)), token)
+            .commit(commands.into_iter().map(|command| (at, command)), token)
             .await
         {
             Ok(_) => {
@@ -286,6 +329,7 @@ impl Runtime {
                     live.stop(execution);
                 }
                 self.stop_children(children);
+                self.abandon(abandoned);
                 self.ensure_worker(live, &mut held)?;
                 drop(held);
                 self.wake_later(live, waiting_parent.as_ref()).await;
@@ -405,6 +449,7 @@ impl Runtime {
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
         let children = StoppedChildren::of(state, reason_of(&ending));
+        let abandoned = Abandoned::of(state);
         let active = state.active();
         let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
         self.wake_parents(live, parent.as_ref()).await?;
@@ -416,6 +461,7 @@ impl Runtime {
         held.commit(commands, None).await?;
         live.stop(execution);
         self.stop_children(children);
+        self.abandon(abandoned);
         self.ensure_worker(live, held)
     }
 }

@@ -155,6 +155,8 @@ pub struct Import {
     pub title: Option<String>,
     /// The application's own.
     pub metadata: Option<Payload>,
+    /// What it continues, as [`Runtime::fork_point`](crate::Runtime::fork_point) has found it.
+    pub fork: Option<Fork>,
     /// When the conversation began.
     pub created_at: Option<Timestamp>,
     /// What happened, and when.

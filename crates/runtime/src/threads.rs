@@ -3,7 +3,7 @@
 use crate::children::{StoppedChildren, waiting_parent};
 use crate::error::RuntimeError;
 use crate::follow::{Follow, Until, follow};
-use crate::live::Live;
+use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::request::{Import, NewThreadRequest};
 use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
@@ -172,44 +172,55 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let runtime = self.clone();
         self.owned(async move {
-            let mut held = live.hold().await?;
-            let found = held.core()?.tail;
-            if let Some(expected) = tail.filter(|tail| *tail != found) {
-                let thread = live.thread.clone();
-                return Err(StoreError::Conflict {
-                    thread,
-                    expected,
-                    found,
-                }
-                .into());
-            }
-            let state = &held.core()?.state;
-            let takes_over = commands.iter().any(|(_, command)| supersedes(command));
-            if let Some(open) = state.open().filter(|_| takes_over)
-                && waiting_parent(state).is_some()
-            {
-                if tail.is_some() {
-                    return Err(RuntimeError::Busy(open.execution.id.clone()));
-                }
-                let why = unwanted("something else was said in place of the answers");
-                if runtime
-                    .withdraw_and(&live, &mut held, why, commands.clone())
-                    .await?
-                    .is_some()
-                {
-                    return Ok(held.core()?.tail);
-                }
-            }
-            let waited = StoppedChildren::waited(&held.core()?.state);
-            let seq = held.commit(commands, None).await?;
-            let core = held.core()?;
-            core.generation += 1;
-            let unwanted = waited.and_then(|waited| waited.without(&core.state));
-            runtime.stop_children(unwanted);
-            runtime.ensure_worker(&live, &mut held)?;
-            Ok(seq)
+            let held = live.hold().await?;
+            runtime.append_held(&live, held, tail, commands).await
         })
         .await
+    }
+
+    /// The same for who holds the thread's lock.
+    pub(crate) async fn append_held(
+        &self,
+        live: &Arc<Live>,
+        mut held: Held<'_>,
+        tail: Option<Seq>,
+        commands: Vec<(Option<Timestamp>, Command)>,
+    ) -> Result<Seq, RuntimeError> {
+        let found = held.core()?.tail;
+        if let Some(expected) = tail.filter(|tail| *tail != found) {
+            let thread = live.thread.clone();
+            return Err(StoreError::Conflict {
+                thread,
+                expected,
+                found,
+            }
+            .into());
+        }
+        let state = &held.core()?.state;
+        let takes_over = commands.iter().any(|(_, command)| supersedes(command));
+        if let Some(open) = state.open().filter(|_| takes_over)
+            && waiting_parent(state).is_some()
+        {
+            if tail.is_some() {
+                return Err(RuntimeError::Busy(open.execution.id.clone()));
+            }
+            let why = unwanted("something else was said in place of the answers");
+            if self
+                .withdraw_and(live, &mut held, why, commands.clone())
+                .await?
+                .is_some()
+            {
+                return Ok(held.core()?.tail);
+            }
+        }
+        let waited = StoppedChildren::waited(&held.core()?.state);
+        let seq = held.commit(commands, None).await?;
+        let core = held.core()?;
+        core.generation += 1;
+        let unwanted = waited.and_then(|waited| waited.without(&core.state));
+        self.stop_children(unwanted);
+        self.ensure_worker(live, &mut held)?;
+        Ok(seq)
     }
 
     /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
@@ -237,19 +248,7 @@ impl Runtime {
         at: Option<Seq>,
         new: NewThreadRequest,
     ) -> Result<ThreadRow, RuntimeError> {
-        let rests = row.thread.status != ThreadStatus::Streaming;
-        let seq = match at {
-            Some(at) if at < row.tail => {
-                self.check_rest(&row.thread.id, at).await?;
-                at
-            }
-            Some(_) | None if rests => row.tail,
-            Some(_) | None => return Err(RuntimeError::NotAtRest(row.tail)),
-        };
-        let fork = Some(Fork {
-            thread_id: row.thread.id,
-            seq,
-        });
+        let fork = Some(self.fork_point(row, at).await?);
         if let Some(new_key) = &new.key
             && self.inner.store.find(tenant, new_key).await.is_ok()
         {
@@ -266,6 +265,27 @@ impl Runtime {
             return Err(StoreError::KeyTaken(wanted).into());
         }
         Ok(self.inner.store.row(&created.thread).await?)
+    }
+
+    /// Where a thread can be forked: at this event, or at its end.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::NotAtRest`] if an execution runs there.
+    pub async fn fork_point(&self, row: ThreadRow, at: Option<Seq>) -> Result<Fork, RuntimeError> {
+        let rests = row.thread.status != ThreadStatus::Streaming;
+        let seq = match at {
+            Some(at) if at < row.tail => {
+                self.check_rest(&row.thread.id, at).await?;
+                at
+            }
+            Some(_) | None if rests => row.tail,
+            Some(_) | None => return Err(RuntimeError::NotAtRest(row.tail)),
+        };
+        Ok(Fork {
+            thread_id: row.thread.id,
+            seq,
+        })
     }
 
     async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
@@ -301,7 +321,7 @@ impl Runtime {
             key,
             title: import.title,
             metadata: import.metadata,
-            fork: None,
+            fork: import.fork,
         };
         if let Some(key) = &new.key
             && self.inner.store.find(tenant, key).await.is_ok()
@@ -397,6 +417,7 @@ fn supersedes(command: &Command) -> bool {
         | Command::Respond { .. }
         | Command::PutPart { .. }
         | Command::AddPart { .. }
+        | Command::Note { .. }
         | Command::ResetStep
         | Command::CompleteStep { .. }
         | Command::End { .. }

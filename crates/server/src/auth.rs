@@ -92,6 +92,8 @@ fn hex(bytes: &[u8]) -> String {
 pub struct KeyConfig {
     /// What the audit log calls it.
     pub name: String,
+    /// Whether it has no name of its own, but its place in a list.
+    pub is_unnamed: bool,
     /// Its SHA-256.
     pub hash: [u8; 32],
     /// What it may do.
@@ -100,6 +102,18 @@ pub struct KeyConfig {
     pub expires: Option<Timestamp>,
     /// How many requests it has in a minute: so many at once, and then one after the other.
     pub requests_per_minute: Option<NonZeroU32>,
+}
+
+impl KeyConfig {
+    /// What actors are bound to: its name, so that another key of that name goes on for it. One that
+    /// has no name of its own is known by its hash, for its place in a list is anybody's.
+    fn principal(&self) -> String {
+        if self.is_unnamed {
+            format!("{HASH_PREFIX}{}", hex(&self.hash))
+        } else {
+            format!("key:{}", self.name)
+        }
+    }
 }
 
 /// A bucket of requests that is filled again evenly.
@@ -126,6 +140,8 @@ pub(crate) struct Caller {
     pub(crate) tenant: TenantId,
     /// What the audit log calls it: unique within the tenant.
     pub(crate) name: Arc<str>,
+    /// What actors are bound to.
+    principal: Arc<str>,
     /// What it may do.
     pub(crate) rights: Arc<Rights>,
     credential: Credential,
@@ -154,12 +170,18 @@ impl Caller {
         Self {
             tenant: tenant.into(),
             name: "local".into(),
+            principal: "local".into(),
             rights: Arc::default(),
             credential: Credential::None,
             expires: None,
             budget: None,
             revoked: CancellationToken::new(),
         }
+    }
+
+    /// What actors are bound to that it speaks as: the same for its successor under the same name.
+    pub(crate) fn principal(&self) -> &str {
+        &self.principal
     }
 
     /// Whether its time is over.
@@ -207,6 +229,7 @@ impl Key {
         let mut caller = Caller {
             tenant: tenant.clone(),
             name: config.name.as_str().into(),
+            principal: config.principal().into(),
             rights: Arc::new(config.rights.clone()),
             credential: Credential::Key,
             expires: config.expires,
@@ -332,6 +355,7 @@ mod tests {
     fn key_of(text: &str) -> KeyConfig {
         KeyConfig {
             name: "only".into(),
+            is_unnamed: false,
             hash: parse_hash(&hash_text(text)).unwrap(),
             rights: Rights::default(),
             expires: None,

@@ -2,13 +2,16 @@
 //! decided here and nowhere else.
 
 pub(crate) mod a2a;
+pub(crate) mod aitp;
 pub(crate) mod mcp;
 pub(crate) mod openai;
 
+use crate::aitp::Refused;
 use crate::app::ExchangeError;
 use crate::auth::{Scope, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use interop::aitp::Violation;
 use runtime::{RuntimeError, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -101,8 +104,14 @@ pub(crate) enum ApiError {
     NotReady,
     #[error("the server failed")]
     Panicked,
+    #[error("there is no such request in this thread")]
+    RequestNotFound,
+    #[error("the value does not answer the request: {}", .wrong.first().map(ToString::to_string).unwrap_or_default())]
+    InvalidRequestAnswer { wrong: Vec<Violation> },
     #[error(transparent)]
-    Runtime(#[from] RuntimeError),
+    Refused(Box<Refused>),
+    #[error(transparent)]
+    Runtime(RuntimeError),
     #[error("the server failed")]
     Export(#[source] ExchangeError),
 }
@@ -297,6 +306,14 @@ impl ApiError {
                 Verdict::new(S::TOO_MANY_REQUESTS, "too_many_streams")
                     .with(json!({ "limit": limit }))
             }
+            Self::RequestNotFound => Verdict::new(S::NOT_FOUND, "request_not_found"),
+            Self::InvalidRequestAnswer { wrong } => {
+                let pointer = wrong.first().map_or("", |first| &first.pointer);
+                Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_request_answer")
+                    .at(format!("/value{pointer}"))
+                    .with(json!({ "violations": aitp::violations(wrong) }))
+            }
+            Self::Refused(refused) => aitp::verdict(refused),
             Self::Worded(worded) => Verdict::new(worded.status, worded.code.unwrap_or(worded.kind)),
             Self::A2a(refusal) => Verdict::new(a2a::status(refusal.kind), "a2a"),
             Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
@@ -333,7 +350,9 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::Json(_) => {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
-        RuntimeError::BrokenOff => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
+        RuntimeError::BrokenOff | RuntimeError::TurnedAway(_) => {
+            Verdict::new(S::INTERNAL_SERVER_ERROR, "internal")
+        }
         RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
     }
 }
@@ -491,13 +510,15 @@ mod tests {
 
     /// The codes that stand in this file: each comes after its status.
     fn codes() -> BTreeSet<&'static str> {
-        let source = include_str!("error.rs");
-        let (source, _) = source.split_once("#[cfg(test)]").unwrap();
+        let (source, _) = include_str!("error.rs").split_once("#[cfg(test)]").unwrap();
+        let aitp = include_str!("error/aitp.rs");
         let code = |after: &'static str| {
             let (_, rest) = after.split_once(',')?;
             rest.trim_start().strip_prefix('"')?.split('"').next()
         };
-        source.split("S::").skip(1).filter_map(code).collect()
+        let own = source.split("S::").skip(1);
+        let aitp = aitp.split("S::").skip(1);
+        own.chain(aitp).filter_map(code).collect()
     }
 
     #[test]

@@ -15,7 +15,6 @@ use http::{HeaderMap, Uri, header};
 use jiff::Timestamp;
 use runtime::TenantId;
 use std::net::IpAddr;
-use timeline::Payload;
 
 /// The tenant a request speaks for.
 pub(crate) struct Tenant(pub(crate) TenantId);
@@ -78,18 +77,6 @@ impl Caller {
             actor: actor.to_owned(),
             pointer: pointer.to_owned(),
         })
-    }
-
-    /// The same for the actor that the metadata of a message names, if it names one.
-    pub(crate) fn check_speaker(
-        &self,
-        metadata: Option<&Payload>,
-        pointer: &str,
-    ) -> Result<(), ApiError> {
-        match metadata.and_then(|metadata| metadata.str_field("actor")) {
-            Some(actor) => self.check_actor(&actor, &format!("{pointer}/actor")),
-            None => Ok(()),
-        }
     }
 
     /// Waits until the key opens nothing any more; says why.

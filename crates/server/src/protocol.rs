@@ -34,6 +34,15 @@ impl Dialect {
         }
     }
 
+    /// The name of what its refusals look like, in the `OpenAPI` document.
+    pub(crate) fn error_schema(self) -> &'static str {
+        match self {
+            Self::Own => "ErrorBody",
+            Self::OpenAi => "OpenAiErrorBody",
+            Self::A2a => "A2aErrorBody",
+        }
+    }
+
     /// Whether the routes of this dialect name threads in their own spelling, and check themselves
     /// who may touch one: by [`thread_of`].
     pub(crate) fn checks_threads(self) -> bool {

@@ -28,6 +28,8 @@ pub struct ActiveStep {
     pub response: Option<Payload>,
     /// The calls of effect tools that have started, by call id.
     pub started: Vec<String>,
+    /// What whoever answers it has noted last; an attempt that died leaves it.
+    pub note: Option<Payload>,
 }
 
 /// The running execution.
@@ -174,6 +176,7 @@ impl State {
                         parts: Vec::new(),
                         response: None,
                         started: Vec::new(),
+                        note: None,
                     });
                 }
             }
@@ -303,6 +306,7 @@ impl State {
                 step.response = None;
                 step.started.clear();
             }
+            chunk_type::STEP_NOTED => step.note = data.cloned(),
             chunk_type::TOOL_STARTED => {
                 step.started
                     .extend(data.and_then(|data| data.str_field("toolCallId")));

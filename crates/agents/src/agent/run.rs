@@ -163,6 +163,7 @@ async fn steps(
         answers,
         n_calls_left: None,
         host: None,
+        kept: None,
     };
     let mut progress = Progress::default();
     let pending = loop {
@@ -247,6 +248,7 @@ async fn observed_cycle(
         answers: context.answers,
         n_calls_left: context.n_calls_left,
         host: context.host.clone(),
+        kept: context.kept.clone(),
     };
     let mut outcome = execution.step(state.clone(), &inner).await?;
     progress.end_cycle(recorder.into_record());

@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use upp::{
-    Code, Message, MessageOptions, ModelEvent, ModelStream, Request, Response, SharedJson, Signal,
-    ToolCall, ToolCallId, ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
+    Code, KeptCall, Message, MessageOptions, ModelEvent, ModelStream, Request, Response,
+    SharedJson, Signal, ToolCall, ToolCallId, ToolChoice, ToolExecution, ToolResult,
+    ToolResultMessage,
 };
 
 /// What a step has at hand (UAP §5.1, `ExecutionContext`).
@@ -48,6 +49,8 @@ pub struct StepContext<'a> {
     /// What runs the sub-agents of the step's tools; `None` runs them in memory, inside the calls
     /// that spawn them.
     pub host: Option<Arc<dyn SubAgentHost>>,
+    /// What is kept of the step's call of the model where a crash does not end it.
+    pub kept: Option<Arc<dyn KeptCall>>,
 }
 
 impl StepContext<'_> {
@@ -81,6 +84,7 @@ impl StepContext<'_> {
             previous: state.last_request().cloned(),
             // A model that cancels its own call does not cancel the run.
             signal: self.signal.child(),
+            kept: self.kept.clone(),
         }
     }
 

@@ -117,6 +117,9 @@ pub(crate) fn noted<'a>(
 /// Whether the model calls nothing that exists, and there is no reason to hope that it will: the
 /// agent has no tools, or these messages, the latest first, begin with three such rounds.
 pub(super) fn only_ghosts<'a>(messages: impl Iterator<Item = &'a Message>, agent: &Agent) -> bool {
+    if agent.options().foreign_calls {
+        return false;
+    }
     let is_ghost = |call: &ToolCall| agent.tool(&call.tool_name).is_none();
     let n_rounds = messages
         .filter_map(|message| match message {

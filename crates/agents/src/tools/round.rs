@@ -96,13 +96,11 @@ impl<'a> Round<'a> {
             if self.suspended.contains(&call.tool_call_id) {
                 return Some((at, PendingKind::Subagent));
             }
-            let tool = self.agent.tool(&call.tool_name)?;
-            let kind = if tool.external {
-                PendingKind::External
-            } else if tool.requires_approval {
-                PendingKind::Approval
-            } else {
-                return None;
+            let kind = match self.agent.tool(&call.tool_name) {
+                Some(tool) if tool.external => PendingKind::External,
+                Some(tool) if tool.requires_approval => PendingKind::Approval,
+                None if self.agent.options().foreign_calls => PendingKind::External,
+                Some(_) | None => return None,
             };
             self.agent.toolbox().check(call).ok()?;
             Some((at, kind))

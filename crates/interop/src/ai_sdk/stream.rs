@@ -175,7 +175,7 @@ impl StreamView {
                     self.push(json!({"type": kind, "data": data, "transient": true}));
                 }
             }
-            chunk_type::TOOL_STARTED => {}
+            chunk_type::TOOL_STARTED | chunk_type::STEP_NOTED => {}
             _ if kind.starts_with("data-") => self.data(kind, data),
             _ => self.spoken(kind, data),
         }

@@ -11,6 +11,9 @@ use timeline::Payload;
 /// What this view keeps in the metadata of threads and items, under this name.
 pub(super) const NAMESPACE: &str = "threads";
 
+/// The member of a message's metadata that says who speaks (AITP).
+pub(super) const ACTOR: &str = "actor";
+
 const MAX_PAIRS: usize = 16;
 const MAX_KEY: usize = 64;
 const MAX_VALUE: usize = 512;
@@ -30,7 +33,7 @@ impl Carrier {
     fn is_aitp(self, key: &str) -> bool {
         match self {
             Self::Thread => is_aitp(key),
-            Self::Message => key == "actor",
+            Self::Message => key == ACTOR,
             Self::Other => false,
         }
     }

@@ -7,12 +7,13 @@ mod mcp;
 mod models;
 mod names;
 mod outbound;
+mod remote;
 mod secrets;
 mod subagents;
 mod tenants;
 
 use super::file::{File, Server, Telemetry, Tools};
-use super::{Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
+use super::{AitpConfig, Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
 use http::HeaderValue;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -133,6 +134,10 @@ impl Checker<'_> {
             server: self.server(file.server)?,
             tools: self.tools(file.tools)?,
             outbound: self.outbound(&file.outbound)?,
+            aitp: AitpConfig {
+                strict: file.aitp.strict,
+                fetch_forms: file.aitp.fetch_forms,
+            },
             ..Config::default()
         };
         if !file.agents.is_empty() {

@@ -4,7 +4,7 @@ mod agent;
 mod mcp;
 mod model;
 
-pub(super) use agent::{Agent, External, Subagent};
+pub(super) use agent::{Agent, External, Remote, Subagent};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
 
@@ -26,6 +26,7 @@ pub(super) struct File {
     pub(super) tools: Tools,
     pub(super) mcp: BTreeMap<String, Spanned<McpTable>>,
     pub(super) outbound: Outbound,
+    pub(super) aitp: Aitp,
     pub(super) telemetry: Option<Telemetry>,
     pub(super) auth: Auth,
     pub(super) tenants: BTreeMap<String, Tenant>,
@@ -66,6 +67,13 @@ pub(super) struct Tools {
 pub(super) struct Outbound {
     pub(super) allow: Vec<Spanned<String>>,
     pub(super) http: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Aitp {
+    pub(super) strict: bool,
+    pub(super) fetch_forms: bool,
 }
 
 #[derive(Deserialize)]

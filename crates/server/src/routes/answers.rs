@@ -166,7 +166,7 @@ pub(crate) async fn post(
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let answered = given.answer(&api, &caller.tenant, &key, token).await?;
+    let answered = given.answer(&api, &caller, &key, token).await?;
     let repeated = answered.accepted.repeated;
     let response = if let Some(open) = open {
         let tenant = caller.tenant;

@@ -6,6 +6,7 @@ mod nested;
 
 use super::check_named_key;
 use super::threads::CancelledView;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -218,7 +219,9 @@ pub(crate) async fn post(
         policy: Policy::Queue,
         token: Some(format!("chat:{}", said.id)),
     };
-    let accepted = api.runtime().react(react).await?;
+    let parts = format!("/messages/{}/parts", request.n_messages.saturating_sub(1));
+    let speech = Speech::new(&api, &caller);
+    let accepted = speech.react(react, |_| Place::parts(parts.clone())).await?;
     let (key, after) = (&request.chat_id, accepted.after);
     let stream = UiStream::new(accepted.item_id, wanted);
     stream.response(&api, &tenant, key, after, open).await

@@ -3,6 +3,7 @@
 use super::check_key;
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -59,17 +60,30 @@ pub(crate) struct NewMessage {
 /// A message that may be said.
 pub(super) struct Sayable {
     item: NewItem,
+    /// Where what it says stands in the request.
+    place: Place,
     run: Run,
     policy: Policy,
     stream: bool,
 }
 
 impl NewMessage {
-    /// Refuses what can't be said, and as whom the caller may not speak.
-    pub(super) fn read(self, api: &Api, caller: &Caller) -> Result<Sayable, ApiError> {
-        caller.check_speaker(self.metadata.as_ref(), "/metadata")?;
+    /// Refuses what can't be said.
+    pub(super) fn read(self, api: &Api) -> Result<Sayable, ApiError> {
+        let place = match self.content.value() {
+            Value::Array(_) => Place::parts("/content"),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => Place::text("/content"),
+        };
         let mut item = NewItem::user(api.runtime().mint(), content(&self.content)?);
         item.channel = self.channel;
+        if self.metadata.as_ref().is_some_and(names_actor) {
+            // Its role is its actor's.
+            item.role = None;
+        }
         item.metadata = self.metadata;
         let run = Run {
             agent: self.agent,
@@ -79,6 +93,7 @@ impl NewMessage {
         };
         Ok(Sayable {
             item,
+            place,
             run,
             policy: self.policy,
             stream: self.stream,
@@ -87,24 +102,26 @@ impl NewMessage {
 }
 
 impl Sayable {
-    /// Says it on a thread, which is made if there is none.
+    /// Says it on a thread, which is made if there is none. Refuses as whom the caller may not speak.
     pub(super) async fn say(
         self,
         api: &Api,
-        tenant: &TenantId,
+        caller: &Caller,
         key: &str,
         token: Option<String>,
     ) -> Result<Accepted, ApiError> {
         let request = React {
             before: Vec::new(),
-            tenant: tenant.clone(),
+            tenant: caller.tenant.clone(),
             key: key.to_owned(),
             item: self.item,
             run: self.run,
             policy: self.policy,
             token,
         };
-        Ok(api.runtime().react(request).await?)
+        let speech = Speech::new(api, caller);
+        let place = |_| self.place.clone().by("/metadata/actor");
+        Ok(speech.react(request, place).await?)
     }
 }
 
@@ -197,13 +214,13 @@ pub(crate) async fn post(
 ) -> Result<Response, ApiError> {
     check_key(&key, "")?;
     let token = token(&headers)?;
-    let new = message.read(&api, &caller)?;
+    let new = message.read(&api)?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = (new.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
+    let accepted = new.say(&api, &caller, &key, token).await?;
     let tenant = caller.tenant;
-    let accepted = new.say(&api, &tenant, &key, token).await?;
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {
@@ -213,6 +230,16 @@ pub(crate) async fn post(
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
     };
     Ok(replayed(response, repeated))
+}
+
+/// Whether metadata of a message says who speaks (AITP).
+fn names_actor(metadata: &Payload) -> bool {
+    match metadata.value() {
+        Value::Object(members) => members.get("actor").is_some_and(|actor| !actor.is_null()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            false
+        }
+    }
 }
 
 /// Says in the response whether it repeats an earlier one.

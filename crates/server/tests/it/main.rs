@@ -6,8 +6,11 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+extern crate runtime as loomline_runtime;
+
 mod a2a;
 mod agents;
+mod aitp;
 mod answers;
 mod audit;
 mod bad_input;
@@ -18,8 +21,12 @@ mod events;
 mod harness;
 mod mcp;
 mod messages;
+#[path = "../../../runtime/tests/it/mortal.rs"]
+#[expect(dead_code, reason = "the runtime's own tests use all of it")]
+mod mortal;
 mod openapi;
 mod operation;
+mod remote;
 mod responses;
 mod rights;
 mod subagents;

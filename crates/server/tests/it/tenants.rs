@@ -44,6 +44,9 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
             "messages": [{ "id": "m1", "role": "user", "content": "mine" }]
         })),
         ("POST", Some("import")) => Some(json!([])),
+        ("POST", Some("actors")) => Some(json!({ "actor": { "id": "me" } })),
+        ("PATCH", Some("{actor}")) => Some(json!({ "capabilities": [] })),
+        ("POST", Some("answer")) => Some(json!({ "value": {} })),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
         _ => None,
     }
@@ -54,6 +57,8 @@ pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &s
         .replace("{key}", "secret")
         .replace("{id}", "secret")
         .replace("{executionId}", execution)
+        .replace("{actor}", "me")
+        .replace("{request}", "decision:seat")
         .replace("{agent}", "demo");
     let query = if path.ends_with("/import") {
         "?from=pydantic-ai&key=secret"

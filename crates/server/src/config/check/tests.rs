@@ -2,6 +2,7 @@ mod agents;
 mod auth;
 mod mcp;
 mod models;
+mod remote;
 mod subagents;
 
 use super::*;

@@ -3,6 +3,7 @@
 use super::Agent;
 use super::follow::Stream;
 use super::tasks::{Read, Task, Wanted};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
@@ -99,7 +100,8 @@ async fn begin(
         policy: Policy::Queue,
         token: Some(token(&message)),
     };
-    let accepted = api.runtime().react(react).await?;
+    let speech = Speech::new(api, caller);
+    let accepted = speech.react(react, |_| place(&message)).await?;
     let row = api.runtime().find(&caller.tenant, &key).await?;
     let task = Task::of(&row, &accepted.item_id)?;
     let view = TaskView::new(&task.id, &task.key, task.item.clone());
@@ -123,6 +125,11 @@ async fn context(api: &Api, caller: &Caller, message: &Incoming) -> Result<Strin
     check_key(id, "").map_err(|error| message.wrong_context(error))?;
     caller.check(id)?;
     Ok(id.clone())
+}
+
+/// Where a message stands.
+fn place(message: &Incoming) -> Place {
+    Place::parts(message.at("parts"))
 }
 
 /// A message that is sent again to the same context is the same message.
@@ -175,7 +182,8 @@ async fn answer(
         run: None,
         token: Some(token(message)),
     };
-    let accepted = api.runtime().answer(request).await;
+    let speech = Speech::new(api, caller);
+    let accepted = speech.answer(request, None, |_| place(message)).await;
     let accepted = accepted.map_err(|error| refusal(message, error))?;
     // What a sub-agent was asked goes on there; the task goes on with it.
     let after = if target == task.key {

@@ -1,6 +1,7 @@
 //! Answers on their way to the thread that has the calls.
 
 use super::{above, item};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::run_events::RunEvents;
@@ -20,6 +21,8 @@ pub(crate) struct Given {
     /// Of each answer, the key of the thread that has its call, where it names one.
     named: Vec<Option<String>>,
     metadata: Value,
+    /// Who is said to answer.
+    actor: Option<String>,
 }
 
 /// Answers that were taken.
@@ -48,6 +51,7 @@ impl Given {
             content,
             named,
             metadata,
+            actor: actor.map(str::to_owned),
         })
     }
 
@@ -55,10 +59,11 @@ impl Given {
     pub(crate) async fn answer(
         self,
         api: &Api,
-        tenant: &TenantId,
+        caller: &Caller,
         key: &str,
         token: Option<String>,
     ) -> Result<Answered, ApiError> {
+        let tenant = &caller.tenant;
         let asked = (&self.content, self.named.as_slice(), token.as_deref());
         let target = target(api, tenant, key, asked).await?;
         // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
@@ -71,7 +76,9 @@ impl Given {
             item: item(api.runtime().mint(), self.content, self.metadata),
             token,
         };
-        let accepted = api.runtime().answer(request).await?;
+        let speech = Speech::new(api, caller);
+        let place = |_| Place::text("/answers").by("/actor");
+        let accepted = speech.answer(request, self.actor, place).await?;
         Ok(Answered {
             accepted,
             target,

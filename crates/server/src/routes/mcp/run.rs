@@ -90,7 +90,7 @@ pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accept
         channel: Some(CHANNEL.to_owned()),
         stream: false,
     };
-    let message = message.read(api, caller)?;
+    let message = message.read(api)?;
     let key = if let Some(row) = thread_of(api, caller, THREAD, &said.key).await? {
         key_of(&row).to_owned()
     } else {
@@ -98,7 +98,7 @@ pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accept
         caller.check(&said.key)?;
         said.key
     };
-    let accepted = message.say(api, &caller.tenant, &key, token).await?;
+    let accepted = message.say(api, caller, &key, token).await?;
     Ok((key, accepted))
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn answer(
     let given = Given::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
     let key = key_of(&thread(handler, &asked.key).await?).to_owned();
     let open = api.open_stream(caller)?;
-    let answered = given.answer(api, &caller.tenant, &key, token).await?;
+    let answered = given.answer(api, caller, &key, token).await?;
     let trigger: ItemId = answered.accepted.item_id.clone();
     let (run, after) = answered.went_on(api, &caller.tenant, &key).await?;
     let waiting = Waiting {

@@ -5,6 +5,7 @@ use super::models::run_of;
 use super::passing::Passing;
 use super::past::{Found, find};
 use super::refused::refused;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
@@ -20,6 +21,11 @@ use runtime::{
 };
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Seq, Transcript};
+
+/// Where a request says what it says. Several of its items may be one message.
+fn place(_: usize) -> Place {
+    Place::text("/input")
+}
 
 /// A response that has begun.
 pub(super) struct Begun {
@@ -45,6 +51,7 @@ pub(super) struct Held {
 /// A thread on which a response is to be made.
 struct Site<'a> {
     runtime: &'a Runtime,
+    speech: Speech<'a>,
     tenant: &'a TenantId,
     key: &'a str,
     /// What the client calls what it goes on with.
@@ -80,6 +87,7 @@ pub(super) async fn begin(
             let runtime = api.runtime();
             let site = Site {
                 runtime,
+                speech: Speech::new(api, caller),
                 tenant: &caller.tenant,
                 key: key_of(&row),
                 goes_on: &id,
@@ -123,6 +131,7 @@ async fn after(
     let runtime = api.runtime();
     let mut site = Site {
         runtime,
+        speech: Speech::new(api, caller),
         tenant: &caller.tenant,
         key: &found.key,
         goes_on: id,
@@ -165,6 +174,7 @@ async fn after_held(
     } = held;
     let site = Site {
         runtime: &passing.runtime,
+        speech: Speech::passing(api, caller),
         tenant: &passing.tenant,
         key: &passing.key,
         goes_on: &id,
@@ -219,6 +229,15 @@ async fn anew(
         tenant: tenant.clone(),
         key: key.clone(),
     });
+    let speech = if request.store {
+        Speech::new(api, caller)
+    } else {
+        Speech::passing(api, caller)
+    };
+    if let Last::Item(item) = &said.last {
+        // Before the past is kept: who is refused has changed nothing.
+        speech.judge_after(&said.past, item, place)?;
+    }
     if !said.past.is_empty() {
         let import = Import {
             commands: said.past.clone(),
@@ -233,6 +252,7 @@ async fn anew(
     }
     let site = Site {
         runtime,
+        speech,
         tenant,
         key: &key,
         goes_on: &key,
@@ -294,7 +314,7 @@ impl Site<'_> {
                     policy: Policy::Reject,
                     token,
                 };
-                self.runtime.react(react).await
+                self.speech.react(react, place).await
             }
             Last::Answers(item) => {
                 if !self.knows(token.as_deref()).await? {
@@ -307,7 +327,7 @@ impl Site<'_> {
                     run: Some(run),
                     token,
                 };
-                self.runtime.answer(answer).await
+                self.speech.answer(answer, None, place).await
             }
         };
         let Accepted {

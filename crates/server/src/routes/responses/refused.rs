@@ -31,6 +31,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::NotEmpty
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
+        | RuntimeError::TurnedAway(_)
         | RuntimeError::ShuttingDown => return error.into(),
     };
     what.into()
