@@ -447,7 +447,7 @@ mod tests {
             .collect()
     }
 
-    fn status(state: &str, parts: Value) -> Value {
+    fn status(state: &str, parts: &Value) -> Value {
         let message = json!({"messageId": "m", "parts": parts});
         let status = json!({"state": format!("TASK_STATE_{state}"), "message": message});
         json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": status}})
@@ -467,12 +467,12 @@ mod tests {
             task.clone(),
             artifact("First ", false),
             artifact("thing.", true),
-            status("WORKING", json!([{"text": "First thing."}])),
+            status("WORKING", &json!([{"text": "First thing."}])),
             // As it is sent again to who comes back.
             task,
             artifact("First thing.", false),
             artifact("Then this.", false),
-            status("COMPLETED", json!([])),
+            status("COMPLETED", &json!([])),
         ] {
             reader.take(&event).unwrap();
         }
@@ -488,7 +488,7 @@ mod tests {
     fn a_question_in_words_is_one_call_and_named_calls_are_theirs() {
         let mut reader = Reader::after([]);
         reader
-            .take(&status("INPUT_REQUIRED", json!([{"text": "Which one?"}])))
+            .take(&status("INPUT_REQUIRED", &json!([{"text": "Which one?"}])))
             .unwrap();
         let Some(End::Asks(calls, asks)) = &reader.end else {
             panic!("{:?}", reader.end)
@@ -502,7 +502,7 @@ mod tests {
             {"toolCallId": "1", "toolName": "look", "asks": "result", "threadKey": "k"},
         ]}}]);
         let mut reader = Reader::after([]);
-        reader.take(&status("INPUT_REQUIRED", named)).unwrap();
+        reader.take(&status("INPUT_REQUIRED", &named)).unwrap();
         let Some(End::Asks(calls, asks)) = &reader.end else {
             panic!("{:?}", reader.end)
         };

@@ -115,8 +115,8 @@ mod tests {
             metadata: Some(place.metadata()),
             ..MessageOptions::default()
         };
-        let content = vec![upp::AssistantContent::Text { text: "it".into() }];
-        AssistantMessage::new(content, Vec::new(), options).into()
+        let said = vec![upp::AssistantContent::Text { text: "it".into() }];
+        AssistantMessage::new(said, Vec::new(), options).into()
     }
 
     fn told(messages: Vec<Message>) -> (bool, usize, usize) {

@@ -157,17 +157,14 @@ impl Talk {
                 Ok(()) => return Ok(()),
             }
         }
-        let answer = match method {
-            "SendStreamingMessage" => {
-                let mut params = params;
-                params["configuration"] = json!({"returnImmediately": true});
-                self.call("SendMessage", &params).await?
-            }
-            _ => {
-                self.poll.pause().await;
-                let task = self.call("GetTask", &params).await?;
-                json!({ "task": task })
-            }
+        let answer = if method == "SendStreamingMessage" {
+            let mut params = params;
+            params["configuration"] = json!({"returnImmediately": true});
+            self.call("SendMessage", &params).await?
+        } else {
+            self.poll.pause().await;
+            let task = self.call("GetTask", &params).await?;
+            json!({ "task": task })
         };
         self.take(&answer).await
     }

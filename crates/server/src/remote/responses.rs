@@ -200,9 +200,9 @@ impl Talk {
         let Some(mut decoder) = self.decoder.take() else {
             return Err(self.client.invalid("something follows the answer"));
         };
-        let mut events = take(&mut *decoder).map_err(|error| self.named(error))?;
+        let mut events = take(&mut *decoder).map_err(|error| self.named(&error))?;
         if decoder.progress() == Progress::Closed {
-            let (rest, response) = decoder.finish().map_err(|error| self.named(error))?;
+            let (rest, response) = decoder.finish().map_err(|error| self.named(&error))?;
             events.extend(rest);
             self.done = Some(Box::new(response));
         } else {
@@ -212,7 +212,7 @@ impl Talk {
     }
 
     /// The error as one of this agent.
-    fn named(&self, error: Error) -> Error {
+    fn named(&self, error: &Error) -> Error {
         // Stopped there is not stopped here.
         let is_stopped = error.code == Code::Cancelled;
         let code = if is_stopped {

@@ -294,7 +294,7 @@ impl Talk {
         }
     }
 
-    fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>, stop: StopReason) -> Step {
+    fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>, reason: StopReason) -> Step {
         let place = Place {
             agent: self.client.agent.clone(),
             at: self.client.config.url.clone(),
@@ -304,7 +304,7 @@ impl Talk {
             asks,
         };
         let content = self.reader.said().content();
-        let mut step = done(&self.client, place, content, calls, stop);
+        let mut step = done(&self.client, place, content, calls, reason);
         if let (Step::Done(response), Some((input, output))) = (&mut step, self.reader.usage) {
             response.usage = CycleUsage {
                 input_tokens: input,
