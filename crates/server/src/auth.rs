@@ -287,9 +287,11 @@ impl Keys {
     pub(crate) fn token_caller(&self, claimed: Claimed) -> Result<Caller, TokenRefused> {
         let tenant = TenantId::from(claimed.tenant.as_str());
         let revoked = self.tenants.get(&tenant).ok_or(TokenRefused::Tenant)?;
+        let name: Arc<str> = format!("{TOKEN}{}", claimed.subject).into();
         Ok(Caller {
             tenant,
-            name: format!("{TOKEN}{}", claimed.subject).into(),
+            principal: Arc::clone(&name),
+            name,
             rights: Arc::new(claimed.rights),
             credential: Credential::Token,
             expires: Some(claimed.expires),

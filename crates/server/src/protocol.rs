@@ -40,6 +40,7 @@ impl Dialect {
             Self::Own => "ErrorBody",
             Self::OpenAi => "OpenAiErrorBody",
             Self::A2a => "A2aErrorBody",
+            Self::Mcp => "McpErrorBody",
         }
     }
 
