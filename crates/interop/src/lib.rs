@@ -45,6 +45,7 @@ pub mod convert;
 pub mod document;
 pub mod ids;
 mod loss;
+pub mod mcp;
 pub mod metadata;
 #[cfg(feature = "model")]
 pub mod model;

@@ -14,6 +14,7 @@ pub use self::agents::{
     AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
     ToolRef,
 };
+pub use crate::auth::{KeySource, TokenClaims, TokenConfig};
 pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
@@ -54,6 +55,8 @@ pub struct Config {
     pub aitp: AitpConfig,
     /// Where traces go; nowhere when absent.
     pub telemetry: Option<TelemetryConfig>,
+    /// Whose tokens are taken beside the tenants' keys; nobody's when absent.
+    pub tokens: Option<TokenConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
     pub tenants: BTreeMap<String, TenantConfig>,
 }
@@ -161,6 +164,7 @@ impl Default for Config {
             outbound: OutboundConfig::default(),
             aitp: AitpConfig::default(),
             telemetry: None,
+            tokens: None,
             tenants: BTreeMap::new(),
         }
     }

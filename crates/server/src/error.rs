@@ -3,11 +3,12 @@
 
 pub(crate) mod a2a;
 pub(crate) mod aitp;
+pub(crate) mod mcp;
 pub(crate) mod openai;
 
 use crate::aitp::Refused;
 use crate::app::ExchangeError;
-use crate::auth::Scope;
+use crate::auth::{Scope, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::Violation;
@@ -25,6 +26,8 @@ pub(crate) enum ApiError {
     Unauthorized,
     #[error("the key has expired; use its successor, or ask who runs this server for one")]
     KeyExpired,
+    #[error(transparent)]
+    Token(#[from] TokenRefused),
     #[error("the key was taken away, or may do something else than before")]
     KeyRevoked,
     #[error("this key may not do that; a key with the scope \"{}\" may", .needed.name())]
@@ -41,6 +44,8 @@ pub(crate) enum ApiError {
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
     ForeignOrigin { origin: String },
+    #[error("there is no such session with this key; begin one with initialize")]
+    SessionNotFound,
     #[error("there is nothing at this path")]
     UnknownRoute,
     #[error("this path has no such method")]
@@ -241,6 +246,11 @@ impl ApiError {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
             Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
             Self::KeyRevoked => Verdict::new(S::UNAUTHORIZED, "key_revoked"),
+            Self::Token(TokenRefused::NoKeys) => {
+                Verdict::new(S::SERVICE_UNAVAILABLE, "issuer_unavailable")
+            }
+            Self::Token(refused) => Verdict::new(S::UNAUTHORIZED, "invalid_token")
+                .with(json!({ "reason": refused.reason() })),
             Self::MissingScope { needed } => {
                 Verdict::new(S::FORBIDDEN, "missing_scope").with(json!({ "scope": needed.name() }))
             }
@@ -254,6 +264,7 @@ impl ApiError {
             }
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
+            Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
@@ -452,9 +463,14 @@ impl IntoResponse for ApiError {
         let mut response = status.into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
+            let challenge = if let Self::Token(_) = &self {
+                "Bearer realm=\"loomline\", error=\"invalid_token\""
+            } else {
+                "Bearer realm=\"loomline\""
+            };
             headers.insert(
                 header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer realm=\"loomline\""),
+                HeaderValue::from_static(challenge),
             );
         }
         if matches!(

@@ -2,7 +2,7 @@
 
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Scope, Tokens};
 use crate::error::ApiError;
 use crate::protocol::Dialect;
 use crate::state::Api;
@@ -39,6 +39,14 @@ const CHECK_THEMSELVES: [&str; 6] = [
 ];
 
 impl Caller {
+    /// Refuses a kind of request that the key may not make.
+    pub(crate) fn check_scope(&self, needed: Scope) -> Result<(), ApiError> {
+        if self.rights.scopes.contains(&needed) {
+            return Ok(());
+        }
+        Err(ApiError::MissingScope { needed })
+    }
+
     /// Refuses a thread that the key may not touch.
     pub(crate) fn check(&self, key: &str) -> Result<(), ApiError> {
         if self.rights.cover(key) {
@@ -99,7 +107,7 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = caller(&api, request.headers(), request.uri())?;
+    let caller = caller(&api, request.headers(), request.uri()).await?;
     let (mut parts, body) = request.into_parts();
     // Before anything is judged or done: the audit log tells who it was, however this ends.
     if let Some(who) = parts.extensions.get::<Who>() {
@@ -110,16 +118,24 @@ pub(crate) async fn authenticate(
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
+async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
     let config = api.app().config();
     if config.is_development() {
         check_host(uri, headers)?;
         check_origin(headers, &config.server.cors_origins)?;
         return Ok(Caller::local(DEV_TENANT));
     }
+    if Dialect::of(uri.path()).checks_origins() {
+        check_origin(headers, &config.server.cors_origins)?;
+    }
     let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
-    let keys = api.app().keys();
-    keys.caller(key).cloned().ok_or(ApiError::Unauthorized)
+    let known = api.app().keys().caller(key).cloned();
+    if let Some(caller) = known {
+        return Ok(caller);
+    }
+    let tokens = api.app().tokens().filter(|_| Tokens::looks_like(key));
+    let claimed = tokens.ok_or(ApiError::Unauthorized)?.verify(key).await?;
+    Ok(api.app().keys().token_caller(claimed)?)
 }
 
 /// Whether the caller may ask this at all.
@@ -130,14 +146,14 @@ async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
     caller
         .spend()
         .map_err(|wait| ApiError::RateLimited { wait })?;
-    let needed = Scope::of(&parts.method);
-    if !caller.rights.scopes.contains(&needed) {
-        return Err(ApiError::MissingScope { needed });
+    let dialect = Dialect::of(parts.uri.path());
+    if !dialect.checks_scopes() {
+        caller.check_scope(Scope::of(&parts.method))?;
     }
     if caller.rights.threads.is_none() {
         return Ok(());
     }
-    if Dialect::of(parts.uri.path()).checks_threads() {
+    if dialect.checks_threads() {
         return Ok(());
     }
     // A path that can't be decoded is refused by its route.

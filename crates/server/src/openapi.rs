@@ -139,6 +139,19 @@ fn shared() -> Map<String, Value> {
                 },
             },
         },
+        "McpErrorBody": {
+            "type": "object",
+            "description": "What every refusal and failure looks like at `/mcp`: JSON-RPC's error object.",
+            "required": ["jsonrpc", "error"],
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "error": {
+                    "type": "object",
+                    "required": ["code", "message"],
+                    "properties": {"code": {"type": "integer"}, "message": text, "data": {"type": "object"}},
+                },
+            },
+        },
     });
     match schemas {
         Value::Object(schemas) => schemas,

@@ -16,6 +16,8 @@ pub(crate) enum Dialect {
     OpenAi,
     /// A2A's.
     A2a,
+    /// The Model Context Protocol's.
+    Mcp,
 }
 
 impl Dialect {
@@ -25,6 +27,8 @@ impl Dialect {
             Self::OpenAi
         } else if path == "/a2a" || path.starts_with("/a2a/") {
             Self::A2a
+        } else if path == "/mcp" {
+            Self::Mcp
         } else {
             Self::Own
         }
@@ -36,6 +40,7 @@ impl Dialect {
             Self::Own => "ErrorBody",
             Self::OpenAi => "OpenAiErrorBody",
             Self::A2a => "A2aErrorBody",
+            Self::Mcp => "McpErrorBody",
         }
     }
 
@@ -44,7 +49,24 @@ impl Dialect {
     pub(crate) fn checks_threads(self) -> bool {
         match self {
             Self::Own => false,
-            Self::OpenAi | Self::A2a => true,
+            Self::OpenAi | Self::A2a | Self::Mcp => true,
+        }
+    }
+
+    /// Whether the routes of this dialect check themselves which scopes a key has, for what they are asked is not
+    /// told by the method.
+    pub(crate) fn checks_scopes(self) -> bool {
+        match self {
+            Self::Own | Self::OpenAi | Self::A2a => false,
+            Self::Mcp => true,
+        }
+    }
+
+    /// Whether foreign pages are refused, whoever has a key.
+    pub(crate) fn checks_origins(self) -> bool {
+        match self {
+            Self::Own | Self::OpenAi | Self::A2a => false,
+            Self::Mcp => true,
         }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
 mod listing;
+pub(crate) mod mcp;
 pub(crate) mod messages;
 mod responses;
 pub(crate) mod runs;
@@ -71,6 +72,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .merge(threads_api::routes())
         .merge(responses::routes())
         .merge(a2a::routes())
+        .merge(mcp::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))

@@ -69,6 +69,11 @@ impl RunEvents {
         }
     }
 
+    /// The execution that runs, or ran last.
+    pub(crate) fn execution(&self) -> Option<&ExecutionId> {
+        self.execution.as_ref()
+    }
+
     /// Whether it has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.execution.is_some()

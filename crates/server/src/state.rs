@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::routes::mcp::Calls;
 use crate::turns::Turns;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,6 +25,7 @@ struct Inner {
     passing_desks: Arc<Desks>,
     forms: Forms,
     streams: Arc<Semaphore>,
+    mcp_calls: Calls,
     shutdown: CancellationToken,
 }
 
@@ -62,6 +64,7 @@ impl Api {
                 metrics: Metrics::default(),
                 turns: Turns::default(),
                 streams,
+                mcp_calls: Calls::default(),
                 shutdown,
             }),
         }
@@ -81,6 +84,16 @@ impl Api {
 
     pub(crate) fn turns(&self) -> &Turns {
         &self.inner.turns
+    }
+
+    /// The calls of MCP's clients that are being answered.
+    pub(crate) fn mcp_calls(&self) -> &Calls {
+        &self.inner.mcp_calls
+    }
+
+    /// Cancelled when the server stops.
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.inner.shutdown
     }
 
     /// Who takes part in threads, and what waits there.

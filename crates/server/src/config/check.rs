@@ -1,6 +1,7 @@
 //! From what was typed to what it means.
 
 mod agents;
+mod auth;
 mod links;
 mod mcp;
 mod models;
@@ -163,6 +164,13 @@ impl Checker<'_> {
             .telemetry
             .map(|telemetry| self.telemetry(telemetry))
             .transpose()?;
+        if let Some(jwt) = file.auth.jwt {
+            if file.tenants.is_empty() {
+                let message = "tokens name their tenant, and there is none: add [tenants.NAME]";
+                return Err(self.wrong(&jwt, message));
+            }
+            config.tokens = Some(self.tokens(jwt)?);
+        }
         self.distinct_keys(&file.tenants)?;
         for (name, tenant) in file.tenants {
             let tenant = self.tenant(&tenant)?;

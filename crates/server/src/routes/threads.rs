@@ -10,7 +10,7 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use runtime::{Cancelled, NewThreadRequest, Page};
+use runtime::{Cancelled, NewThreadRequest, Page, ThreadRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timeline::{ExecutionId, Payload, Seq};
@@ -153,7 +153,22 @@ pub(crate) async fn create(
     caller: Caller,
     OptionalBody(new): OptionalBody<NewThread>,
 ) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
-    check_named_key(&caller, new.key.as_deref(), "/key")?;
+    let (row, created) = make(&api, &caller, new).await?;
+    let status = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(row.into())))
+}
+
+/// Makes a thread, or finds the one with that key; says whether it is new.
+pub(super) async fn make(
+    api: &Api,
+    caller: &Caller,
+    new: NewThread,
+) -> Result<(ThreadRow, bool), ApiError> {
+    check_named_key(caller, new.key.as_deref(), "/key")?;
     if let Some(metadata) = &new.metadata {
         check_metadata(&metadata.value())?;
     }
@@ -163,13 +178,7 @@ pub(crate) async fn create(
         metadata: new.metadata,
         fork: None,
     };
-    let (row, created) = api.runtime().get_or_create(&caller.tenant, new).await?;
-    let status = if created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    Ok((status, Json(row.into())))
+    Ok(api.runtime().get_or_create(&caller.tenant, new).await?)
 }
 
 /// Reads a thread.

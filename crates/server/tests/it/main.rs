@@ -15,9 +15,11 @@ mod answers;
 mod audit;
 mod bad_input;
 mod chat;
+mod cors;
 mod documents;
 mod events;
 mod harness;
+mod mcp;
 mod messages;
 #[path = "../../../runtime/tests/it/mortal.rs"]
 #[expect(dead_code, reason = "the runtime's own tests use all of it")]
@@ -33,3 +35,4 @@ mod telemetry;
 mod tenants;
 mod threads_api;
 mod tls;
+mod tokens;

@@ -1,4 +1,5 @@
 mod agents;
+mod auth;
 mod mcp;
 mod models;
 mod remote;
