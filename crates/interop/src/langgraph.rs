@@ -29,11 +29,14 @@ pub use input::{Input, MESSAGE_METADATA, Said, ToolResult};
 pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
 pub use message::{agent_protocol_messages, messages_of, messages_of_step};
 pub use request::{
-    BatchCreate, CancelAction, CancelMany, CancelQuery, HistoryQuery, JoinQuery, Multitask,
-    RunCreate, RunsQuery, RunsSearch, Speaks, StateQuery, StateUpdate, StreamMode, ThreadCreate,
-    ThreadPatch, ThreadSearch, uuid_of,
+    CancelAction, CancelQuery, HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery,
+    RunsSearch, Speaks, StateQuery, StateUpdate, StreamMode, ThreadCreate, ThreadPatch,
+    ThreadSearch, uuid_of,
 };
 pub use run::{RunRecord, RunStatus, Waiting, is_pending};
 pub use state::{Moment, Snapshot, Snapshots, values_at, values_of};
 pub use stream::{Frame, FrameId, RunStream};
-pub use thread::{Shown, ThreadStatus, matches_metadata, merged_metadata, shown_id, thread_object};
+pub use thread::{
+    Shown, ThreadStatus, copied_metadata, matches_metadata, merged_metadata, shown_id,
+    thread_object,
+};

@@ -130,7 +130,8 @@ fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError>
         check_origin(headers, &config.server.cors_origins)?;
         return Ok(Caller::local(DEV_TENANT));
     }
-    let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
+    let key = bearer(headers).or_else(|| api_key(headers));
+    let key = key.ok_or(ApiError::Unauthorized)?;
     let keys = api.app().keys();
     keys.caller(key).cloned().ok_or(ApiError::Unauthorized)
 }
@@ -179,6 +180,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
         .ok()?
         .split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+}
+
+/// A key as the clients of `LangGraph` send it.
+fn api_key(headers: &HeaderMap) -> Option<&str> {
+    Some(headers.get("x-api-key")?.to_str().ok()?.trim())
 }
 
 /// Refuses names that someone else's DNS may point at this machine.

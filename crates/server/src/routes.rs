@@ -8,6 +8,7 @@ pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
+mod langgraph;
 mod listing;
 pub(crate) mod messages;
 mod responses;
@@ -57,6 +58,7 @@ pub(crate) fn open() -> OpenApiRouter<Api> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::openapi))
         .merge(a2a::open())
+        .merge(langgraph::open())
 }
 
 /// What needs a key.
@@ -83,6 +85,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .merge(threads_api::routes())
         .merge(responses::routes())
         .merge(a2a::routes())
+        .merge(langgraph::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))

@@ -3,7 +3,7 @@
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::ServerConfig;
-use crate::error::{ApiError, ErrorBody, Failure, a2a, openai};
+use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, openai};
 use crate::guard;
 use crate::protocol::Dialect;
 use crate::routes;
@@ -213,7 +213,7 @@ fn cors(origins: &[String]) -> CorsLayer {
     let name = HeaderName::from_static;
     CorsLayer::new()
         .allow_origin(origin)
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers([
             header::AUTHORIZATION,
             header::CONTENT_TYPE,
@@ -221,10 +221,16 @@ fn cors(origins: &[String]) -> CorsLayer {
             name("a2a-version"),
             name("idempotency-key"),
             name("last-event-id"),
+            name("prefer"),
+            name("x-api-key"),
             name("x-request-id"),
         ])
         .expose_headers([
             header::RETRY_AFTER,
+            header::LOCATION,
+            header::CONTENT_LOCATION,
+            name("x-pagination-next"),
+            name("x-pagination-total"),
             name("x-request-id"),
             name("idempotent-replayed"),
             name("loomline-content-hash"),
@@ -267,6 +273,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let body = match Dialect::of(&path) {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
         Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
+        Dialect::LangGraph => Json(langgraph::body(&failure)).into_response(),
         Dialect::Own => Json(ErrorBody {
             error: Failure {
                 request_id,

@@ -5,11 +5,10 @@ mod run;
 mod thread;
 
 pub use query::{
-    CancelAction, CancelMany, CancelQuery, HistoryQuery, JoinQuery, RunsQuery, RunsSearch,
-    StateQuery,
+    CancelAction, CancelQuery, HistoryQuery, JoinQuery, RunsQuery, RunsSearch, StateQuery,
 };
 pub(super) use run::MODES;
-pub use run::{BatchCreate, Multitask, RunCreate, StreamMode};
+pub use run::{Multitask, RunCreate, StreamMode};
 pub use thread::{StateUpdate, ThreadCreate, ThreadPatch, ThreadSearch};
 
 use super::error::RequestError;

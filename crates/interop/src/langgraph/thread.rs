@@ -125,6 +125,11 @@ pub fn merged_metadata(kept: Option<&Payload>, new: Map<String, Value>) -> Paylo
     Value::Object(merged).into()
 }
 
+/// What a copy of a thread has of its metadata: all but what is the server's own.
+pub fn copied_metadata(kept: &Payload) -> Payload {
+    Value::Object(shown_metadata(Some(kept))).into()
+}
+
 /// Whether a thread's metadata has all that is wanted, within objects too.
 pub fn matches_metadata(kept: Option<&Payload>, wanted: &Map<String, Value>) -> bool {
     wanted.is_empty() || holds(&shown_metadata(kept), wanted)

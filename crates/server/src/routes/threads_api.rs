@@ -110,7 +110,7 @@ fn token(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
 
 /// An id for what a request makes: the same for the same token, and else a new one. A request whose
 /// answer was lost then finds what it has made before.
-fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
+pub(super) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
     let Some(token) = token else {
         return api.runtime().mint();
     };

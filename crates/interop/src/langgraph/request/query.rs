@@ -204,30 +204,6 @@ impl RunsSearch {
     }
 }
 
-/// Runs of a thread that are to be stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CancelMany {
-    /// The thread.
-    pub thread_id: String,
-    /// These of its runs; all that are at work when absent.
-    pub run_ids: Option<Vec<String>>,
-}
-
-impl CancelMany {
-    /// Reads a body and its query.
-    pub fn read(body: &Value, pairs: &[(String, String)]) -> Result<Self, RequestError> {
-        action(pairs)?;
-        let fields = Fields::of(body, "", &["thread_id", "run_ids", "status"])?;
-        fields.word("status", &[("running", ()), ("all", ())])?;
-        let wrong = || RequestError::at("/thread_id", "expected the thread whose runs are stopped");
-        let run_ids = fields.texts("run_ids", 100)?;
-        Ok(Self {
-            thread_id: uuid(&fields, "thread_id")?.ok_or_else(wrong)?,
-            run_ids: fields.get("run_ids").map(|_| run_ids),
-        })
-    }
-}
-
 /// Which of the states a thread has been in are shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryQuery {

@@ -45,8 +45,6 @@ const KNOWN: [&str; 30] = [
 const MAX_MODES: usize = 16;
 /// Under which name the echo of a run has its stream modes.
 pub(in crate::langgraph) const MODES: &str = "stream_mode";
-/// The most runs of a batch.
-const MAX_BATCH: usize = 100;
 /// The most steps that a run can be limited to.
 const MAX_STEPS: u64 = 1_000_000;
 
@@ -140,11 +138,7 @@ pub struct RunCreate {
 impl RunCreate {
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        Self::read_at(body, "")
-    }
-
-    fn read_at(body: &Value, pointer: &str) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, pointer, &KNOWN)?;
+        let fields = Fields::of(body, "", &KNOWN)?;
         let speaks = if fields.has("assistant_id") {
             Speaks::LangGraph
         } else {
@@ -219,23 +213,6 @@ impl RunCreate {
         let echo = Value::Object(self.echo.clone());
         options.echo.insert(ECHO.to_owned(), echo);
         options
-    }
-}
-
-/// A list of runs that are to begin.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BatchCreate(pub Vec<RunCreate>);
-
-impl BatchCreate {
-    /// Reads a body.
-    pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let Some(list) = body.as_array().filter(|list| list.len() <= MAX_BATCH) else {
-            let what = format!("expected a list of at most {MAX_BATCH} runs");
-            return Err(RequestError::at("", what));
-        };
-        let runs = list.iter().enumerate();
-        let runs = runs.map(|(place, run)| RunCreate::read_at(run, &format!("/{place}")));
-        Ok(Self(runs.collect::<Result<_, _>>()?))
     }
 }
 
