@@ -96,6 +96,8 @@ pub struct RunStream {
     parts: Vec<Payload>,
     response: Option<StepResponse>,
     draft: Draft,
+    /// The parts of the step whose results were told.
+    results: Vec<u32>,
     failure: Option<(String, String)>,
     at: FrameId,
     out: Vec<Frame>,
@@ -119,6 +121,7 @@ impl RunStream {
             parts: Vec::new(),
             response: None,
             draft: Draft::default(),
+            results: Vec::new(),
             failure: None,
             at: FrameId { seq: 0, nth: 0 },
             out: Vec::new(),
@@ -230,6 +233,7 @@ impl RunStream {
             self.parts.clear();
             self.response = None;
             self.draft = Draft::default();
+            self.results.clear();
         }
         if let Event::PartCreated {
             step_id, idx, part, ..
@@ -328,11 +332,11 @@ impl RunStream {
                 self.returned(event);
             }
             "reset-step" => {
-                self.took_back();
+                self.took_all_back();
                 self.parts.clear();
                 self.response = None;
             }
-            "error" | "abort" => self.took_back(),
+            "error" | "abort" => self.took_all_back(),
             kind if kind.starts_with("data-") || kind.starts_with("source-") => {
                 let value = match chunk.get("data") {
                     Some(data) => data.clone(),
@@ -445,6 +449,7 @@ impl RunStream {
             return;
         };
         if let Some(message) = result(&tool, &self.step_id(), idx) {
+            self.results.push(idx);
             let origin = self.origin("tools");
             let told = message.clone();
             self.push(StreamMode::MessagesTuple, "messages", || {
@@ -499,19 +504,31 @@ impl RunStream {
         }
         self.step = None;
         self.draft = Draft::default();
+        self.results.clear();
     }
 
-    /// What was said of a message counts no longer: its attempt died, or its run was stopped in it.
-    fn took_back(&mut self) {
-        let draft = std::mem::take(&mut self.draft);
-        if draft.is_told {
-            let gone = base("remove", &self.step_id(), "".into());
-            let (told, origin) = (gone.clone(), self.origin(self.node()));
-            self.push(StreamMode::MessagesTuple, "messages", || {
-                json!([told, origin])
-            });
-            self.push(StreamMode::Messages, "messages/complete", || json!([gone]));
+    /// Nothing of a step counts any longer: its attempt died, or its run was stopped in it.
+    fn took_all_back(&mut self) {
+        self.took_back();
+        for idx in std::mem::take(&mut self.results) {
+            self.gone(&format!("{}:{idx}", self.step_id()));
         }
+    }
+
+    /// What was said of the message counts no longer.
+    fn took_back(&mut self) {
+        if std::mem::take(&mut self.draft).is_told {
+            self.gone(&self.step_id());
+        }
+    }
+
+    fn gone(&mut self, id: &str) {
+        let gone = base("remove", id, "".into());
+        let (told, origin) = (gone.clone(), self.origin(self.node()));
+        self.push(StreamMode::MessagesTuple, "messages", || {
+            json!([told, origin])
+        });
+        self.push(StreamMode::Messages, "messages/complete", || json!([gone]));
     }
 }
 

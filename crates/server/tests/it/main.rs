@@ -15,6 +15,7 @@ mod chat;
 mod documents;
 mod events;
 mod harness;
+mod langgraph;
 mod messages;
 mod openapi;
 mod operation;
