@@ -1,79 +1,26 @@
 //! From the log of one run to its server-sent events.
 
 mod draft;
+mod frame;
+mod pieces;
+
+pub use frame::{Frame, FrameId};
 
 use super::interrupt::{Asked, interrupts};
-use super::message::{agent_of, base, put_response, result, step_messages};
+use super::message::agent_of;
 use super::request::StreamMode;
 use super::run::error_name;
 use crate::ai_sdk::{ChunkJson, StreamView, chunks};
-use crate::parts::{StepResponse, ToolPart};
+use crate::parts::StepResponse;
 use draft::{Draft, Kind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use timeline::{
     Event, ExecutionId, ExecutionStatus, ItemId, Payload, Record, StepId, StepStatus, chunk_type,
 };
 
 /// The major version of `ai` whose chunks are translated: the one that can say most.
 const MAJOR: u8 = 7;
-
-/// The place of a frame: the record of the log that it comes from, and which of the record's frames it is. A reader
-/// that asks for the same modes again meets the same frames under the same ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FrameId {
-    seq: u64,
-    nth: u32,
-}
-
-impl std::fmt::Display for FrameId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.seq, self.nth)
-    }
-}
-
-impl FrameId {
-    /// Reads a `Last-Event-ID`.
-    pub fn read(text: &str) -> Option<Self> {
-        let (seq, nth) = text.split_once('-')?;
-        Some(Self {
-            seq: seq.parse().ok()?,
-            nth: nth.parse().ok()?,
-        })
-    }
-}
-
-/// One event of a stream.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
-    /// Its place; none of what is said again whenever it is asked for.
-    pub id: Option<FrameId>,
-    /// Its name.
-    pub event: &'static str,
-    /// What it says.
-    pub data: Value,
-}
-
-impl Frame {
-    /// That the stream can't go on, or that the run has failed.
-    pub fn error(error: &str, message: &str) -> Self {
-        Self {
-            id: None,
-            event: "error",
-            data: json!({"error": error, "message": message}),
-        }
-    }
-
-    /// Writes it.
-    pub fn write(&self, out: &mut String) {
-        // Writing to a string can't fail.
-        if let Some(id) = self.id {
-            let _ = writeln!(out, "id: {id}");
-        }
-        let _ = write!(out, "event: {}\ndata: {}\n\n", self.event, self.data);
-    }
-}
 
 /// What one reader of a run has seen.
 ///
@@ -90,6 +37,7 @@ pub struct RunStream {
     agent: Option<String>,
     execution: Option<ExecutionId>,
     has_begun: bool,
+    is_over: bool,
     values_wanted: bool,
     step: Option<StepId>,
     iteration: u32,
@@ -115,6 +63,7 @@ impl RunStream {
             agent: None,
             execution: None,
             has_begun: false,
+            is_over: false,
             values_wanted: false,
             step: None,
             iteration: 0,
@@ -164,6 +113,10 @@ impl RunStream {
             seq: record.seq.0,
             nth: 0,
         };
+        // What comes after the run is another's.
+        if self.is_over {
+            return Vec::new();
+        }
         self.note(&record.event);
         for chunk in chunks(record, &mut self.chunks) {
             if let ChunkJson::Chunk(Value::Object(chunk)) = chunk {
@@ -336,7 +289,11 @@ impl RunStream {
                 self.parts.clear();
                 self.response = None;
             }
-            "error" | "abort" => self.took_all_back(),
+            "error" | "abort" => {
+                self.took_all_back();
+                self.is_over = true;
+            }
+            "finish" => self.is_over = true,
             kind if kind.starts_with("data-") || kind.starts_with("source-") => {
                 let value = match chunk.get("data") {
                     Some(data) => data.clone(),
@@ -348,195 +305,4 @@ impl RunStream {
             _ => {}
         }
     }
-
-    fn step_id(&self) -> String {
-        self.step
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default()
-    }
-
-    /// Where a message comes from.
-    fn origin(&self, node: &str) -> Value {
-        let agent = self.agent.as_deref();
-        json!({
-            "run_id": self.run_id, "thread_id": self.thread_id, "assistant_id": agent, "graph_id": agent,
-            "langgraph_node": node, "langgraph_step": self.iteration + 1,
-        })
-    }
-
-    fn node(&self) -> &str {
-        self.agent.as_deref().unwrap_or("agent")
-    }
-
-    /// A piece of the message that is being written.
-    fn piece(&mut self, content: Value, calls: &[Value]) {
-        let mut piece = self.blank(content);
-        piece["tool_call_chunks"] = calls.into();
-        let origin = self.origin(self.node());
-        self.push(StreamMode::MessagesTuple, "messages", || {
-            json!([piece, origin])
-        });
-    }
-
-    fn blank(&self, content: Value) -> Value {
-        let mut piece = base("AIMessageChunk", &self.step_id(), content);
-        piece["name"] = self.agent.as_deref().into();
-        piece["tool_calls"] = json!([]);
-        piece["invalid_tool_calls"] = json!([]);
-        piece["usage_metadata"] = Value::Null;
-        piece["tool_call_chunks"] = json!([]);
-        piece
-    }
-
-    fn grew(&mut self, kind: Kind, block: &str, delta: &str) {
-        let is_first = !self.draft.is_told;
-        let Some(content) = self.draft.grow(kind, block, delta) else {
-            return;
-        };
-        self.piece(content, &[]);
-        if is_first {
-            let metadata = json!({ self.step_id(): {"metadata": self.origin(self.node())} });
-            self.push(StreamMode::Messages, "messages/metadata", || metadata);
-        }
-        self.grown();
-    }
-
-    /// Shows the message so far again, if it has grown enough.
-    fn grown(&mut self) {
-        if let Some(content) = self.draft.shown_again() {
-            let mut message = base("ai", &self.step_id(), content);
-            message["name"] = self.agent.as_deref().into();
-            message["tool_calls"] = json!([]);
-            message["invalid_tool_calls"] = json!([]);
-            message["usage_metadata"] = Value::Null;
-            self.push(StreamMode::Messages, "messages/partial", || {
-                json!([message])
-            });
-        }
-    }
-
-    fn called(&mut self, call: Option<Value>) {
-        if let Some(call) = call {
-            self.piece("".into(), &[call]);
-        }
-    }
-
-    /// The arguments of a call are complete: what was not streamed of them is said now. If others were streamed, the
-    /// message is said anew when its step is over.
-    fn call_ended(&mut self, event: &Event) {
-        let Some((tool, _)) = tool_of(event) else {
-            return;
-        };
-        let call = tool.tool_call_id.as_str();
-        let begun = self.draft.called(call, tool.tool_name());
-        self.called(begun);
-        let whole = match tool.arguments() {
-            blank if blank.trim().is_empty() => "{}",
-            arguments => arguments,
-        };
-        match self.draft.rest(call, whole) {
-            Some(rest) => {
-                let more = self.draft.arguments(call, rest);
-                self.called(more);
-            }
-            None => self.draft.is_wrong = true,
-        }
-    }
-
-    fn returned(&mut self, event: &Event) {
-        let Some((tool, idx)) = tool_of(event) else {
-            return;
-        };
-        if let Some(message) = result(&tool, &self.step_id(), idx) {
-            self.results.push(idx);
-            let origin = self.origin("tools");
-            let told = message.clone();
-            self.push(StreamMode::MessagesTuple, "messages", || {
-                json!([told, origin])
-            });
-            self.push(StreamMode::Messages, "messages/complete", || {
-                json!([message])
-            });
-        }
-    }
-
-    /// The model has answered: what it says of that is the last piece.
-    fn responded(&mut self, data: Option<&Payload>) {
-        let response: Option<StepResponse> = data.and_then(|data| data.read().ok());
-        if let Some(response) = response.as_ref().filter(|said| !said.answers) {
-            self.draft.is_told = true;
-            let mut piece = self.blank("".into());
-            put_response(&mut piece, response);
-            let origin = self.origin(self.node());
-            self.push(StreamMode::MessagesTuple, "messages", || {
-                json!([piece, origin])
-            });
-        }
-        self.response = response;
-    }
-
-    /// The step is over: what it has come to.
-    fn completed(&mut self) {
-        let (id, parts) = (self.step_id(), std::mem::take(&mut self.parts));
-        let agent = self.agent.as_deref();
-        let messages = step_messages(&id, agent, self.response.as_ref(), parts.iter());
-        let is_ai = |message: &Value| message["type"] == "ai";
-        let (said, results): (Vec<Value>, Vec<Value>) = messages.into_iter().partition(is_ai);
-        if let Some(message) = said.first().cloned() {
-            if self.draft.is_wrong {
-                self.took_back();
-                let (whole, origin) = (message.clone(), self.origin(self.node()));
-                self.push(StreamMode::MessagesTuple, "messages", || {
-                    json!([whole, origin])
-                });
-            }
-            self.push(StreamMode::Messages, "messages/complete", || {
-                json!([message])
-            });
-        }
-        let node = self.node().to_owned();
-        for (node, messages) in [(node.as_str(), said), ("tools", results)] {
-            if !messages.is_empty() {
-                let update = json!({ node: {"messages": messages} });
-                self.push(StreamMode::Updates, "updates", || update);
-            }
-        }
-        self.step = None;
-        self.draft = Draft::default();
-        self.results.clear();
-    }
-
-    /// Nothing of a step counts any longer: its attempt died, or its run was stopped in it.
-    fn took_all_back(&mut self) {
-        self.took_back();
-        for idx in std::mem::take(&mut self.results) {
-            self.gone(&format!("{}:{idx}", self.step_id()));
-        }
-    }
-
-    /// What was said of the message counts no longer.
-    fn took_back(&mut self) {
-        if std::mem::take(&mut self.draft).is_told {
-            self.gone(&self.step_id());
-        }
-    }
-
-    fn gone(&mut self, id: &str) {
-        let gone = base("remove", id, "".into());
-        let (told, origin) = (gone.clone(), self.origin(self.node()));
-        self.push(StreamMode::MessagesTuple, "messages", || {
-            json!([told, origin])
-        });
-        self.push(StreamMode::Messages, "messages/complete", || json!([gone]));
-    }
-}
-
-/// The call that a record is about, and the place of its part.
-fn tool_of(event: &Event) -> Option<(ToolPart, u32)> {
-    let (Event::PartCreated { idx, part, .. } | Event::PartUpdated { idx, part, .. }) = event
-    else {
-        return None;
-    };
-    Some((ToolPart::read(part)?, *idx))
 }
