@@ -54,7 +54,7 @@ fn blocks(content: &Value) -> Vec<Value> {
             .iter()
             .map(|it| it.as_str().map_or_else(|| it.clone(), block))
             .collect(),
-        other => panic!("{other}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => panic!("{content}"),
     }
 }
 
@@ -82,10 +82,8 @@ fn heard(message: &Value) -> Heard {
     for key in ["tool_calls", "invalid_tool_calls"] {
         for call in message[key].as_array().into_iter().flatten() {
             let text = |key: &str| call[key].as_str().unwrap().to_owned();
-            let args = match &call["args"] {
-                Value::String(args) => arguments(args),
-                args => args.clone(),
-            };
+            let args = &call["args"];
+            let args = args.as_str().map_or_else(|| args.clone(), arguments);
             calls.push((text("id"), text("name"), args));
         }
     }

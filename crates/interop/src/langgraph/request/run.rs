@@ -210,9 +210,18 @@ impl RunCreate {
     /// What the run's parameters keep.
     pub fn options(&self) -> RunOptions {
         let mut options = RunOptions::default();
-        let echo = Value::Object(self.echo.clone());
-        options.echo.insert(ECHO.to_owned(), echo);
+        self.note(&mut options);
         options
+    }
+
+    /// Keeps what is said again of the run among parameters; what was kept before and is not said anew stays.
+    pub fn note(&self, options: &mut RunOptions) {
+        let kept = options.echo.remove(ECHO);
+        let mut echo = kept
+            .and_then(|it| it.as_object().cloned())
+            .unwrap_or_default();
+        echo.extend(self.echo.clone());
+        options.echo.insert(ECHO.to_owned(), Value::Object(echo));
     }
 }
 

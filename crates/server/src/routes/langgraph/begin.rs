@@ -102,15 +102,20 @@ pub(super) async fn begin(
         serde_json::from_str(&answer).map_err(RuntimeError::from)?
     } else {
         state::check_last(&found, asked.checkpoint.as_deref()).await?;
-        if asked.speaks == Speaks::LangGraph {
-            note_agent(&found, &agent).await?;
-        }
         let said = std::mem::take(&mut asked.input.said);
-        if is_resumed {
+        let accepted = if is_resumed {
             resume(&found, &asked, said, token).await?
         } else {
-            say(&found, &asked, said, agent, token).await?
+            say(&found, &asked, said, agent.clone(), token).await?
+        };
+        // Only now, for a run that is refused changes nothing; and one that has begun goes on without it.
+        if asked.speaks == Speaks::LangGraph
+            && let Err(error) = note_agent(&found, &agent).await
+        {
+            let error = crate::error::told(&error);
+            tracing::warn!(error, "a thread's agent could not be noted on it");
         }
+        accepted
     };
     let unnamed = || RequestError::new(ErrorKind::Conflict, "the run has no id yet: ask again");
     Ok(Begun {
@@ -253,7 +258,7 @@ fn goes_on(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> 
         Some(params) => serde_json::from_value(params.clone()).map_err(RuntimeError::from)?,
         None => RunOptions::default(),
     };
-    options.echo.extend(create.options().echo);
+    create.note(&mut options);
     let params = serde_json::to_value(&options).map_err(RuntimeError::from)?;
     Ok(Run {
         max_steps: create.max_steps.or(began.max_steps),

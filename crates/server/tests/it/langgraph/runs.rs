@@ -148,7 +148,7 @@ async fn a_thread_that_another_protocol_began_is_found_by_its_id_and_goes_on() {
     let native = server.get("/api/v1/threads/talk").await.json();
     let found = server.post("/threads/search", json!({})).await.json();
     let id = found[0]["thread_id"].as_str().unwrap();
-    assert_eq!(native["threadId"], id);
+    assert_eq!(native["id"], id);
     let values = server.lang_wait(id, says("demo", "again")).await;
     assert_eq!(values["messages"].as_array().unwrap().len(), 4);
     let messages = server.get("/api/v1/threads/talk/messages").await.json();
