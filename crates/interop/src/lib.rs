@@ -44,6 +44,7 @@ mod canonical;
 pub mod convert;
 pub mod document;
 pub mod ids;
+pub mod langgraph;
 mod loss;
 pub mod mcp;
 pub mod metadata;

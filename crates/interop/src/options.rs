@@ -60,7 +60,7 @@ pub struct RunOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<AnswerFormat>,
     /// What the view that made the run must say again of it, under the view's name: `responses`,
-    /// `threads`. Never interpreted by the runtime.
+    /// `threads`, `langgraph`. Never interpreted by the runtime.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub echo: Map<String, Value>,
 }

@@ -117,6 +117,7 @@ impl Runtime {
         }
         let after = core.tail;
         let item_id = request.item.id.clone();
+        let named = Run::of(run.as_ref()).execution_id;
         let command = if waits {
             let none = || Payload::from(json!({}));
             Command::Enqueue {
@@ -129,7 +130,7 @@ impl Runtime {
         let accepted = Accepted {
             thread_id: live.thread.clone(),
             item_id,
-            execution_id: begun(&command),
+            execution_id: begun(&command).or(named),
             after,
             queued: waits,
             repeated: false,

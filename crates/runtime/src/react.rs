@@ -278,6 +278,7 @@ impl Runtime {
         }
         let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
+        let named = request.run.execution_id.clone();
         let mut dealt = self.dealt(&core.state, request.item, run, request.policy)?;
         if !request.before.is_empty() {
             // What is remembered between steps has not heard them.
@@ -309,7 +310,7 @@ impl Runtime {
             thread_id: live.thread.clone(),
             item_id,
             queued: execution_id.is_none(),
-            execution_id,
+            execution_id: execution_id.or(named),
             after,
             repeated: false,
         };
@@ -383,12 +384,14 @@ impl Runtime {
         }
     }
 
+    /// Begins an execution, under the id that its run names.
     pub(crate) fn start(&self, trigger: Trigger, run: Option<Payload>) -> Command {
         let ids = &self.inner.ids;
+        let (run, named) = unnamed(run);
         Command::Start {
             trigger,
             run,
-            execution_id: ids.mint().into(),
+            execution_id: named.unwrap_or_else(|| ids.mint().into()),
             reaction_item_id: ids.mint().into(),
             step_id: ids.mint().into(),
             workflow_run_id: None,
@@ -455,7 +458,8 @@ impl Runtime {
         self.wake_parents(live, parent.as_ref()).await?;
         let mut commands = vec![(None, Command::End { ending })];
         if held.core()?.state.waiting().len() > 0 && !self.inner.shutdown.is_cancelled() {
-            commands.push((None, self.start(Trigger::Waiting, None)));
+            let start = self.start_waiting(&held.core()?.state, None)?;
+            commands.push((None, start));
         }
         held.core()?.generation += 1;
         held.commit(commands, None).await?;
@@ -471,6 +475,15 @@ struct Dealt {
     commands: Vec<Command>,
     begins: Option<ExecutionId>,
     stops: Option<ExecutionId>,
+}
+
+/// How an execution is run, and the id it is to have: a run that goes on with it has another.
+fn unnamed(run: Option<Payload>) -> (Option<Payload>, Option<ExecutionId>) {
+    let mut read = Run::of(run.as_ref());
+    match read.execution_id.take() {
+        Some(named) => (Payload::write(&read).ok().or(run), Some(named)),
+        None => (run, None),
+    }
 }
 
 pub(crate) fn begun(command: &Command) -> Option<ExecutionId> {

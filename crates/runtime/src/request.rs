@@ -41,6 +41,10 @@ pub struct Run {
     /// The execution that waits for this one: a sub-agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
+    /// The id that the execution is to have, so that whoever asks can name it while it waits; a new
+    /// one when absent. It stands with what waits, and not with the execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
 }
 
 /// The execution that started another one on a thread of its own (UAP §8).
@@ -126,7 +130,7 @@ pub struct Accepted {
     pub thread_id: ThreadId,
     /// The trigger item.
     pub item_id: ItemId,
-    /// The execution that answers; absent while the trigger waits.
+    /// The execution that answers; absent while the trigger waits, unless the request named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
     /// The last event before this request's own: follow from here to see all of it.

@@ -3,6 +3,7 @@
 
 pub(crate) mod a2a;
 pub(crate) mod aitp;
+pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
 
@@ -100,6 +101,8 @@ pub(crate) enum ApiError {
     Worded(Box<openai::Worded>),
     #[error(transparent)]
     A2a(Box<interop::a2a::RequestError>),
+    #[error(transparent)]
+    LangGraph(Box<interop::langgraph::RequestError>),
     #[error("the server has not finished starting")]
     NotReady,
     #[error("the server failed")]
@@ -316,6 +319,10 @@ impl ApiError {
             Self::Refused(refused) => aitp::verdict(refused),
             Self::Worded(worded) => Verdict::new(worded.status, worded.code.unwrap_or(worded.kind)),
             Self::A2a(refusal) => Verdict::new(a2a::status(refusal.kind), "a2a"),
+            Self::LangGraph(refusal) => Verdict {
+                pointer: refusal.pointer.clone(),
+                ..Verdict::new(langgraph::status(refusal.kind), refusal.kind.code())
+            },
             Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),

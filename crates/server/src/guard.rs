@@ -128,7 +128,8 @@ async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Api
     if Dialect::of(uri.path()).checks_origins() {
         check_origin(headers, &config.server.cors_origins)?;
     }
-    let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
+    let key = bearer(headers).or_else(|| api_key(headers));
+    let key = key.ok_or(ApiError::Unauthorized)?;
     let known = api.app().keys().caller(key).cloned();
     if let Some(caller) = known {
         return Ok(caller);
@@ -182,6 +183,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
         .ok()?
         .split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+}
+
+/// A key as the clients of `LangGraph` send it.
+fn api_key(headers: &HeaderMap) -> Option<&str> {
+    Some(headers.get("x-api-key")?.to_str().ok()?.trim())
 }
 
 /// Refuses names that someone else's DNS may point at this machine.

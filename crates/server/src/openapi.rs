@@ -139,6 +139,12 @@ fn shared() -> Map<String, Value> {
                 },
             },
         },
+        "LangGraphErrorBody": {
+            "type": "object",
+            "description": "What every refusal and failure looks like in LangGraph's API and the Agent Protocol.",
+            "required": ["detail", "code", "message", "metadata"],
+            "properties": {"detail": text, "code": text, "message": text, "metadata": {"type": "object"}},
+        },
         "McpErrorBody": {
             "type": "object",
             "description": "What every refusal and failure looks like at `/mcp`: JSON-RPC's error object.",

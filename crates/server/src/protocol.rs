@@ -18,7 +18,21 @@ pub(crate) enum Dialect {
     A2a,
     /// The Model Context Protocol's.
     Mcp,
+    /// `LangGraph`'s, with the Agent Protocol.
+    LangGraph,
 }
+
+/// What the paths of `LangGraph` and the Agent Protocol begin with.
+const LANGGRAPH: [&str; 8] = [
+    "/threads",
+    "/runs",
+    "/agents",
+    "/assistants",
+    "/store",
+    "/crons",
+    "/info",
+    "/ok",
+];
 
 impl Dialect {
     /// By what the path begins with, so that a path that leads nowhere is answered in it too.
@@ -29,6 +43,11 @@ impl Dialect {
             Self::A2a
         } else if path == "/mcp" {
             Self::Mcp
+        } else if LANGGRAPH.iter().any(|first| {
+            let rest = path.strip_prefix(first);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }) {
+            Self::LangGraph
         } else {
             Self::Own
         }
@@ -41,6 +60,7 @@ impl Dialect {
             Self::OpenAi => "OpenAiErrorBody",
             Self::A2a => "A2aErrorBody",
             Self::Mcp => "McpErrorBody",
+            Self::LangGraph => "LangGraphErrorBody",
         }
     }
 
@@ -49,7 +69,7 @@ impl Dialect {
     pub(crate) fn checks_threads(self) -> bool {
         match self {
             Self::Own => false,
-            Self::OpenAi | Self::A2a | Self::Mcp => true,
+            Self::OpenAi | Self::A2a | Self::Mcp | Self::LangGraph => true,
         }
     }
 
@@ -57,7 +77,7 @@ impl Dialect {
     /// told by the method.
     pub(crate) fn checks_scopes(self) -> bool {
         match self {
-            Self::Own | Self::OpenAi | Self::A2a => false,
+            Self::Own | Self::OpenAi | Self::A2a | Self::LangGraph => false,
             Self::Mcp => true,
         }
     }
@@ -65,7 +85,7 @@ impl Dialect {
     /// Whether foreign pages are refused, whoever has a key.
     pub(crate) fn checks_origins(self) -> bool {
         match self {
-            Self::Own | Self::OpenAi | Self::A2a => false,
+            Self::Own | Self::OpenAi | Self::A2a | Self::LangGraph => false,
             Self::Mcp => true,
         }
     }
@@ -81,10 +101,14 @@ pub(crate) async fn thread_of(
 ) -> Result<Option<ThreadRow>, ApiError> {
     let own = ThreadId::from(form.read(id).as_ref());
     let runtime = api.runtime();
-    let found = match runtime.find_by_id(&caller.tenant, &own).await {
-        Err(RuntimeError::Store(StoreError::NotFound)) => runtime.find(&caller.tenant, id).await,
-        found => found,
-    };
+    let mut found = runtime.find_by_id(&caller.tenant, &own).await;
+    // A key that is a UUID is spelled like an id, too.
+    let spelled = Some(own.as_str()).filter(|own| *own != id);
+    for key in [Some(id), spelled].into_iter().flatten() {
+        if let Err(RuntimeError::Store(StoreError::NotFound)) = found {
+            found = runtime.find(&caller.tenant, key).await;
+        }
+    }
     match found {
         Ok(row) => Ok(Some(row).filter(|row| caller.check(key_of(row)).is_ok())),
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),

@@ -9,6 +9,7 @@ pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
+mod langgraph;
 mod listing;
 pub(crate) mod mcp;
 pub(crate) mod messages;
@@ -45,6 +46,7 @@ pub(crate) fn open() -> OpenApiRouter<Api> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::openapi))
         .merge(a2a::open())
+        .merge(langgraph::open())
 }
 
 /// What needs a key.
@@ -73,6 +75,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .merge(responses::routes())
         .merge(a2a::routes())
         .merge(mcp::routes())
+        .merge(langgraph::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))

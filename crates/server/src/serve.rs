@@ -3,7 +3,7 @@
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::ServerConfig;
-use crate::error::{ApiError, ErrorBody, Failure, a2a, mcp, openai};
+use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
 use crate::protocol::Dialect;
 use crate::routes;
@@ -213,7 +213,7 @@ fn cors(origins: &[String]) -> CorsLayer {
     let name = HeaderName::from_static;
     CorsLayer::new()
         .allow_origin(origin)
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         // Whatever a page of these origins sends: clients have headers of their own (`x-stainless-…`), and some that
         // no list could name (`mcp-param-…`).
         .allow_headers(AllowHeaders::mirror_request())
@@ -272,6 +272,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
         Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
         Dialect::Mcp => Json(mcp::body(response.status(), &failure)).into_response(),
+        Dialect::LangGraph => Json(langgraph::body(&failure)).into_response(),
         Dialect::Own => Json(ErrorBody {
             error: Failure {
                 request_id,

@@ -27,6 +27,8 @@ mod history_laws;
 #[cfg(test)]
 mod history_vectors;
 #[cfg(test)]
+mod langgraph;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod native;

@@ -9,7 +9,7 @@ mod conversations;
 mod create;
 mod items;
 mod models;
-mod passing;
+pub(super) mod passing;
 mod past;
 mod refused;
 mod socket;

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 pub(crate) fn guarded_routes() -> Vec<(String, String)> {
     let mut routes = all_guarded_routes();
     routes.retain(|(_, path)| {
-        !["/v1/", "/a2a", "/mcp"]
+        let others = ["/v1/", "/a2a", "/mcp"]
             .iter()
-            .any(|other| path.starts_with(other))
+            .any(|first| path.starts_with(first));
+        !others && !crate::langgraph::has(path)
     });
     routes
 }
