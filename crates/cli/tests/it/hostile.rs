@@ -20,7 +20,7 @@ pub(crate) struct Site {
 }
 
 /// How long an answer may take. What is refused, is refused at once.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn key(home: &Home) -> (String, String) {
     let made = home.ok(&["key", "--json"]);

@@ -2,6 +2,7 @@
 
 use super::Site;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// A request that nobody should send.
 pub(super) struct Hostile {
@@ -36,10 +37,11 @@ pub(super) fn with_headers(
 ) -> Vec<u8> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     if !key.is_empty() {
-        head += &format!("authorization: Bearer {key}\r\n");
+        let _ = write!(head, "authorization: Bearer {key}\r\n");
     }
     if !body.is_empty() {
-        head += &format!(
+        let _ = write!(
+            head,
             "content-type: application/json\r\ncontent-length: {}\r\n",
             body.len()
         );
@@ -116,6 +118,7 @@ fn ways_in(site: &Site) -> Vec<(&'static str, String, Value)> {
 pub(super) fn all(site: &Site) -> Vec<Hostile> {
     let mut all = Vec::new();
     all.extend(broken_http(site));
+    all.extend(false_lengths(site));
     for (protocol, path, body) in ways_in(site) {
         all.extend(broken_bodies(site, protocol, &path, &body));
         all.extend(wrong_keys(site, protocol, &path, &body));
@@ -143,15 +146,9 @@ fn cut_off(name: impl Into<String>, bytes: Vec<u8>, outcome: Outcome) -> Hostile
     }
 }
 
-/// What is no HTTP, or two requests for one reader and one for another.
+/// What is no HTTP, or more of it than anybody needs.
 fn broken_http(site: &Site) -> Vec<Hostile> {
     let key = &site.own;
-    let post = "POST /api/v1/threads/attacked/messages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
-    let json = "content-type: application/json\r\n";
-    let authorized = format!("{post}authorization: Bearer {key}\r\n{json}");
-    let body = "{\"content\":\"hostile\"}";
-    let n_bytes = body.len();
-    let raw = |text: String| text.into_bytes();
     vec![
         cut_off("nothing", Vec::new(), Outcome::Refused),
         cut_off("zeros", vec![0; 4096], Outcome::Refused),
@@ -229,6 +226,19 @@ fn broken_http(site: &Site) -> Vec<Hostile> {
             with_headers("GET", "/healthz", key, &["x: \0"], b""),
             Outcome::Harmless,
         ),
+    ]
+}
+
+/// Lengths and encodings that lie, and requests behind others.
+fn false_lengths(site: &Site) -> Vec<Hostile> {
+    let key = &site.own;
+    let post = "POST /api/v1/threads/attacked/messages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let json = "content-type: application/json\r\n";
+    let authorized = format!("{post}authorization: Bearer {key}\r\n{json}");
+    let body = "{\"content\":\"hostile\"}";
+    let n_bytes = body.len();
+    let raw = |text: String| text.into_bytes();
+    vec![
         cut_off(
             "two lengths",
             raw(format!(
