@@ -17,6 +17,7 @@ mod clock;
 mod directory;
 mod error;
 mod follow;
+mod fork;
 pub mod handoff;
 mod live;
 mod memory;
@@ -40,6 +41,7 @@ pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree,
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
+pub use fork::inherited;
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};
 pub use reactor::{
