@@ -49,11 +49,31 @@ impl Runtime {
     /// does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request).await })
+        self.owned(async move { runtime.take_answer(request, None).await })
             .await
     }
 
-    async fn take_answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
+    /// Takes answers as [`answer`](Self::answer) does, but only where nothing was said and nothing has
+    /// run in the thread's own log since this event.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::Followed`] where something was.
+    pub async fn answer_after(
+        &self,
+        request: AnswerRequest,
+        seq: Seq,
+    ) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move { runtime.take_answer(request, Some(seq)).await })
+            .await
+    }
+
+    async fn take_answer(
+        &self,
+        request: AnswerRequest,
+        seq: Option<Seq>,
+    ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
@@ -64,6 +84,9 @@ impl Runtime {
         {
             self.ensure_worker(&live, &mut held)?;
             return repeated(&answer);
+        }
+        if let Some(seq) = seq {
+            self.check_last(&live, &mut held, seq).await?;
         }
         let core = held.core()?;
         if let Err(refused) = self.judge(&core.state, &request) {

@@ -293,7 +293,7 @@ impl Site {
         self.runtime
             .owned(async move {
                 let accepted = if is_known {
-                    runtime.accept_on(&child, request).await?
+                    runtime.accept_on(&child, request, None).await?
                 } else {
                     runtime.react(request).await?
                 };

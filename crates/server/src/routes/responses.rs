@@ -12,6 +12,7 @@ mod models;
 mod passing;
 mod past;
 mod refused;
+mod site;
 mod socket;
 mod stored;
 mod stream;
