@@ -1,6 +1,6 @@
 //! Calls that wait for somebody, and the answers.
 
-mod above;
+pub(super) mod above;
 
 use super::messages::{AcceptedView, accepted_view, replayed, streamed, token};
 use super::tree::TreeQuery;
