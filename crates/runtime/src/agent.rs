@@ -61,7 +61,7 @@ struct Remembered {
     state: AgentState,
     /// The agent as the run wants it, where it wants it otherwise than it is.
     configured: Option<AgentReactor>,
-    /// How many calls the run has made, where it has a limit.
+    /// How many calls of the agent's own tools the run has made, where it has a limit.
     n_calls: Option<u64>,
     /// Absent between executions.
     around: Option<Around>,
@@ -71,7 +71,7 @@ struct Remembered {
 struct Wanted {
     /// As it was asked for.
     params: Value,
-    /// At most so many calls of tools in the run.
+    /// At most so many calls in the run of tools that the agent runs itself.
     max_tool_calls: Option<u64>,
 }
 
@@ -233,8 +233,9 @@ impl AgentReactor {
         let (mut cycle, has_traces) = match (Given::of(step, state)?, resumed) {
             (Some(given), resumed) => {
                 // The calls of the response that waited are among those that were made.
-                let made = state.last_response().map_or(0, |it| it.tool_calls.len());
-                let made = u64::try_from(made).unwrap_or(u64::MAX);
+                let made = state.last_response().map_or(&[][..], |it| &it.tool_calls);
+                let own = made.iter().filter(|call| self.agent.runs(&call.tool_name));
+                let made = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let left = self.calls_left(n_before.map(|before| before.saturating_sub(made)));
                 let answered = self.answered(step, state, (given, left), resumed, journal);
                 let (cycle, has_traces) = answered.await?;
@@ -331,7 +332,7 @@ impl AgentReactor {
         Ok((cycle(step, state.clone(), cast).await?, has_traces))
     }
 
-    /// How many calls a response may have after so many of the run.
+    /// How many calls of the agent's own tools a response may have after so many of the run.
     fn calls_left(&self, n_before: Option<u64>) -> Option<usize> {
         let max = self.wanted.as_ref()?.max_tool_calls?;
         let left = max.saturating_sub(n_before.unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
-use crate::gate::{Gate, beside_answers, judged};
+use crate::gate::{Gate, Terms, beside_answers, judged};
 use crate::live::{Held, Live};
 use crate::react::{Runtime, begun, repeated};
 use crate::request::{Accepted, AnswerRequest, Run};
@@ -50,7 +50,7 @@ impl Runtime {
     /// does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request, None).await })
+        self.owned(async move { runtime.take_answer(request, Terms::default()).await })
             .await
     }
 
@@ -61,14 +61,37 @@ impl Runtime {
         gate: Arc<dyn Gate>,
     ) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request, Some(gate.as_ref())).await })
+        self.owned(async move { runtime.take_answer(request, Terms::of(gate.as_ref())).await })
             .await
+    }
+
+    /// Takes answers as [`answer`](Self::answer) does, but only where nothing was said and nothing has
+    /// run in the thread's own log since this event. A gate judges what is said beside them.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::Followed`] where something was.
+    pub async fn answer_after(
+        &self,
+        request: AnswerRequest,
+        seq: Seq,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move {
+            let terms = Terms {
+                gate: gate.as_deref(),
+                after: Some(seq),
+            };
+            runtime.take_answer(request, terms).await
+        })
+        .await
     }
 
     async fn take_answer(
         &self,
         request: AnswerRequest,
-        gate: Option<&dyn Gate>,
+        terms: Terms<'_>,
     ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
@@ -81,8 +104,11 @@ impl Runtime {
             self.ensure_worker(&live, &mut held)?;
             return repeated(&answer);
         }
+        if let Some(seq) = terms.after {
+            self.check_last(&live, &mut held, seq).await?;
+        }
         let mut at = None;
-        if let Some(gate) = gate {
+        if let Some(gate) = terms.gate {
             let mut said = beside_answers(&request.item, self.inner.clock.now());
             at = Some(judged(&live, &mut held, gate, &mut said).await?);
         }

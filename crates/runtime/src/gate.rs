@@ -38,6 +38,25 @@ pub trait Gate: Send + Sync {
     fn judge<'a>(&'a self, entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
 }
 
+/// What is asked under a thread's lock before something is taken.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Terms<'a> {
+    /// Who judges what is said.
+    pub(crate) gate: Option<&'a dyn Gate>,
+    /// The last that may have been said and done.
+    pub(crate) after: Option<Seq>,
+}
+
+impl<'a> Terms<'a> {
+    /// Only that it is judged.
+    pub(crate) fn of(gate: &'a dyn Gate) -> Self {
+        Self {
+            gate: Some(gate),
+            after: None,
+        }
+    }
+}
+
 impl Runtime {
     /// The same as [`Runtime::record_all`], with a gate that judges the items first.
     pub async fn record_through(

@@ -17,6 +17,7 @@ mod clock;
 mod directory;
 mod error;
 mod follow;
+mod fork;
 mod gate;
 pub mod handoff;
 mod kept;
@@ -42,6 +43,7 @@ pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree,
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
+pub use fork::inherited;
 pub use gate::{Entering, Gate};
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};

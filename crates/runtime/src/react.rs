@@ -3,7 +3,7 @@
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
-use crate::gate::{Gate, judged};
+use crate::gate::{Gate, Terms, judged};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timeline::{
-    Command, Ending, ExecutionId, Interruption, NewItem, Payload, State, ThreadId, Trigger,
+    Command, Ending, ExecutionId, Interruption, NewItem, Payload, Seq, State, ThreadId, Trigger,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -205,6 +205,50 @@ impl Runtime {
         .await
     }
 
+    /// Takes a trigger as [`react`](Self::react) does, but only where nothing was said and nothing
+    /// has run in the thread's own log since this event: of any number who go on from one place, one
+    /// does. A gate judges what is said.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::Followed`] for all others.
+    pub async fn react_after(
+        &self,
+        request: React,
+        seq: Seq,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Accepted, RuntimeError> {
+        let live = self.existing(&request.tenant, &request.key).await?;
+        let runtime = self.clone();
+        self.owned(async move {
+            let terms = Terms {
+                gate: gate.as_deref(),
+                after: Some(seq),
+            };
+            runtime.accept_on(&live, request, terms).await
+        })
+        .await
+    }
+
+    /// Refuses where something was said or has run in the thread's own log since this event. Its
+    /// lock is held.
+    pub(crate) async fn check_last(
+        &self,
+        live: &Live,
+        held: &mut Held<'_>,
+        seq: Seq,
+    ) -> Result<(), RuntimeError> {
+        let (store, thread) = (&self.inner.store, &live.thread);
+        let waits = held.core()?.state.waiting().len() > 0;
+        if waits
+            || store.run_after(thread, seq).await?.is_some()
+            || !store.triggers_after(thread, seq, 1).await?.is_empty()
+        {
+            return Err(RuntimeError::Followed(seq));
+        }
+        Ok(())
+    }
+
     async fn accept(
         &self,
         request: React,
@@ -228,7 +272,8 @@ impl Runtime {
                 .await
                 .map_err(|_| unknown)?
         };
-        self.accept_on(&live, request, gate).await
+        let terms = Terms { gate, after: None };
+        self.accept_on(&live, request, terms).await
     }
 
     /// Takes a trigger on a thread that is there; one that is gone is not made again.
@@ -236,7 +281,7 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         mut request: React,
-        gate: Option<&dyn Gate>,
+        terms: Terms<'_>,
     ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
@@ -245,6 +290,9 @@ impl Runtime {
         {
             self.ensure_worker(live, &mut held)?;
             return repeated(&answer);
+        }
+        if let Some(seq) = terms.after {
+            self.check_last(live, &mut held, seq).await?;
         }
         if self
             .inner
@@ -258,7 +306,7 @@ impl Runtime {
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
         let mut at = None;
-        if let Some(gate) = gate {
+        if let Some(gate) = terms.gate {
             let mut items = std::mem::take(&mut request.before);
             items.push(request.item);
             at = Some(judged(live, &mut held, gate, &mut items).await?);
@@ -399,7 +447,8 @@ impl Runtime {
     }
 
     /// Stops the running execution, or this one if it runs: a recorded fact. What was complete
-    /// stays; what waits begins. Where none runs and calls wait for answers, they wait no longer.
+    /// stays; what waits begins. Where none runs and calls wait for answers, they wait no longer; where
+    /// this execution is asked for, only if it is the one that has left them.
     /// Sub-agents are stopped with the execution that wants their answers.
     pub async fn cancel(
         &self,
@@ -412,13 +461,11 @@ impl Runtime {
         let (runtime, wanted, reason) = (self.clone(), execution.cloned(), reason.to_owned());
         self.owned(async move {
             let mut held = live.hold().await?;
-            let active = held
-                .core()?
-                .state
-                .active()
-                .map(|active| active.execution.id.clone());
+            let state = &held.core()?.state;
+            let active = state.active().map(|active| active.execution.id.clone());
+            let waits = state.open().map(|open| &open.execution.id);
             if let Some(wanted) = wanted
-                && active.as_ref() != Some(&wanted)
+                && active.as_ref().or(waits) != Some(&wanted)
             {
                 return Err(RuntimeError::NotRunning(wanted));
             }

@@ -10,8 +10,7 @@ use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, Thread
 use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
-    Command, Fork, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId,
-    ThreadStatus, Transcript,
+    Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
 };
 
 impl Runtime {
@@ -221,93 +220,6 @@ impl Runtime {
         self.stop_children(unwanted);
         self.ensure_worker(live, &mut held)?;
         Ok(seq)
-    }
-
-    /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
-    /// it shares (architecture rule 5). Without `at`, up to its end.
-    pub async fn fork(
-        &self,
-        tenant: &TenantId,
-        key: &str,
-        new_key: Option<String>,
-        at: Option<Seq>,
-    ) -> Result<ThreadRow, RuntimeError> {
-        let row = self.inner.store.find(tenant, key).await?;
-        let new = NewThreadRequest {
-            key: new_key,
-            ..NewThreadRequest::default()
-        };
-        self.fork_as(tenant, row, at, new).await
-    }
-
-    /// Makes a fork of a thread where that is at rest.
-    pub(crate) async fn fork_as(
-        &self,
-        tenant: &TenantId,
-        row: ThreadRow,
-        at: Option<Seq>,
-        new: NewThreadRequest,
-    ) -> Result<ThreadRow, RuntimeError> {
-        let fork = Some(self.fork_point(row, at).await?);
-        if let Some(new_key) = &new.key
-            && self.inner.store.find(tenant, new_key).await.is_ok()
-        {
-            return Err(StoreError::KeyTaken(new_key.clone()).into());
-        }
-        let wanted = new.key.clone().unwrap_or_default();
-        let new = NewThreadRequest { fork, ..new };
-        let created = self
-            .inner
-            .store
-            .get_or_create(tenant, self.first(new, None)?)
-            .await?;
-        if !created.created {
-            return Err(StoreError::KeyTaken(wanted).into());
-        }
-        Ok(self.inner.store.row(&created.thread).await?)
-    }
-
-    /// Where a thread can be forked: at this event, or at its end.
-    ///
-    /// # Errors
-    ///
-    /// [`RuntimeError::NotAtRest`] if an execution runs there.
-    pub async fn fork_point(&self, row: ThreadRow, at: Option<Seq>) -> Result<Fork, RuntimeError> {
-        let rests = row.thread.status != ThreadStatus::Streaming;
-        let seq = match at {
-            Some(at) if at < row.tail => {
-                self.check_rest(&row.thread.id, at).await?;
-                at
-            }
-            Some(_) | None if rests => row.tail,
-            Some(_) | None => return Err(RuntimeError::NotAtRest(row.tail)),
-        };
-        Ok(Fork {
-            thread_id: row.thread.id,
-            seq,
-        })
-    }
-
-    async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
-        let mut state = State::default();
-        let mut seen = Seq::ZERO;
-        while seen < seq {
-            let page = self
-                .inner
-                .store
-                .read(thread, seen, crate::live::PAGE, Filter::Facts)
-                .await?;
-            let Some(last) = page.last() else { break };
-            seen = last.record.seq;
-            for logged in page.iter().take_while(|logged| logged.record.seq <= seq) {
-                state.apply(&logged.record.event);
-            }
-        }
-        if state.active().is_some() {
-            Err(RuntimeError::NotAtRest(seq))
-        } else {
-            Ok(())
-        }
     }
 
     /// Writes a conversation from elsewhere into a new thread, in one transaction.

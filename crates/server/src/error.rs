@@ -338,6 +338,9 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::Busy(execution) => {
             Verdict::new(S::CONFLICT, "thread_busy").with(json!({ "executionId": execution }))
         }
+        RuntimeError::Followed(seq) => {
+            Verdict::new(S::CONFLICT, "illegal_state").with(json!({ "seq": seq }))
+        }
         RuntimeError::QueueFull { limit } => {
             Verdict::new(S::TOO_MANY_REQUESTS, "queue_full").with(json!({ "limit": limit }))
         }

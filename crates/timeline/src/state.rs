@@ -1,7 +1,7 @@
 //! What a thread's log comes to, as far as the next decision needs it.
 
 use crate::change::ThreadUpdate;
-use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, StepOutcome, Thread};
+use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, Thread};
 use crate::event::{Event, chunk_type};
 use crate::ids::StepId;
 use crate::payload::Payload;
@@ -68,6 +68,17 @@ pub struct Open {
     pub calls: Vec<OpenCall>,
 }
 
+impl Open {
+    /// What an execution has left open, as the outcome of its last step has it; none where it is nothing.
+    pub fn of(execution: Execution, open_calls: Option<&Payload>) -> Option<Self> {
+        Self::with(execution, self::open_calls(open_calls))
+    }
+
+    fn with(execution: Execution, calls: Vec<OpenCall>) -> Option<Self> {
+        (!calls.is_empty()).then_some(Self { execution, calls })
+    }
+}
+
 /// The fold of a thread's log that decisions need.
 ///
 /// Its size is that of the running step and the waiting triggers; it does not grow with the thread.
@@ -85,16 +96,14 @@ pub struct State {
 impl State {
     /// The state of a thread whose tables are at hand: its rows, the items that wait, and, if an
     /// execution runs, its trigger. The caller then applies the log from that execution's first
-    /// event on; what waited before it is in `waiting`, what came after is in the log. `open` is
-    /// the last execution that is over with what its last step came to, unless a message was kept
-    /// since it began.
+    /// event on; what waited before it is in `waiting`, what came after is in the log. What is open
+    /// then it gives [`with_open`](Self::with_open) before it applies anything.
     #[must_use]
     pub fn restored(
         thread: Thread,
         context: Context,
         waiting: Vec<Item>,
         trigger: Option<Item>,
-        open: Option<(Execution, &StepOutcome)>,
     ) -> Self {
         let waiting = waiting
             .into_iter()
@@ -106,8 +115,16 @@ impl State {
             active: None,
             waiting,
             last_item: trigger,
-            open: open.and_then(|(execution, outcome)| open_of(execution, open_calls(outcome))),
+            open: None,
         }
+    }
+
+    /// The state with these calls open: what the last execution that is over has left, unless a
+    /// message was kept since it began; in a fork, if nothing ran there and nothing was said, what was
+    /// open where it was made.
+    #[must_use]
+    pub fn with_open(self, open: Option<Open>) -> Self {
+        Self { open, ..self }
     }
 
     /// The thread, once it is made.
@@ -183,7 +200,7 @@ impl State {
             Event::StepStatusChanged { outcome, .. } => {
                 if let Some(active) = &mut self.active {
                     active.step = None;
-                    active.open_calls = open_calls(outcome);
+                    active.open_calls = open_calls(outcome.open_calls.as_ref());
                 }
             }
             Event::PartCreated {
@@ -258,7 +275,7 @@ impl State {
                 status: to,
                 ..active.execution
             };
-            open_of(execution, active.open_calls)
+            Open::with(execution, active.open_calls)
         });
     }
 
@@ -330,13 +347,8 @@ pub(crate) fn update_of(kind: &str, data: Option<&Payload>) -> Option<ThreadUpda
     data.and_then(|data| data.read().ok())
 }
 
-fn open_calls(outcome: &StepOutcome) -> Vec<OpenCall> {
-    let calls = outcome.open_calls.as_ref();
+fn open_calls(calls: Option<&Payload>) -> Vec<OpenCall> {
     calls
         .and_then(|calls| calls.read().ok())
         .unwrap_or_default()
-}
-
-fn open_of(execution: Execution, calls: Vec<OpenCall>) -> Option<Open> {
-    (!calls.is_empty()).then_some(Open { execution, calls })
 }

@@ -222,6 +222,12 @@ impl Phase<'_> {
 
     fn task(&self, at: usize, call: &ToolCall) -> Task {
         let answers = self.context.answers;
+        // Somebody else has run it: what is known of its tool here makes no difference.
+        if let Some(result) = answers.and_then(|it| it.results.get(&call.tool_call_id))
+            && !self.round.repeated.contains(&at)
+        {
+            return Task::Settle(brought(call, result));
+        }
         let checked = || self.context.agent.toolbox().check(call);
         match self.round.asks(at) {
             None => Task::Run(self.arguments(at, call), false),
@@ -237,12 +243,7 @@ impl Phase<'_> {
                     None => Task::Wait,
                 }
             }
-            Some(PendingKind::External) => {
-                match answers.and_then(|it| it.results.get(&call.tool_call_id)) {
-                    Some(result) => Task::Settle(brought(call, result)),
-                    None => Task::Wait,
-                }
-            }
+            Some(PendingKind::External) => Task::Wait,
             Some(PendingKind::Subagent) => {
                 match answers.and_then(|it| it.resumptions.get(&call.tool_call_id)) {
                     Some(resumption) => {

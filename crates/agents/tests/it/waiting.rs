@@ -1,6 +1,7 @@
 //! How a run waits and goes on: order, hooks, events, limits, laws.
 
 mod context;
+mod elsewhere;
 mod law;
 mod order;
 mod plans;

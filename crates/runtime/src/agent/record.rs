@@ -46,7 +46,7 @@ pub(super) struct StateRecord {
     /// The open calls whose sub-agents wait on threads of their own.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     suspended: BTreeSet<ToolCallId>,
-    /// How many calls of tools the run has made so far, where it has a limit.
+    /// How many calls of the agent's own tools the run has made so far, where it has a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_calls: Option<u64>,
 }

@@ -72,6 +72,20 @@ impl<'a> Speech<'a> {
         Ok(accepted)
     }
 
+    /// The same, but only where nothing was said and nothing has run since this event.
+    pub(crate) async fn react_after(
+        &self,
+        request: React,
+        last: Seq,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, RuntimeError> {
+        let gate = self.gate(None);
+        let accepted = self.runtime().react_after(request, last, Some(gate)).await;
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
     /// Says something beside answers to calls; `answerer` is who is said to answer these.
     pub(crate) async fn answer(
         &self,
@@ -81,6 +95,20 @@ impl<'a> Speech<'a> {
     ) -> Result<Accepted, RuntimeError> {
         let gate = self.gate(answerer);
         let accepted = self.runtime().answer_through(request, gate).await;
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
+    /// The same of nobody by name, but only where nothing was said and nothing has run since this event.
+    pub(crate) async fn answer_after(
+        &self,
+        request: AnswerRequest,
+        last: Seq,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, RuntimeError> {
+        let gate = self.gate(None);
+        let accepted = self.runtime().answer_after(request, last, Some(gate)).await;
         let accepted = accepted.map_err(|error| placed(error, place))?;
         self.desks.keep_due(&accepted.thread_id).await?;
         Ok(accepted)

@@ -81,7 +81,10 @@ pub(crate) async fn messages(
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
 ) -> Result<Json<AgUiMessages>, ApiError> {
-    let transcript = api.runtime().transcript(&tenant, &key, Filter::All).await?;
+    let transcript = api
+        .runtime()
+        .transcript(&tenant, &key, Filter::Facts)
+        .await?;
     let messages = to_messages(&transcript).value;
     Ok(Json(AgUiMessages { messages }))
 }

@@ -1,6 +1,6 @@
 //! Calls that wait for somebody, and the answers.
 
-mod above;
+pub(super) mod above;
 mod given;
 
 pub(super) use given::Given;

@@ -12,6 +12,7 @@ mod models;
 pub(super) mod passing;
 mod past;
 mod refused;
+mod site;
 mod socket;
 mod stored;
 mod stream;

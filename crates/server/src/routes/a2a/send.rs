@@ -7,7 +7,7 @@ use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
-use crate::routes::answers::item as answers_item;
+use crate::routes::answers::{above::went_on, item as answers_item};
 use crate::routes::{check_key, check_named_key};
 use crate::state::Api;
 use interop::a2a::{
@@ -17,9 +17,9 @@ use interop::a2a::{
 use interop::ids::THREAD;
 use interop::model::unreadable_part;
 use jiff::Timestamp;
-use runtime::{Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
+use runtime::{Accepted, Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
 use serde_json::{Value, json};
-use timeline::{NewItem, Payload, Seq, beside, check_content};
+use timeline::{NewItem, Payload, Seq, ThreadId, beside, check_content};
 
 /// A task that a message has set off or goes on with.
 pub(super) struct Sent {
@@ -153,6 +153,22 @@ async fn answer(
         }
     }
     let read = task.read(api, Wanted::default()).await?;
+    let token = token(message);
+    let reply = Reply::read(message, &read.asked);
+    let target = match &reply {
+        Ok(reply) => target(api, caller, &task, (&reply.answers, &token)).await,
+        Err(wrong) => Err(wrong.clone().into()),
+    };
+    // A message that is sent again is no other one, however the task stands by now.
+    let known = target.as_ref().ok();
+    if let Some(after) = taken(api, &task, known, &token).await? {
+        return Ok(Sent {
+            view: TaskView::new(&task.id, &task.key, task.item.clone()).asking(),
+            first: Some(goes_on(read)),
+            after,
+            task,
+        });
+    }
     let refuse = |why: &str| Err(RequestError::new(ErrorKind::UnsupportedOperation, why).into());
     match read.state {
         TaskState::InputRequired => {}
@@ -169,8 +185,7 @@ async fn answer(
             return refuse("the task is over: send a message to its context, without its id");
         }
     }
-    let reply = Reply::read(message, &read.asked)?;
-    let target = target(api, caller, &task, (&reply.answers, &token(message))).await?;
+    let (reply, target) = (reply?, target?);
     let (_, tail) = api.runtime().state(&task.tenant, &task.key).await?;
     let mut metadata = message.metadata.clone();
     metadata["tenant"] = caller.tenant.as_str().into();
@@ -180,7 +195,7 @@ async fn answer(
         key: target.clone(),
         item: answers_item(api.runtime().mint(), content(reply), metadata),
         run: None,
-        token: Some(token(message)),
+        token: Some(token),
     };
     let speech = Speech::new(api, caller);
     let accepted = speech.answer(request, None, |_| place(message)).await;
@@ -198,6 +213,41 @@ async fn answer(
         after,
         task,
     })
+}
+
+/// The event of the task's thread before an answer that was taken already, if it was: there, or on the
+/// thread that has the calls.
+async fn taken(
+    api: &Api,
+    task: &Task,
+    target: Option<&String>,
+    token: &str,
+) -> Result<Option<Seq>, ApiError> {
+    if let Some(accepted) = accepted(api, &task.thread, token).await? {
+        return Ok(Some(accepted.after));
+    }
+    let Some(target) = target.filter(|target| **target != task.key) else {
+        return Ok(None);
+    };
+    let row = api.runtime().find(&task.tenant, target).await?;
+    let Some(accepted) = accepted(api, &row.thread.id, token).await? else {
+        return Ok(None);
+    };
+    let (_, before) = went_on(api, &task.tenant, &task.key, target, &accepted).await?;
+    Ok(Some(before))
+}
+
+/// What was answered to this token on a thread, if it was used there.
+async fn accepted(
+    api: &Api,
+    thread: &ThreadId,
+    token: &str,
+) -> Result<Option<Accepted>, RuntimeError> {
+    let answer = api.runtime().store().answer(thread, token).await?;
+    let answer = answer
+        .map(|answer| serde_json::from_str(&answer))
+        .transpose();
+    Ok(answer?)
 }
 
 /// An answer that does not fit is a wrong parameter.

@@ -329,13 +329,7 @@ pub(super) async fn cancel(
     let last = run.executions().last();
     let stopped = runtime.cancel(tenant, key, last, CANCELLED).await;
     match stopped {
-        Ok(_) => {}
-        Err(RuntimeError::NotRunning(execution)) => {
-            let (open, _) = runtime.open_calls(tenant, key).await?;
-            if open.is_some_and(|open| open.execution.id == execution) {
-                runtime.cancel(tenant, key, None, CANCELLED).await?;
-            }
-        }
+        Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let run = look::run(&api, &found, &run_id).await?;
