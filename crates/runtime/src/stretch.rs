@@ -9,8 +9,7 @@ mod chain;
 use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::store::{Filter, Landmark, TenantId};
-pub(crate) use chain::Chain;
-use chain::Span;
+pub(crate) use chain::{Chain, Span, told};
 #[cfg(doc)]
 use timeline::Seq;
 use timeline::{ExecutionId, ItemType, Transcript};
@@ -125,7 +124,7 @@ impl Runtime {
 }
 
 /// Whether an execution with such a trigger goes on with the one before it.
-fn goes_on(trigger: ItemType) -> bool {
+pub(crate) fn goes_on(trigger: ItemType) -> bool {
     match trigger {
         ItemType::ItemReference | ItemType::ActionResult => true,
         ItemType::Message | ItemType::ActionExecute => false,
@@ -136,11 +135,11 @@ fn goes_on(trigger: ItemType) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     trigger: Place,
-    trigger_type: ItemType,
-    created: Place,
+    pub(crate) trigger_type: ItemType,
+    pub(crate) created: Place,
     pub(crate) finished: Option<Place>,
     /// Its last event; while it runs, the last of the thread.
-    last: Place,
+    pub(crate) last: Place,
 }
 
 impl Run {

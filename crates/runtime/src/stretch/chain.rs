@@ -229,7 +229,7 @@ impl<'a> Chain<'a> {
 }
 
 /// What of a transcript can be removed.
-fn told(transcript: &Transcript) -> Vec<Removed> {
+pub(crate) fn told(transcript: &Transcript) -> Vec<Removed> {
     let mut told = Vec::new();
     for entry in &transcript.entries {
         match entry {

@@ -208,6 +208,7 @@ pub(crate) async fn post(
     item.metadata.clone_from(&said.metadata);
     let react = React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant.clone(),
         key: request.chat_id.clone(),
         item,

@@ -162,6 +162,7 @@ pub(crate) async fn post(
     };
     let request = React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant.clone(),
         key: key.clone(),
         item,

@@ -95,6 +95,7 @@ impl Client {
         loop {
             let request = React {
                 before: Vec::new(),
+                rewind: None,
                 tenant: tenant(),
                 key: KEY.into(),
                 item: NewItem::user(format!("item-{text}"), content.clone().into()),

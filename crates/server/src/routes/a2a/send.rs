@@ -91,6 +91,7 @@ async fn begin(
         tenant: caller.tenant.clone(),
         key: key.clone(),
         before: Vec::new(),
+        rewind: None,
         item,
         run: Run {
             agent,

@@ -289,6 +289,7 @@ impl Site<'_> {
                     tenant: self.tenant.clone(),
                     key: self.key.to_owned(),
                     before: said.records,
+                    rewind: None,
                     item,
                     run,
                     policy: Policy::Reject,
