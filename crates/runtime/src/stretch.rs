@@ -8,7 +8,7 @@ mod chain;
 
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::store::{Filter, Landmark, TenantId};
+use crate::store::{Filter, Landmark, Logged, TenantId};
 pub(crate) use chain::{Chain, Span, told};
 #[cfg(doc)]
 use timeline::Seq;
@@ -27,11 +27,15 @@ impl Place {
     /// After everything.
     pub const END: Self = Self(u64::MAX);
 
-    pub(crate) fn next(self) -> Self {
+    /// The one after it.
+    #[must_use]
+    pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    pub(crate) fn before(self) -> Self {
+    /// The one before it.
+    #[must_use]
+    pub fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 }
@@ -88,6 +92,22 @@ impl Runtime {
         let row = self.inner.store.find(tenant, key).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         Ok(chain.place_of(landmark).await?)
+    }
+
+    /// Reads at most so many records after a place, chunks among them, and where the last of them stands.
+    /// There may be more after fewer of them; after none there are none.
+    pub async fn records(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        after: Place,
+        limit: usize,
+    ) -> Result<(Vec<Logged>, Place), RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let page = chain.page(after, limit, Filter::All).await?;
+        let last = page.last().map(|last| chain.place_after(after, last));
+        Ok((page, last.unwrap_or(after)))
     }
 
     /// Reads a piece of a thread. With the chunks, it also has what answers that were cut off had

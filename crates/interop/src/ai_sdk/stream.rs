@@ -2,12 +2,17 @@
 
 mod blocks;
 mod part;
+mod system;
+mod told;
 
 use crate::parts::StepResponse;
 use blocks::{Blocks, Kind};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+pub(super) use told::Told;
 use timeline::{
-    Event, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, Record, StepId, StepStatus,
+    Event, Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, Record, StepId, StepStatus,
     chunk_type,
 };
 
@@ -42,6 +47,25 @@ enum Then {
     GoesOn,
 }
 
+/// The reason of an execution that somebody has stopped.
+const CANCELLED: &str = "user_cancelled";
+
+/// A message that others go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSoFar {
+    /// Its id.
+    pub id: String,
+    pub(super) told: Told,
+}
+
+impl MessageSoFar {
+    /// A message of which nothing but the id is known.
+    pub fn of(id: String) -> Self {
+        let told = Told::default();
+        Self { id, told }
+    }
+}
+
 /// What one reader of a stream has seen, and what it wants to see.
 ///
 /// A view follows one execution from its first record on, and those that it hands over to: the first
@@ -51,17 +75,24 @@ enum Then {
 pub struct StreamView {
     major: u8,
     ek: bool,
+    thread: bool,
     trigger: Option<ItemId>,
     message_id: Option<String>,
+    /// The metadata of the message so far.
+    told: Told,
+    /// Of the executions that go on with the message before the last one of it, in order: whether each
+    /// answers calls.
+    through: VecDeque<bool>,
     /// Whether the step has parts of calls that the client knows.
     answers: bool,
+    /// The same of the first step of the execution that goes on.
+    answers_next: bool,
     execution: Option<ExecutionId>,
     then: Then,
     step: Option<StepId>,
     iteration: u32,
     step_open: bool,
     blocks: Blocks,
-    finish_reason: Option<&'static str>,
     out: Vec<Value>,
 }
 
@@ -71,16 +102,19 @@ impl StreamView {
         Self {
             major,
             ek: false,
+            thread: false,
             trigger: None,
             message_id: None,
+            told: Told::default(),
+            through: VecDeque::new(),
             answers: false,
+            answers_next: false,
             execution: None,
             then: Then::Ends,
             step: None,
             iteration: 0,
             step_open: false,
             blocks: Blocks::default(),
-            finish_reason: None,
             out: Vec::new(),
         }
     }
@@ -94,8 +128,26 @@ impl StreamView {
 
     /// A view of an execution that goes on with a message: its calls were answered.
     #[must_use]
-    pub fn continuing(mut self, message_id: Option<String>) -> Self {
-        self.message_id = message_id;
+    pub fn continuing(mut self, message: Option<MessageSoFar>) -> Self {
+        if let Some(message) = message {
+            self.message_id = Some(message.id);
+            self.told = message.told;
+        }
+        self
+    }
+
+    /// A view that does not end where an execution ends whose message others go on with: for each of
+    /// those in order, whether it answers calls.
+    #[must_use]
+    pub fn through(mut self, goes_on: impl IntoIterator<Item = bool>) -> Self {
+        self.through = goes_on.into_iter().collect();
+        self
+    }
+
+    /// A view that also shows what happens in the thread beside its runs, as transient data.
+    #[must_use]
+    pub fn with_thread(mut self) -> Self {
+        self.thread = true;
         self
     }
 
@@ -114,13 +166,26 @@ impl StreamView {
         std::mem::take(&mut self.out)
     }
 
-    /// The message that the execution goes on with, or its own.
-    pub fn message_id(&self) -> Option<&str> {
-        self.message_id.as_deref()
+    /// The message that the execution writes, as far as it is told.
+    pub fn message(&self) -> Option<MessageSoFar> {
+        let id = self.message_id.clone()?;
+        let told = self.told.clone();
+        Some(MessageSoFar { id, told })
     }
 
-    pub(super) fn started(&mut self, message_id: &str) {
-        self.push(json!({"type": "start", "messageId": message_id}));
+    pub(super) fn started(&mut self, message_id: &str, at: Timestamp) {
+        let metadata = self.told.began(at);
+        self.push(json!({"type": "start", "messageId": message_id, "messageMetadata": metadata}));
+    }
+
+    /// An execution writes the message from here on.
+    pub(super) fn executed(&mut self, execution: &Execution) {
+        self.told.goes_on(execution);
+    }
+
+    /// A model has answered.
+    pub(super) fn told(&mut self, said: &StepResponse) {
+        self.told.responded(said);
     }
 
     /// The execution goes on with the message: what its first step is about is there already.
@@ -225,38 +290,46 @@ impl StreamView {
 
     fn responded(&mut self, response: Option<&Payload>) {
         let said: Option<StepResponse> = response.and_then(|response| response.read().ok());
-        self.finish_reason =
-            said.and_then(|said| said.stop_reason)
-                .map(|word| match word.as_str() {
-                    "end_turn" => "stop",
-                    "max_tokens" => "length",
-                    "content_filter" => "content-filter",
-                    "tool_use" => "tool-calls",
-                    "error" => "error",
-                    _ => "other",
-                });
+        if let Some(said) = said {
+            self.told.responded(&said);
+        }
     }
 
-    fn ended(&mut self, to: ExecutionStatus, why: Option<&Interruption>) {
+    fn ended(&mut self, to: ExecutionStatus, why: Option<&Interruption>, at: Timestamp) {
         if to == ExecutionStatus::Completed {
             self.end_blocks();
             self.finish_step();
-            if self.then == Then::GoesOn {
-                return;
-            }
-            let reason = self.finish_reason.unwrap_or("stop");
-            self.push(json!({"type": "finish", "finishReason": reason}));
+        }
+        if self.goes_on_after() {
+            return;
+        }
+        let metadata = self.told.ended(to, why, at);
+        if to == ExecutionStatus::Completed {
+            let reason = self.told.finish_reason();
+            self.push(json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}));
             return;
         }
         let reason = why.map_or("error", |why| why.reason.as_str());
         let detail = why.and_then(|why| why.detail.as_deref());
-        if reason == "user_cancelled" {
+        if reason == CANCELLED {
+            self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
             self.push(json!({"type": "abort", "reason": detail.unwrap_or(reason)}));
             return;
         }
         self.push(json!({"type": "error", "errorText": detail.unwrap_or(reason)}));
         self.finish_step();
-        self.push(json!({"type": "finish", "finishReason": "error"}));
+        self.push(json!({"type": "finish", "finishReason": "error", "messageMetadata": metadata}));
+    }
+
+    /// The metadata of a message whose executions are over, as its stream has told it at its end.
+    pub(super) fn closed(&mut self, to: ExecutionStatus, why: Option<&Interruption>, at: Timestamp) {
+        let metadata = self.told.ended(to, why, at);
+        self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
+    }
+
+    /// Whether the message goes on in another execution.
+    fn goes_on_after(&self) -> bool {
+        self.then == Then::GoesOn || !self.through.is_empty()
     }
 
     fn is_step(&self, step: &StepId) -> bool {
@@ -291,15 +364,16 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
             if view.execution.is_none() && view.then == Then::GoesOn {
                 // It begins in the moment in which the one before it ends.
                 view.then = Then::Ends;
-                view.answers = false;
-                view.finish_reason = None;
+                view.answers = std::mem::take(&mut view.answers_next);
+                view.told.goes_on(execution);
                 view.execution = Some(execution.id.clone());
             } else if view.execution.is_none() && wanted {
                 view.execution = Some(execution.id.clone());
                 let own = execution.reaction_item_id.to_string();
                 let id = view.message_id.clone().unwrap_or(own);
                 view.answers = view.message_id.is_some();
-                view.started(&id);
+                view.told.goes_on(execution);
+                view.started(&id, execution.created_at);
                 view.message_id = Some(id);
             }
         }
@@ -333,13 +407,28 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
             interruption,
             ..
         } if view.is_execution(execution_id) => {
-            view.ended(*to, interruption.as_ref());
+            view.ended(*to, interruption.as_ref(), record.at);
         }
         Event::ThreadFinished { execution_id, .. } if view.is_execution(execution_id) => {
-            done = view.then == Then::Ends;
+            done = !view.goes_on_after();
             if !done {
                 view.execution = None;
+                if let Some(answers) = view.through.pop_front() {
+                    view.then = Then::GoesOn;
+                    view.answers_next = answers;
+                }
             }
+        }
+        Event::ChunkEmitted {
+            chunk_type,
+            execution_id: None,
+            data,
+            ..
+        } if view.thread && view.execution.is_some() => {
+            view.marked(chunk_type, data.as_ref());
+        }
+        Event::ItemCreated { item } if view.thread && view.execution.is_some() => {
+            view.happened(item);
         }
         Event::StepCreated { .. }
         | Event::StepStatusChanged { .. }
