@@ -5,7 +5,7 @@ use crate::live::Live;
 use crate::react::Runtime;
 use crate::request::{Rewind, Run};
 use crate::store::{Filter, Landmark};
-use crate::stretch::{Chain, Place, Span, goes_on, told};
+use crate::stretch::{Chain, Place, Span, end_of, goes_on, told};
 use timeline::{
     Command, Ending, Entry, Event, Interruption, ItemId, Rejected, Removed, State, Transcript,
     Trigger,
@@ -136,13 +136,7 @@ async fn cut(chain: &Chain<'_>, place: Place, to: &Rewind) -> Result<Cut, Runtim
             stays: Stays::Trigger,
         }),
         Rewind::After(_) => {
-            let mut last = run.last;
-            while let Some(next) = chain.run_after(last).await? {
-                if !goes_on(next.trigger_type) {
-                    break;
-                }
-                last = next.last;
-            }
+            let last = end_of(chain, run.last, goes_on).await?;
             Ok(Cut {
                 first: last.next(),
                 stays: Stays::Nothing,

@@ -57,6 +57,13 @@ pub enum Stretch {
         /// How many; one at least.
         n: usize,
     },
+    /// The same up to a place and with it, and with what goes on with the execution that is there.
+    UpTo {
+        /// The place.
+        place: Place,
+        /// How many; one at least.
+        n: usize,
+    },
     /// After a place about so many messages said to the agents, with what answered them.
     After {
         /// The place; [`Place::START`] for the beginning of the thread.
@@ -132,6 +139,7 @@ impl Runtime {
             }
             Stretch::Run(id) => executed(&chain, id, goes_on).await?,
             Stretch::Before { before, n } => before_place(&chain, before, n).await?,
+            Stretch::UpTo { place, n } => up_to(&chain, place, n).await?,
             Stretch::After { after, n } => after_place(&chain, after, n).await?,
         };
         Ok(StretchOf {
@@ -180,14 +188,29 @@ async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(ItemType)
     let run = run.ok_or(RuntimeError::UnknownExecution(id))?;
     let former = chain.run_before(run.created).await?;
     let first = former.map_or(Place::START, |former| former.last).next();
-    let mut last = run.last;
+    let last = end_of(chain, run.last, goes_on).await?;
+    Ok((Span { first, last }, is_more_after(chain, last).await?))
+}
+
+/// Where what goes on with the execution ends that ends here.
+pub(crate) async fn end_of(
+    chain: &Chain<'_>,
+    mut last: Place,
+    goes_on: impl Fn(ItemType) -> bool,
+) -> Result<Place, RuntimeError> {
     while let Some(next) = chain.run_after(last).await? {
         if !goes_on(next.trigger_type) {
             break;
         }
         last = next.last;
     }
-    Ok((Span { first, last }, is_more_after(chain, last).await?))
+    Ok(last)
+}
+
+async fn up_to(chain: &Chain<'_>, place: Place, n: usize) -> Cut {
+    let (span, more) = before_place(chain, place.next(), n).await?;
+    let last = end_of(chain, span.last, goes_on).await?;
+    Ok((Span { last, ..span }, more))
 }
 
 async fn before_place(chain: &Chain<'_>, before: Place, n: usize) -> Cut {
@@ -249,15 +272,9 @@ async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Place, RuntimeError> {
 /// The last place before this one where nothing runs, or, if an execution runs here, its end and that
 /// of those that go on with it.
 async fn rest_before(chain: &Chain<'_>, place: Place) -> Result<Place, RuntimeError> {
-    let mut last = match chain.run_before(place).await? {
+    let last = match chain.run_before(place).await? {
         Some(run) if run.holds(place) => run.last,
         _ => return Ok(place.before()),
     };
-    while let Some(next) = chain.run_after(last).await? {
-        if !goes_on(next.trigger_type) {
-            break;
-        }
-        last = next.last;
-    }
-    Ok(last)
+    end_of(chain, last, goes_on).await
 }

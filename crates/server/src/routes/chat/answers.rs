@@ -175,8 +175,7 @@ async fn so_far(
     let landmark = Landmark::Execution(execution);
     let place = runtime.place_of(chat.tenant, chat.key, landmark).await?;
     let Some(place) = place else { return Ok(None) };
-    let before = place.next();
-    let piece = Stretch::Before { before, n: 1 };
+    let piece = Stretch::UpTo { place, n: 1 };
     let piece = runtime.stretch(chat.tenant, chat.key, piece, Filter::Facts).await?;
     Ok(message_so_far(&piece.transcript, execution, with_it))
 }

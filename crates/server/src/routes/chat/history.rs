@@ -70,10 +70,7 @@ impl Chat<'_> {
             }
             let place = self.place(next).await?.filter(|place| *place < before);
             let place = place.ok_or_else(|| unknown(next))?;
-            let piece = Stretch::Before {
-                before: place.next(),
-                n,
-            };
+            let piece = Stretch::UpTo { place, n };
             let runtime = self.api.runtime();
             let piece = runtime.stretch(self.tenant, self.key, piece, Filter::Facts);
             let piece = piece.await?;

@@ -121,10 +121,10 @@ async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiErr
                 None => None,
             };
             let what = "the conversation has no such message";
-            place.ok_or_else(|| ApiError::field("/messageId", what))?.next()
+            place.ok_or_else(|| ApiError::field("/messageId", what))?
         }
     };
-    let piece = Stretch::Before { before: place, n: 1 };
+    let piece = Stretch::UpTo { place, n: 1 };
     let piece = runtime.stretch(chat.tenant, chat.key, piece, Filter::Facts).await?;
     let stored = stored_messages(&piece.transcript);
     let found = match &request.message_id {

@@ -5,8 +5,9 @@ use crate::harness::{Answer, Server};
 use serde_json::{Value, json};
 
 const ASKING: &str = "default_agent = \"a\"\n[models.m]\nprovider = \"scripted\"\n\
-    [agents.a]\nmodel = \"m\"\ntools = [\"compute\", \"record\"]\nrequires_approval = [\"record\"]\n\
-    [[agents.a.external]]\nname = \"locate\"\ndescription = \"Where the user is.\"\n";
+    [agents.a]\nmodel = \"m\"\ntools = [\"compute\", \"read_file\"]\nrequires_approval = [\"read_file\"]\n\
+    [[agents.a.external]]\nname = \"locate\"\ndescription = \"Where the user is.\"\n\
+    parameters = { type = \"object\", properties = {} }\n";
 
 async fn send(server: &Server, messages: &Value) -> Answer {
     let body = json!({"id": "c", "trigger": "submit-message", "messages": messages});
@@ -56,7 +57,7 @@ async fn a_past_that_was_not_is_refused_where_it_differs_and_nothing_is_written(
     forge("a result", format!("/messages/1/parts/{call}/output"), 43.into());
     forge("an input", format!("/messages/1/parts/{call}/input"), json!({"expression": "6 * 8"}));
     forge("a call", format!("/messages/1/parts/{call}/toolCallId"), "call_99".into());
-    forge("a tool", format!("/messages/1/parts/{call}/type"), "tool-record".into());
+    forge("a tool", format!("/messages/1/parts/{call}/type"), "tool-read_file".into());
     forge("a failure", format!("/messages/1/parts/{call}/state"), "output-error".into());
     forge("a denial", format!("/messages/1/parts/{call}/state"), "output-denied".into());
     forge("an approval", format!("/messages/1/parts/{call}"), json!({
@@ -201,9 +202,9 @@ async fn a_client_that_goes_on_without_sending_its_result_keeps_it_in_its_page()
 #[tokio::test]
 async fn an_approval_is_no_result_and_a_result_no_approval() {
     let server = Server::new(ASKING).await;
-    send(&server, &json!([user("m1", "use record {\"line\": \"a\", \"ms\": 1}")])).await;
+    send(&server, &json!([user("m1", "use read_file {\"path\": \"a.txt\"}")])).await;
     let messages = stored(&server).await;
-    let call = part_of(&messages[1], "tool-record");
+    let call = part_of(&messages[1], "tool-read_file");
     assert_eq!(messages[1]["parts"][call]["state"], "approval-requested");
     let mut forged = messages.clone();
     forged[1]["parts"][call]["state"] = "output-available".into();
