@@ -96,7 +96,11 @@ impl StoredMessage {
     /// Compares what a client has sent with it. Linear in both.
     pub fn compare(&self, sent: &SentMessage) -> Result<(), Difference> {
         if self.message["role"] != sent.role.name() {
-            let what = format!("the message {:?} is not the {}'s", sent.id, sent.role.name());
+            let what = format!(
+                "the message {:?} is not the {}'s",
+                sent.id,
+                sent.role.name()
+            );
             let pointer = format!("{}/role", sent.pointer());
             return Err(Difference { pointer, what });
         }
@@ -120,7 +124,9 @@ impl StoredMessage {
     fn compare_whole(&self, sent: &SentMessage) -> Result<(), Difference> {
         let stored = self.parts();
         for (place, part) in sent.parts.iter().enumerate() {
-            let is_there = stored.get(place).is_some_and(|stored| is_same_said(stored, part));
+            let is_there = stored
+                .get(place)
+                .is_some_and(|stored| is_same_said(stored, part));
             if !is_there {
                 let pointer = format!("{}/parts/{place}", sent.pointer());
                 let what = format!("the message {:?} says something else", sent.id);
@@ -193,7 +199,9 @@ impl Streamed {
     pub fn finish(self) -> StoredMessage {
         let mut stored = self.stored;
         let streamed = self.reducer.finish().message;
-        let mut streamed = streamed.and_then(|it| it.to_value().ok()).unwrap_or_default();
+        let mut streamed = streamed
+            .and_then(|it| it.to_value().ok())
+            .unwrap_or_default();
         let mut parts = stored.parts().to_vec();
         parts.retain(is_tool);
         if let Some(Value::Array(streamed)) = streamed.get_mut("parts").map(Value::take) {
@@ -227,7 +235,8 @@ impl<'a> Said<'a> {
         for part in parts {
             match text(part, "type").unwrap_or_default() {
                 kind @ ("text" | "reasoning") => {
-                    said.spoken.push((kind, text(part, "text").unwrap_or_default()));
+                    said.spoken
+                        .push((kind, text(part, "text").unwrap_or_default()));
                 }
                 _ if is_tool(part) => {
                     let id = text(part, "toolCallId").unwrap_or_default();

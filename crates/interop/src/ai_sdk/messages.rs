@@ -320,7 +320,9 @@ impl<'a> Chains<'a> {
 /// to, or ends the wait for answers. One that is begun anew without anything said writes a message of its own.
 pub fn goes_on(execution: &Execution, trigger: Option<&Item>) -> bool {
     let answers = trigger.is_some_and(|item| item.item_type == ItemType::ActionResult);
-    answers || continues(execution, trigger) || trigger.is_some_and(|item| cancelled(item).is_some())
+    answers
+        || continues(execution, trigger)
+        || trigger.is_some_and(|item| cancelled(item).is_some())
 }
 
 /// What a client that saw the whole streams of these executions, which make one message, has.

@@ -2,19 +2,21 @@
 
 mod blocks;
 mod part;
+mod record;
 mod system;
 mod told;
 
 use crate::parts::StepResponse;
 use blocks::{Blocks, Kind};
 use jiff::Timestamp;
+pub use record::chunks;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
-pub(super) use told::Told;
 use timeline::{
-    Event, Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, Record, StepId, StepStatus,
-    chunk_type,
+    Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, StepId, chunk_type,
 };
+pub use told::MessageSoFar;
+pub(super) use told::Told;
 
 /// The first major version whose clients can take back a step.
 const RESETS_STEPS: u8 = 7;
@@ -49,22 +51,6 @@ enum Then {
 
 /// The reason of an execution that somebody has stopped.
 const CANCELLED: &str = "user_cancelled";
-
-/// A message that others go on with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageSoFar {
-    /// Its id.
-    pub id: String,
-    pub(super) told: Told,
-}
-
-impl MessageSoFar {
-    /// A message of which nothing but the id is known.
-    pub fn of(id: String) -> Self {
-        let told = Told::default();
-        Self { id, told }
-    }
-}
 
 /// What one reader of a stream has seen, and what it wants to see.
 ///
@@ -306,7 +292,9 @@ impl StreamView {
         let metadata = self.told.ended(to, why, at);
         if to == ExecutionStatus::Completed {
             let reason = self.told.finish_reason();
-            self.push(json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}));
+            self.push(
+                json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}),
+            );
             return;
         }
         let reason = why.map_or("error", |why| why.reason.as_str());
@@ -322,7 +310,12 @@ impl StreamView {
     }
 
     /// The metadata of a message whose executions are over, as its stream has told it at its end.
-    pub(super) fn closed(&mut self, to: ExecutionStatus, why: Option<&Interruption>, at: Timestamp) {
+    pub(super) fn closed(
+        &mut self,
+        to: ExecutionStatus,
+        why: Option<&Interruption>,
+        at: Timestamp,
+    ) {
         let metadata = self.told.ended(to, why, at);
         self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
     }
@@ -347,105 +340,4 @@ fn typed(kind: &str, fields: Map<String, Value>) -> Value {
     chunk.insert("type".to_owned(), kind.into());
     chunk.extend(fields.into_iter().filter(|(key, _)| key != "type"));
     Value::Object(chunk)
-}
-
-/// The chunks that one record of the log is to a reader.
-///
-/// A dead attempt is taken back with `reset-step`, which clients have from `ai` 7 on; for older
-/// ones its open blocks are ended and what it said stays.
-pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
-    let mut done = false;
-    match &record.event {
-        Event::ExecutionCreated { execution } => {
-            let wanted = view
-                .trigger
-                .as_ref()
-                .is_none_or(|id| *id == execution.trigger_item_id);
-            if view.execution.is_none() && view.then == Then::GoesOn {
-                // It begins in the moment in which the one before it ends.
-                view.then = Then::Ends;
-                view.answers = std::mem::take(&mut view.answers_next);
-                view.told.goes_on(execution);
-                view.execution = Some(execution.id.clone());
-            } else if view.execution.is_none() && wanted {
-                view.execution = Some(execution.id.clone());
-                let own = execution.reaction_item_id.to_string();
-                let id = view.message_id.clone().unwrap_or(own);
-                view.answers = view.message_id.is_some();
-                view.told.goes_on(execution);
-                view.started(&id, execution.created_at);
-                view.message_id = Some(id);
-            }
-        }
-        Event::StepCreated { step } if view.is_execution(&step.execution_id) => {
-            view.step_started(&step.id, step.iteration);
-        }
-        Event::StepStatusChanged { step_id, to, .. }
-            if view.is_step(step_id) && *to == StepStatus::Completed =>
-        {
-            view.step_completed();
-        }
-        Event::PartCreated {
-            step_id, idx, part, ..
-        } if view.is_step(step_id) => {
-            view.part_created(*idx, part);
-        }
-        Event::PartUpdated { step_id, part, .. } if view.is_step(step_id) => {
-            view.part_updated(part);
-        }
-        Event::ChunkEmitted {
-            chunk_type,
-            execution_id: Some(id),
-            data,
-            ..
-        } if view.is_execution(id) => {
-            view.emitted(chunk_type, data.as_ref());
-        }
-        Event::ExecutionStatusChanged {
-            execution_id,
-            to,
-            interruption,
-            ..
-        } if view.is_execution(execution_id) => {
-            view.ended(*to, interruption.as_ref(), record.at);
-        }
-        Event::ThreadFinished { execution_id, .. } if view.is_execution(execution_id) => {
-            done = !view.goes_on_after();
-            if !done {
-                view.execution = None;
-                if let Some(answers) = view.through.pop_front() {
-                    view.then = Then::GoesOn;
-                    view.answers_next = answers;
-                }
-            }
-        }
-        Event::ChunkEmitted {
-            chunk_type,
-            execution_id: None,
-            data,
-            ..
-        } if view.thread && view.execution.is_some() => {
-            view.marked(chunk_type, data.as_ref());
-        }
-        Event::ItemCreated { item } if view.thread && view.execution.is_some() => {
-            view.happened(item);
-        }
-        Event::StepCreated { .. }
-        | Event::StepStatusChanged { .. }
-        | Event::PartCreated { .. }
-        | Event::PartUpdated { .. }
-        | Event::ChunkEmitted { .. }
-        | Event::ExecutionStatusChanged { .. }
-        | Event::ThreadFinished { .. }
-        | Event::ContextCreated { .. }
-        | Event::ContextResolved { .. }
-        | Event::ContextStatusChanged { .. }
-        | Event::ThreadCreated { .. }
-        | Event::ThreadResolved { .. }
-        | Event::ThreadStatusChanged { .. }
-        | Event::ItemCreated { .. }
-        | Event::ItemStatusChanged { .. } => {}
-    }
-    let chunks = view.take().into_iter().map(ChunkJson::Chunk);
-    chunks.chain(done.then_some(ChunkJson::Done)).collect()
 }

@@ -7,9 +7,9 @@ mod nested;
 mod say;
 mod stream;
 
+use super::check_named_key;
 use super::messages::token_of;
 use super::threads::CancelledView;
-use super::check_named_key;
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -152,7 +152,9 @@ pub(crate) async fn post(
     };
     let accepted = api.runtime().react(saying.into_react(react)).await?;
     let stream = UiStream::new(accepted.item_id, wanted);
-    stream.response(&api, &caller.tenant, &request.chat_id, accepted.after, open).await
+    stream
+        .response(&api, &caller.tenant, &request.chat_id, accepted.after, open)
+        .await
 }
 
 fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {

@@ -30,7 +30,10 @@ pub(super) fn is_same(a: &Value, b: &Value) -> bool {
 }
 
 fn is_same_number(a: &Number, b: &Number) -> bool {
-    #[expect(clippy::float_cmp, reason = "both were read from decimal digits, and neither was computed")]
+    #[expect(
+        clippy::float_cmp,
+        reason = "both were read from decimal digits, and neither was computed"
+    )]
     let is_same = a.as_f64() == b.as_f64();
     is_same
 }
@@ -43,7 +46,10 @@ mod tests {
     #[test]
     fn numbers_are_what_javascript_makes_of_them() {
         for (a, b) in [
-            (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64)),
+            (
+                json!(9_007_199_254_740_993_u64),
+                json!(9_007_199_254_740_992_u64),
+            ),
             (json!([1.0]), json!([1])),
             (json!({"a": {"b": -0.0}}), json!({"a": {"b": 0}})),
         ] {

@@ -56,7 +56,10 @@ impl Call<'_> {
 
     /// The answer to the question whether it may run.
     fn approved(&self) -> Option<bool> {
-        let approved = self.stored.pointer("/approval/approved").and_then(Value::as_bool);
+        let approved = self
+            .stored
+            .pointer("/approval/approved")
+            .and_then(Value::as_bool);
         match self.state() {
             "output-denied" => Some(false),
             _ => approved,
@@ -78,7 +81,9 @@ impl Call<'_> {
         if was_asked && is_same_question {
             return Ok(());
         }
-        Err(format!("nobody was asked so whether the call {id:?} may run"))
+        Err(format!(
+            "nobody was asked so whether the call {id:?} may run"
+        ))
     }
 
     fn responded(&self, sent: &Value) -> Result<(), String> {

@@ -101,3 +101,19 @@ impl Told {
         Value::Object(metadata)
     }
 }
+
+/// A message that others go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSoFar {
+    /// Its id.
+    pub id: String,
+    pub(in crate::ai_sdk) told: Told,
+}
+
+impl MessageSoFar {
+    /// A message of which nothing but the id is known.
+    pub fn of(id: String) -> Self {
+        let told = Told::default();
+        Self { id, told }
+    }
+}

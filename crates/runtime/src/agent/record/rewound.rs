@@ -17,8 +17,9 @@ impl Rewound {
             Entry::Reaction(reaction) => Some(reaction),
             Entry::Item(_) => None,
         });
-        let removed: Vec<Option<usize>> =
-            reactions.map(|reaction| removed(transcript, reaction)).collect();
+        let removed: Vec<Option<usize>> = reactions
+            .map(|reaction| removed(transcript, reaction))
+            .collect();
         Self(rewound(&removed))
     }
 
@@ -68,11 +69,17 @@ mod tests {
         for (removed, expected) in [
             (vec![None, None], vec![false, false]),
             (vec![None, Some(2)], vec![false, true]),
-            (vec![None, Some(3), Some(3), None], vec![false, true, true, false]),
+            (
+                vec![None, Some(3), Some(3), None],
+                vec![false, true, true, false],
+            ),
             // One in the middle, while others stayed.
             (vec![None, Some(3), None], vec![false, false, false]),
             // Another answer, then the question itself.
-            (vec![Some(3), Some(2), Some(3), None], vec![true, true, true, false]),
+            (
+                vec![Some(3), Some(2), Some(3), None],
+                vec![true, true, true, false],
+            ),
             // What came after it went later.
             (vec![Some(2), Some(3), None], vec![false, false, false]),
         ] {

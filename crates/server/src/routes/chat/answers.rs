@@ -83,7 +83,10 @@ pub(super) async fn answered(
 ) -> Result<Response, ApiError> {
     let api = chat.api;
     let open = api.open_stream(caller)?;
-    let calls = message.answers().into_iter().map(|answer| answer.tool_call_id);
+    let calls = message
+        .answers()
+        .into_iter()
+        .map(|answer| answer.tool_call_id);
     let calls = calls.filter(|id| subagent::read_call(id).is_some());
     let (state, before) = api.runtime().state(chat.tenant, chat.key).await?;
     let token = |key: &str, answers: &[ChatAnswer]| {
@@ -118,7 +121,9 @@ pub(super) async fn answered(
         (stream.continuing(so_far), accepted.after)
     };
     let stream = stream.with_calls(calls);
-    stream.response(api, chat.tenant, chat.key, after, open).await
+    stream
+        .response(api, chat.tenant, chat.key, after, open)
+        .await
 }
 
 /// Refuses answers to calls of a thread that is not one beneath this one.
@@ -176,6 +181,8 @@ async fn so_far(
     let place = runtime.place_of(chat.tenant, chat.key, landmark).await?;
     let Some(place) = place else { return Ok(None) };
     let piece = Stretch::UpTo { place, n: 1 };
-    let piece = runtime.stretch(chat.tenant, chat.key, piece, Filter::Facts).await?;
+    let piece = runtime
+        .stretch(chat.tenant, chat.key, piece, Filter::Facts)
+        .await?;
     Ok(message_so_far(&piece.transcript, execution, with_it))
 }

@@ -81,7 +81,11 @@ impl Chat<'_> {
                 return Err(unknown(next));
             }
             // Where something is left out between, whoever reads on reads it in vain.
-            n = if n_found >= stored.len() { (n * 2).min(PIECE) } else { 1 };
+            n = if n_found >= stored.len() {
+                (n * 2).min(PIECE)
+            } else {
+                1
+            };
             before = piece.first;
             left = rest;
         }
@@ -159,13 +163,21 @@ impl Chat<'_> {
             return Ok(None);
         }
         let (mut known, mut step) = (Revision::FIRST, 1);
-        while self.place_of(&Revision(known.0 + step).of(id)).await?.is_some() {
+        while self
+            .place_of(&Revision(known.0 + step).of(id))
+            .await?
+            .is_some()
+        {
             known = Revision(known.0 + step);
             step *= 2;
         }
         while step > 1 {
             step /= 2;
-            if self.place_of(&Revision(known.0 + step).of(id)).await?.is_some() {
+            if self
+                .place_of(&Revision(known.0 + step).of(id))
+                .await?
+                .is_some()
+            {
                 known = Revision(known.0 + step);
             }
         }
@@ -175,7 +187,10 @@ impl Chat<'_> {
     /// Where an item stands; none if the thread has no such item, or is not there.
     pub(super) async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
         let id = ItemId::from(id);
-        let place = self.api.runtime().place_of(self.tenant, self.key, Landmark::Item(&id));
+        let place = self
+            .api
+            .runtime()
+            .place_of(self.tenant, self.key, Landmark::Item(&id));
         match place.await {
             Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
             found => Ok(found?),

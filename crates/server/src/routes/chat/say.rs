@@ -125,7 +125,9 @@ async fn anew_of(chat: Chat<'_>, request: &ChatRequest) -> Result<Saying, ApiErr
         }
     };
     let piece = Stretch::UpTo { place, n: 1 };
-    let piece = runtime.stretch(chat.tenant, chat.key, piece, Filter::Facts).await?;
+    let piece = runtime
+        .stretch(chat.tenant, chat.key, piece, Filter::Facts)
+        .await?;
     let stored = stored_messages(&piece.transcript);
     let found = match &request.message_id {
         None => stored.last(),

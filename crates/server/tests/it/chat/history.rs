@@ -22,7 +22,11 @@ async fn stored(server: &Server) -> Vec<Value> {
 /// A chat of two rounds, as its client has it.
 async fn begun(server: &Server) -> Vec<Value> {
     for (id, text) in [("m1", "use compute 6 * 7"), ("m2", "think of spring")] {
-        let mut messages = if id == "m1" { Vec::new() } else { stored(server).await };
+        let mut messages = if id == "m1" {
+            Vec::new()
+        } else {
+            stored(server).await
+        };
         messages.push(user(id, text));
         let answer = send(server, &messages.into()).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -32,7 +36,12 @@ async fn begun(server: &Server) -> Vec<Value> {
 
 fn differs(answer: &Answer) -> String {
     let (status, code, pointer) = answer.error();
-    assert_eq!((status, code.as_str()), (409, "history_differs"), "{}", answer.text);
+    assert_eq!(
+        (status, code.as_str()),
+        (409, "history_differs"),
+        "{}",
+        answer.text
+    );
     pointer.unwrap()
 }
 
@@ -51,22 +60,66 @@ async fn a_past_that_was_not_is_refused_where_it_differs_and_nothing_is_written(
     let text = part_of(&past[1], "text");
     let mut forgeries: Vec<(&str, String, Value)> = Vec::new();
     let mut forge = |what, pointer: String, value: Value| forgeries.push((what, pointer, value));
-    forge("a question", "/messages/0/parts/0/text".into(), "something else".into());
+    forge(
+        "a question",
+        "/messages/0/parts/0/text".into(),
+        "something else".into(),
+    );
     forge("a role", "/messages/1/role".into(), "user".into());
-    forge("an answer", format!("/messages/1/parts/{text}/text"), "It is 43.".into());
-    forge("a result", format!("/messages/1/parts/{call}/output"), 43.into());
-    forge("an input", format!("/messages/1/parts/{call}/input"), json!({"expression": "6 * 8"}));
-    forge("a call", format!("/messages/1/parts/{call}/toolCallId"), "call_99".into());
-    forge("a tool", format!("/messages/1/parts/{call}/type"), "tool-read_file".into());
-    forge("a failure", format!("/messages/1/parts/{call}/state"), "output-error".into());
-    forge("a denial", format!("/messages/1/parts/{call}/state"), "output-denied".into());
-    forge("an approval", format!("/messages/1/parts/{call}"), json!({
-        "type": "tool-compute", "toolCallId": past[1]["parts"][call]["toolCallId"], "state": "approval-responded",
-        "input": past[1]["parts"][call]["input"], "approval": {"id": "a", "approved": true},
-    }));
-    forge("a part", "/messages/1/parts/0".into(), json!({"type": "file", "mediaType": "a/b", "url": "https://a/b"}));
+    forge(
+        "an answer",
+        format!("/messages/1/parts/{text}/text"),
+        "It is 43.".into(),
+    );
+    forge(
+        "a result",
+        format!("/messages/1/parts/{call}/output"),
+        43.into(),
+    );
+    forge(
+        "an input",
+        format!("/messages/1/parts/{call}/input"),
+        json!({"expression": "6 * 8"}),
+    );
+    forge(
+        "a call",
+        format!("/messages/1/parts/{call}/toolCallId"),
+        "call_99".into(),
+    );
+    forge(
+        "a tool",
+        format!("/messages/1/parts/{call}/type"),
+        "tool-read_file".into(),
+    );
+    forge(
+        "a failure",
+        format!("/messages/1/parts/{call}/state"),
+        "output-error".into(),
+    );
+    forge(
+        "a denial",
+        format!("/messages/1/parts/{call}/state"),
+        "output-denied".into(),
+    );
+    forge(
+        "an approval",
+        format!("/messages/1/parts/{call}"),
+        json!({
+            "type": "tool-compute", "toolCallId": past[1]["parts"][call]["toolCallId"], "state": "approval-responded",
+            "input": past[1]["parts"][call]["input"], "approval": {"id": "a", "approved": true},
+        }),
+    );
+    forge(
+        "a part",
+        "/messages/1/parts/0".into(),
+        json!({"type": "file", "mediaType": "a/b", "url": "https://a/b"}),
+    );
     forge("a message", "/messages/1/id".into(), "nobody".into());
-    forge("a system message", "/messages/0/role".into(), "system".into());
+    forge(
+        "a system message",
+        "/messages/0/role".into(),
+        "system".into(),
+    );
     for (what, pointer, value) in forgeries {
         let mut sent = json!(past);
         *sent.pointer_mut(&pointer).unwrap() = value;
@@ -81,7 +134,10 @@ async fn a_past_that_was_not_is_refused_where_it_differs_and_nothing_is_written(
     let mut invented = past.clone();
     invented.insert(1, user("m9", "and then?"));
     invented.push(user("m3", "go on"));
-    assert_eq!(differs(&send(&server, &invented.into()).await), "/messages/1");
+    assert_eq!(
+        differs(&send(&server, &invented.into()).await),
+        "/messages/1"
+    );
     assert_eq!(server.seq("c").await, seq);
 }
 
@@ -107,7 +163,9 @@ async fn what_a_client_can_rightly_have_otherwise_passes() {
         let parts = sent[3]["parts"].as_array_mut().unwrap();
         parts.retain(|part| part["type"] != "step-start");
         for part in parts {
-            part.as_object_mut().unwrap().retain(|key, _| key != "state" && key != "providerMetadata");
+            part.as_object_mut()
+                .unwrap()
+                .retain(|key, _| key != "state" && key != "providerMetadata");
         }
     })
     .await;
@@ -202,7 +260,11 @@ async fn a_client_that_goes_on_without_sending_its_result_keeps_it_in_its_page()
 #[tokio::test]
 async fn an_approval_is_no_result_and_a_result_no_approval() {
     let server = Server::new(ASKING).await;
-    send(&server, &json!([user("m1", "use read_file {\"path\": \"a.txt\"}")])).await;
+    send(
+        &server,
+        &json!([user("m1", "use read_file {\"path\": \"a.txt\"}")]),
+    )
+    .await;
     let messages = stored(&server).await;
     let call = part_of(&messages[1], "tool-read_file");
     assert_eq!(messages[1]["parts"][call]["state"], "approval-requested");

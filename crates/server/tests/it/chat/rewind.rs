@@ -35,7 +35,10 @@ async fn told(server: &Server) -> Vec<String> {
     let native = server.get("/api/v1/threads/c/messages").await.text;
     let document = server.get("/api/v1/threads/c/document").await.text;
     for text in &chat {
-        assert!(native.contains(text) && document.contains(text), "{text}: {native} {document}");
+        assert!(
+            native.contains(text) && document.contains(text),
+            "{text}: {native} {document}"
+        );
     }
     let turns = document.matches("user-prompt").count();
     assert_eq!(turns, chat.len().div_ceil(2), "{document}");
@@ -44,7 +47,10 @@ async fn told(server: &Server) -> Vec<String> {
 
 async fn id_of(server: &Server, place: usize) -> String {
     let messages = server.get("/api/chat/c/messages").await.json();
-    messages["messages"][place]["id"].as_str().unwrap().to_owned()
+    messages["messages"][place]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -55,7 +61,12 @@ async fn a_message_that_is_changed_takes_the_place_of_what_followed_it_in_every_
     }
     let changed = json!([user("m2", "other")]);
     let answer = post(&server, "submit-message", Some("m2"), &changed).await;
-    assert_eq!(text_of(&chunks(&answer.text)), "You said: other", "{}", answer.text);
+    assert_eq!(
+        text_of(&chunks(&answer.text)),
+        "You said: other",
+        "{}",
+        answer.text
+    );
     let expected = ["one", "You said: one", "other", "You said: other"];
     assert_eq!(told(&server).await, expected);
     assert_eq!(id_of(&server, 2).await, "m2");
@@ -64,7 +75,13 @@ async fn a_message_that_is_changed_takes_the_place_of_what_followed_it_in_every_
     post(&server, "submit-message", Some("m2"), &changed).await;
     let expected = ["one", "You said: one", "more", "You said: more"];
     assert_eq!(told(&server).await, expected);
-    post(&server, "submit-message", Some("m1"), &json!([user("m1", "anew")])).await;
+    post(
+        &server,
+        "submit-message",
+        Some("m1"),
+        &json!([user("m1", "anew")]),
+    )
+    .await;
     assert_eq!(told(&server).await, ["anew", "You said: anew"]);
 }
 
@@ -79,7 +96,12 @@ async fn a_message_that_never_arrived_is_said_when_it_is_changed_or_another_foll
     // The answer between was not sent, which leaves it as it is.
     assert_eq!(answer.status, 200, "{}", answer.text);
     let chat = server.get("/api/chat/c/messages").await.json();
-    let ids: Vec<&str> = chat["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = chat["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap())
+        .collect();
     assert_eq!((ids.len(), ids[0], ids[1], ids[3]), (5, "m1", "m2", "m3"));
 }
 
@@ -102,12 +124,20 @@ async fn an_answer_is_made_anew_however_a_client_names_it() {
             _ => (Some("m2"), json!([])),
         };
         let again = post(&server, "regenerate-message", named, &sent).await;
-        assert_eq!(text_of(&chunks(&again.text)), "You said: two", "{}", again.text);
+        assert_eq!(
+            text_of(&chunks(&again.text)),
+            "You said: two",
+            "{}",
+            again.text
+        );
         let expected = ["one", "You said: one", "two", "You said: two"];
         assert_eq!(told(&server).await, expected, "{which}");
         let now = id_of(&server, 3).await;
         assert_ne!(now, answer);
-        assert!(again.text.contains(&now), "the stream tells the id that is shown later");
+        assert!(
+            again.text.contains(&now),
+            "the stream tells the id that is shown later"
+        );
         // An earlier one takes what followed it along.
         let again = post(&server, "regenerate-message", None, &json!([m1])).await;
         assert_eq!(again.status, 200, "{}", again.text);
@@ -120,12 +150,12 @@ async fn what_runs_and_what_waits_gives_way_to_a_message_that_is_changed() {
     let server = Server::new("").await;
     let (first, second, changed) = tokio::join!(
         say(&server, "m1", "slow 20ms say 400 words"),
-        async {
-            server.begin("c", "I wait").await
-        },
+        async { server.begin("c", "I wait").await },
         async {
             loop {
-                let log = server.get("/api/v1/threads/c/events?until=rest&limit=40").await;
+                let log = server
+                    .get("/api/v1/threads/c/events?until=rest&limit=40")
+                    .await;
                 let _ = log;
                 let messages = server.get("/api/v1/threads/c/messages").await.text;
                 if messages.contains("I wait") {
@@ -137,7 +167,10 @@ async fn what_runs_and_what_waits_gives_way_to_a_message_that_is_changed() {
         },
     );
     let first = chunks(&first.text);
-    assert_eq!(kinds(&first)[kinds(&first).len() - 2..], ["abort", "[DONE]"]);
+    assert_eq!(
+        kinds(&first)[kinds(&first).len() - 2..],
+        ["abort", "[DONE]"]
+    );
     assert!(second["queued"].as_bool().unwrap());
     assert_eq!(text_of(&chunks(&changed.text)), "You said: quick");
     server.at_rest("c").await;
