@@ -320,17 +320,19 @@ for (const major of [5, 6, 7]) {
 
     test("an answer that goes on after an approval is resumed to the whole of it", async () => {
       const chat = open("resumed");
-      await chat.sendMessage({ text: 'use read_file {"path": "README.md"} then slow 40ms say 60 words' });
+      await chat.sendMessage({ text: 'slow 40ms use read_file {"path": "README.md"} then say 60 words' });
       ready(chat);
       const [call] = calls(chat.lastMessage);
       await chat.addToolApprovalResponse({ id: call.approval.id, approved: true });
       const going = chat.sendMessage();
       await until("some words", () => said([chat.lastMessage])[0].length > 10);
+      assert.equal(chat.status, "streaming");
       const page = open("resumed", { messages: await stored(chat.id) });
       await page.resumeStream();
       ready(page);
       await going;
       ready(chat);
+      assert.equal(said([page.lastMessage])[0].split(" ").length, 60);
       assert.deepEqual(page.plain.map(({ parts }) => parts), (await stored(chat.id)).map(({ parts }) => parts));
       assert.deepEqual(said(page.plain), said(chat.plain));
     });

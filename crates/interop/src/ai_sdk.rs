@@ -4,7 +4,7 @@
 //! [`to_ui_messages`] is what a client shows that loads the thread anew; [`Reducer`] builds a message
 //! from chunks as the client does, and the second is made of the first with it. [`sse`] reads the
 //! chunks that another server sends. [`from_chat_request`] reads what the client posts: the server
-//! owns the history, so only what the user just said is taken.
+//! owns the history, so only what is new is taken, and [`stored_messages`] are what the rest must say.
 
 mod archive;
 mod chunk;
