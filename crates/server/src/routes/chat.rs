@@ -56,6 +56,8 @@ pub(crate) struct ChatQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResumeQuery {
+    /// As of a message; who answers is known, and goes on.
+    agent: Option<String>,
     /// As of a message.
     ai: Option<u8>,
     /// As of a message.
@@ -70,12 +72,13 @@ pub(crate) struct ResumeQuery {
 }
 
 impl ResumeQuery {
-    fn chat(&self) -> ChatQuery {
-        ChatQuery {
-            agent: None,
+    fn into_chat(self) -> (ChatQuery, usize) {
+        let query = ChatQuery {
+            agent: self.agent,
             ai: self.ai,
             subagents: self.subagents,
-        }
+        };
+        (query, self.start_index.unwrap_or_default())
     }
 }
 
@@ -179,7 +182,8 @@ pub(crate) async fn resume(
     PathOf(id): PathOf<String>,
     Query(query): Query<ResumeQuery>,
 ) -> Result<Response, ApiError> {
-    let wanted = wanted(&query.chat())?;
+    let (query, start) = query.into_chat();
+    let wanted = wanted(&query)?;
     let tenant = &caller.tenant;
     // Clients ask on mount, also for a chat in which nothing was said yet.
     let (state, tail) = match api.runtime().state(tenant, &id).await {
@@ -194,7 +198,7 @@ pub(crate) async fn resume(
     let open = api.open_stream(&caller)?;
     let begun = begun::begun(&api, tenant, &id, active, tail).await?;
     let stream = UiStream::new(begun.trigger, wanted).through(begun.goes_on);
-    let stream = stream.from(query.start_index.unwrap_or_default());
+    let stream = stream.from(start);
     stream.response(&api, tenant, &id, begun.after, open).await
 }
 
