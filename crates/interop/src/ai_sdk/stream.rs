@@ -45,8 +45,11 @@ impl ChunkJson {
 enum Then {
     /// Nothing: the stream ends.
     Ends,
-    /// The execution that it has handed over to.
-    GoesOn,
+    /// The execution that it has handed over to, or that has answered its calls.
+    GoesOn {
+        /// Whether it has answered calls.
+        answers: bool,
+    },
 }
 
 /// The reason of an execution that somebody has stopped.
@@ -71,8 +74,6 @@ pub struct StreamView {
     through: VecDeque<bool>,
     /// Whether the step has parts of calls that the client knows.
     answers: bool,
-    /// The same of the first step of the execution that goes on.
-    answers_next: bool,
     execution: Option<ExecutionId>,
     then: Then,
     step: Option<StepId>,
@@ -94,7 +95,6 @@ impl StreamView {
             told: Told::default(),
             through: VecDeque::new(),
             answers: false,
-            answers_next: false,
             execution: None,
             then: Then::Ends,
             step: None,
@@ -322,7 +322,7 @@ impl StreamView {
 
     /// Whether the message goes on in another execution.
     fn goes_on_after(&self) -> bool {
-        self.then == Then::GoesOn || !self.through.is_empty()
+        self.then != Then::Ends || !self.through.is_empty()
     }
 
     fn is_step(&self, step: &StepId) -> bool {

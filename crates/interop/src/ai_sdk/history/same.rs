@@ -30,12 +30,7 @@ pub(super) fn is_same(a: &Value, b: &Value) -> bool {
 }
 
 fn is_same_number(a: &Number, b: &Number) -> bool {
-    #[expect(
-        clippy::float_cmp,
-        reason = "both were read from decimal digits, and neither was computed"
-    )]
-    let is_same = a.as_f64() == b.as_f64();
-    is_same
+    a.as_f64() == b.as_f64()
 }
 
 #[cfg(test)]

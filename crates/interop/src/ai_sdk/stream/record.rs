@@ -15,10 +15,12 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
                 .trigger
                 .as_ref()
                 .is_none_or(|id| *id == execution.trigger_item_id);
-            if view.execution.is_none() && view.then == Then::GoesOn {
-                // It begins in the moment in which the one before it ends.
+            if view.execution.is_none()
+                && let Then::GoesOn { answers } = view.then
+            {
+                // It is the next one that begins.
                 view.then = Then::Ends;
-                view.answers = std::mem::take(&mut view.answers_next);
+                view.answers = answers;
                 view.told.goes_on(execution);
                 view.execution = Some(execution.id.clone());
             } else if view.execution.is_none() && wanted {
@@ -68,8 +70,7 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
             if !done {
                 view.execution = None;
                 if let Some(answers) = view.through.pop_front() {
-                    view.then = Then::GoesOn;
-                    view.answers_next = answers;
+                    view.then = Then::GoesOn { answers };
                 }
             }
         }

@@ -42,6 +42,8 @@ async fn told(server: &Server) -> Vec<String> {
     }
     let turns = document.matches("user-prompt").count();
     assert_eq!(turns, chat.len().div_ceil(2), "{document}");
+    let turns = document.matches("turn_type").count();
+    assert_eq!(turns, chat.len(), "{document}");
     chat
 }
 
