@@ -40,6 +40,16 @@ impl ChunkJson {
     }
 }
 
+/// What is shown beside the run, as transient data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// What happens in the thread.
+    Thread,
+    /// The runtime's own chunks.
+    Runtime,
+}
+
 /// What comes after the execution that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
@@ -63,8 +73,7 @@ const CANCELLED: &str = "user_cancelled";
 #[derive(Clone, Debug)]
 pub struct StreamView {
     major: u8,
-    ek: bool,
-    thread: bool,
+    beside: Beside,
     trigger: Option<ItemId>,
     message_id: Option<String>,
     /// The metadata of the message so far.
@@ -88,8 +97,7 @@ impl StreamView {
     pub fn new(major: u8) -> Self {
         Self {
             major,
-            ek: false,
-            thread: false,
+            beside: Beside::Nothing,
             trigger: None,
             message_id: None,
             told: Told::default(),
@@ -133,14 +141,14 @@ impl StreamView {
     /// A view that also shows what happens in the thread beside its runs, as transient data.
     #[must_use]
     pub fn with_thread(mut self) -> Self {
-        self.thread = true;
+        self.beside = Beside::Thread;
         self
     }
 
     /// A view that also shows the runtime's own chunks (EK §8.1), as transient data.
     #[must_use]
     pub fn with_ek(mut self) -> Self {
-        self.ek = true;
+        self.beside = Beside::Runtime;
         self
     }
 
@@ -167,11 +175,6 @@ impl StreamView {
     /// An execution writes the message from here on.
     pub(super) fn executed(&mut self, execution: &Execution) {
         self.told.goes_on(execution);
-    }
-
-    /// A model has answered.
-    pub(super) fn told(&mut self, said: &StepResponse) {
-        self.told.responded(said);
     }
 
     /// The execution goes on with the message: what its first step is about is there already.
@@ -221,7 +224,7 @@ impl StreamView {
             chunk_type::STEP_RESPONSE => self.responded(data),
             chunk_type::STEP_RESET => self.reset(),
             chunk_type::CONTEXT_ID | chunk_type::CONTEXT_SUBSTATE | chunk_type::THREAD_PING => {
-                if self.ek {
+                if self.beside == Beside::Runtime {
                     let data = data.map(Payload::value);
                     self.push(json!({"type": kind, "data": data, "transient": true}));
                 }

@@ -1,6 +1,6 @@
 //! From one record of a log to the chunks that it is.
 
-use super::{ChunkJson, StreamView, Then};
+use super::{Beside, ChunkJson, StreamView, Then};
 use timeline::{Event, Record, StepStatus};
 
 /// The chunks that one record of the log is to a reader.
@@ -79,10 +79,12 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
             execution_id: None,
             data,
             ..
-        } if view.thread && view.execution.is_some() => {
+        } if view.beside == Beside::Thread && view.execution.is_some() => {
             view.marked(chunk_type, data.as_ref());
         }
-        Event::ItemCreated { item } if view.thread && view.execution.is_some() => {
+        Event::ItemCreated { item }
+            if view.beside == Beside::Thread && view.execution.is_some() =>
+        {
             view.happened(item);
         }
         Event::StepCreated { .. }

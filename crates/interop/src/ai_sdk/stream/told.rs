@@ -1,6 +1,6 @@
 //! The metadata of an agent's message: who answered, with which model, what it used, and when.
 
-use super::CANCELLED;
+use super::{CANCELLED, StreamView};
 use crate::parts::StepResponse;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -115,5 +115,12 @@ impl MessageSoFar {
     pub fn of(id: String) -> Self {
         let told = Told::default();
         Self { id, told }
+    }
+}
+
+impl StreamView {
+    /// A model has answered.
+    pub(in crate::ai_sdk) fn told(&mut self, said: &StepResponse) {
+        self.told.responded(said);
     }
 }

@@ -145,12 +145,12 @@ async fn a_past_that_was_not_is_refused_where_it_differs_and_nothing_is_written(
 #[tokio::test]
 async fn what_a_client_can_rightly_have_otherwise_passes() {
     let server = Server::new(ASKING).await;
-    let past = begun(&server).await;
-    let call = part_of(&past[1], "tool-compute");
-    let text = part_of(&past[3], "text");
+    let told = begun(&server).await;
+    let call = part_of(&told[1], "tool-compute");
+    let text = part_of(&told[3], "text");
     let mut n_said = 3;
     let mut passes = async |change: &dyn Fn(&mut Vec<Value>)| {
-        let mut sent = past.clone();
+        let mut sent = told.clone();
         change(&mut sent);
         sent.push(user(&format!("m{n_said}"), "go on"));
         n_said += 1;
