@@ -375,8 +375,12 @@ impl AgentReactor {
             let folded = self.folded(step).await?;
             (without_trigger(folded.state, step.trigger), folded.n_calls)
         };
-        // A message begins a run; answers and a handover go on with one.
-        let goes_on = step.trigger.item_type != ItemType::Message;
+        // Answers and a handover go on with a run; a message begins one, and so does what points to one.
+        let goes_on = match step.trigger.item_type {
+            ItemType::ActionResult => true,
+            ItemType::ItemReference => step.run.handoffs > 0,
+            ItemType::Message | ItemType::ActionExecute => false,
+        };
         let n_calls = n_calls.filter(|_| goes_on).unwrap_or_default();
         let n_calls = self.is_limited().then_some(n_calls);
         if step.trigger.item_type != ItemType::ActionResult && state.phase().is_some() {

@@ -28,6 +28,7 @@ mod react;
 mod reactor;
 mod registry;
 mod request;
+mod rewind;
 mod run;
 mod store;
 mod stretch;
@@ -52,7 +53,8 @@ pub use reactor::{
 };
 pub use registry::{AgentReactors, RegistryError};
 pub use request::{
-    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Run,
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
+    Run,
 };
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,

@@ -305,6 +305,11 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
+        let mut rewound = Vec::new();
+        if let Some(to) = &request.rewind {
+            rewound = self.taken_back(live, &held.core()?.state, to).await?;
+            request.policy = Policy::Interrupt;
+        }
         let mut at = None;
         if let Some(gate) = terms.gate {
             let mut items = std::mem::take(&mut request.before);
@@ -328,14 +333,15 @@ impl Runtime {
         let item_id = request.item.id.clone();
         let named = request.run.execution_id.clone();
         let mut dealt = self.dealt(&core.state, request.item, run, request.policy)?;
-        if !request.before.is_empty() {
-            // What is remembered between steps has not heard them.
+        if !request.before.is_empty() || request.rewind.is_some() {
+            // What is remembered between steps has not heard them, or has what goes.
             core.generation += 1;
         }
         let before = request.before.into_iter();
         let before = before.map(|item| Command::Record { item });
         // What is stopped ends first: it has not seen them.
         let place = usize::from(dealt.stops.is_some());
+        let before = rewound.into_iter().chain(before);
         dealt.commands.splice(place..place, before);
         let mut children = None;
         if dealt.begins.is_some() {

@@ -87,6 +87,26 @@ pub struct NewThreadRequest {
     pub fork: Option<Fork>,
 }
 
+/// Where a thread is taken back to, so that something else is said there. What goes is
+/// [removed](crate::Runtime::remove): read no more, and kept in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rewind {
+    /// This goes, and all that came after it: what was said to the agents, or what an execution writes,
+    /// of which that goes which is written there.
+    From(ItemId),
+    /// This stays, with what it goes on with where it is an answer; all that came after it goes.
+    After(ItemId),
+}
+
+impl Rewind {
+    /// The item, whether it stays or goes.
+    pub fn item(&self) -> &ItemId {
+        match self {
+            Self::From(id) | Self::After(id) => id,
+        }
+    }
+}
+
 /// A trigger for a thread (EK §7).
 #[derive(Clone, Debug)]
 pub struct React {
@@ -96,6 +116,9 @@ pub struct React {
     pub key: String,
     /// What was said before it and is answered with it: kept in order, in the same transaction.
     pub before: Vec<NewItem>,
+    /// Where the thread is taken back to before that, in the same transaction. What runs is stopped,
+    /// what waits for its turn is never answered, and the policy has no say.
+    pub rewind: Option<Rewind>,
     /// What is said.
     pub item: NewItem,
     /// How it is answered.

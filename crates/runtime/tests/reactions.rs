@@ -49,6 +49,7 @@ fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant(),
         key: "k".into(),
         item: NewItem::user(runtime.mint(), content),

@@ -82,14 +82,8 @@ pub(crate) enum ApiError {
     },
     #[error("there is no such execution on this thread")]
     RunNotFound,
-    #[error(
-        "the history on the server can't be rewritten, so a message can't be regenerated; send a new one, or fork the thread"
-    )]
-    RegenerateUnsupported,
-    #[error(
-        "the history on the server can't be rewritten, so a message can't be edited; send a new one, or fork the thread"
-    )]
-    EditUnsupported,
+    #[error("{what}; the server owns the history: load the messages again")]
+    HistoryDiffers { pointer: String, what: String },
     #[error("the file can't be taken in: {what}")]
     InvalidDocument {
         pointer: Option<String>,
@@ -292,11 +286,8 @@ impl ApiError {
             Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
             Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),
             Self::RunNotFound => Verdict::new(S::NOT_FOUND, "run_not_found"),
-            Self::RegenerateUnsupported => {
-                Verdict::new(S::UNPROCESSABLE_ENTITY, "regenerate_unsupported").at("/trigger")
-            }
-            Self::EditUnsupported => {
-                Verdict::new(S::UNPROCESSABLE_ENTITY, "edit_unsupported").at("/messageId")
+            Self::HistoryDiffers { pointer, .. } => {
+                Verdict::new(S::CONFLICT, "history_differs").at(pointer)
             }
             Self::InvalidDocument { pointer, .. } => {
                 let verdict = Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_document");

@@ -10,7 +10,7 @@ use super::interrupt::{Asked, interrupts};
 use super::message::agent_of;
 use super::request::StreamMode;
 use super::run::error_name;
-use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 use crate::parts::StepResponse;
 use draft::{Draft, Kind};
 use serde_json::{Map, Value, json};
@@ -82,7 +82,7 @@ impl RunStream {
     pub fn resumed(self) -> Self {
         let run_id = self.run_id.clone();
         Self {
-            chunks: self.chunks.continuing(Some(run_id)),
+            chunks: self.chunks.continuing(Some(MessageSoFar::of(run_id))),
             ..self
         }
     }

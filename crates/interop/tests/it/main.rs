@@ -13,6 +13,7 @@ mod aitp;
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
+mod chat_history;
 mod chat_request;
 #[cfg(test)]
 mod dice;

@@ -1,5 +1,6 @@
 //! What a step adds to the agent's state beside messages, and the state that the log comes to.
 
+mod rewound;
 mod view;
 
 use crate::request::Run;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use timeline::{Entry, Payload, Reaction, Step, StepRecord, Transcript};
 use upp::ToolCallId;
 
+use rewound::Rewound;
 pub(super) use view::View;
 
 /// What one step added; kept with its end. Written anew is only what changed, so that a run is
@@ -145,8 +147,9 @@ pub(super) struct Folded {
 }
 
 /// The state of an agent before the running step, from the log alone: the conversation of the
-/// whole thread as its middleware left it, and what this agent's own steps added beside it. Linear
-/// in the transcript.
+/// whole thread as its middleware left it, and what this agent's own steps added beside it. What a
+/// thread was taken back from is as if it had never been. Linear in the transcript, and in the messages
+/// for each run whose middleware has changed them.
 pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Step) -> Folded {
     let model::Marked {
         messages,
@@ -166,9 +169,13 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         Entry::Reaction(reaction) => Some(reaction),
         Entry::Item(_) => None,
     });
-    for (reaction, mark) in reactions.zip(marks) {
+    let rewound = Rewound::of(transcript);
+    for (number, (reaction, mark)) in reactions.zip(marks).enumerate() {
         viewed.extend(messages.by_ref().take(mark - n_taken));
         n_taken = mark;
+        if rewound.has(number) {
+            continue;
+        }
         // Whichever agent has made them: a run goes on when it is handed over.
         if let Some(last) = last_record(reaction, running) {
             folded.n_calls = last.tool_calls;
@@ -181,7 +188,9 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
             let record = step.step.outcome.agent_state.as_ref();
             // A record of another program's making says nothing that could be used.
             let record = record.and_then(|record| record.read::<StateRecord>().ok());
-            if let Some(record) = &record {
+            if let Some(record) = record.as_ref().filter(|it| !it.view.is_empty()) {
+                // Middleware counted the messages that were there then.
+                viewed = removed.left_out_before(number, viewed);
                 record.view.apply(&mut viewed);
             }
             if is_running {
@@ -198,7 +207,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         }
     }
     viewed.extend(messages);
-    // Only now: middleware counted the messages before they were removed.
+    // Only now: middleware counted the messages that were removed after it.
     folded.state = folded.state.with_context(removed.left_out(viewed));
     folded
 }

@@ -277,6 +277,7 @@ impl Site {
         };
         let request = React {
             before: Vec::new(),
+            rewind: None,
             tenant: child.tenant.clone(),
             key: child.key.clone(),
             item: NewItem::user(self.runtime.mint(), content),

@@ -180,6 +180,7 @@ async fn say(
 ) -> Result<Accepted, ApiError> {
     let react = |item| React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant.clone(),
         key: input.thread_id.clone(),
         item,

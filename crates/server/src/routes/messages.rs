@@ -111,6 +111,7 @@ impl Sayable {
         token: Option<String>,
     ) -> Result<Accepted, ApiError> {
         let request = React {
+            rewind: None,
             before: Vec::new(),
             tenant: caller.tenant.clone(),
             key: key.to_owned(),

@@ -92,6 +92,7 @@ async fn begin(
         tenant: caller.tenant.clone(),
         key: key.clone(),
         before: Vec::new(),
+        rewind: None,
         item,
         run: Run {
             agent,

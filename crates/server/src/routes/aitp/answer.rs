@@ -267,6 +267,7 @@ impl Saying {
         let item_id = item.id.clone();
         let (execution_id, queued, repeated) = if agent.is_some() {
             let react = React {
+                rewind: None,
                 tenant: self.caller.tenant.clone(),
                 key: self.key.clone(),
                 before: Vec::new(),

@@ -186,6 +186,7 @@ async fn say(
     };
     let params = serde_json::to_value(asked.options()).map_err(RuntimeError::from)?;
     let react = React {
+        rewind: None,
         tenant: found.tenant().clone(),
         key: found.key().to_owned(),
         before,

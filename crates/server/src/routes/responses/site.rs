@@ -126,6 +126,7 @@ impl Site<'_> {
                     self.check_answered(last).await?;
                 }
                 let react = React {
+                    rewind: None,
                     tenant,
                     key,
                     before: said.records,

@@ -206,6 +206,7 @@ impl Begin {
             tenant: found.caller.tenant.clone(),
             key: found.key().to_owned(),
             before: std::mem::take(&mut before),
+            rewind: None,
             item,
             run: runtime::Run {
                 agent: self.assistant.agent,

@@ -36,6 +36,7 @@ async fn live(process: &Runtime, mortal: Option<&Mortal>, (agent, said): (&str, 
     }
     let content = json!([{"type": "input_text", "text": said}]);
     let request = React {
+        rewind: None,
         tenant: tenant(),
         key: "t".into(),
         before: Vec::new(),
