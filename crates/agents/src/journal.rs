@@ -38,7 +38,7 @@ impl Future for Kept {
 pub(crate) struct Shown<'a>(Option<BoxFuture<'a, Result<(), Stopped>>>);
 
 /// Shows an event, with a future only where it must wait.
-pub(crate) fn show<'a>(journal: &'a dyn Journal, event: impl Into<AgentStreamEvent>) -> Shown<'a> {
+pub(crate) fn show(journal: &dyn Journal, event: impl Into<AgentStreamEvent>) -> Shown<'_> {
     let left = journal.try_emit(event.into());
     Shown(left.map(|event| journal.emit(event)))
 }
