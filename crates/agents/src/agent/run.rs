@@ -288,7 +288,8 @@ async fn begin_step(
     let number = state.step();
     let data = options.execution.begin_step(state, context.agent)?;
     options.strategy.on_step_start(number, state);
-    context.emit(UapEventType::StepStart, number, data).await
+    let shown = context.tell(UapEventType::StepStart, number, data.into());
+    Ok(shown.await?)
 }
 
 /// `before` is the state before the step's last cycle.
@@ -308,7 +309,8 @@ async fn end_step(
         state = state.with_phase(None);
     }
     let data = options.execution.end_step(before, &state);
-    context.emit(UapEventType::StepEnd, number, data).await?;
+    let shown = context.tell(UapEventType::StepEnd, number, data.into());
+    shown.await?;
     let hooks = &options.strategy;
     let mut state = progress.end_step(state, next, |result| {
         hooks.on_step_end(number, result);

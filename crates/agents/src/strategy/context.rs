@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::answers::Answers;
 use crate::error::AgentError;
 use crate::event::{EventData, UapEvent, UapEventType};
-use crate::journal::{self, Journal};
+use crate::journal::{self, Journal, Shown};
 use crate::state::AgentState;
 use crate::subagent::SubAgentHost;
 use crate::tools::{self, Round};
@@ -127,12 +127,13 @@ impl StepContext<'_> {
             if self.signal.is_cancelled() {
                 return Err(AgentError::Cancelled);
             }
-            match stream.next().await.transpose()? {
-                Some(ModelEvent::Event(event)) => journal::show(self.journal, event).await?,
-                Some(ModelEvent::Done(response)) => {
+            match stream.next().await {
+                Some(Ok(ModelEvent::Event(event))) => journal::show(self.journal, event).await?,
+                Some(Ok(ModelEvent::Done(response))) => {
                     self.journal.responded(&response).await?;
                     return Ok(response);
                 }
+                Some(Err(error)) => return Err(error.into()),
                 None => {
                     return Err(AgentError::Model(upp::Error::new(
                         Code::InvalidResponse,
@@ -274,17 +275,18 @@ impl StepContext<'_> {
         step: u64,
         data: Map<String, Value>,
     ) -> Result<(), AgentError> {
-        self.tell(kind, step, data.into()).await
+        Ok(self.tell(kind, step, data.into()).await?)
     }
 
-    async fn tell(&self, kind: UapEventType, step: u64, data: EventData) -> Result<(), AgentError> {
+    /// [`emit`](Self::emit) at once, where that takes no waiting.
+    pub(crate) fn tell(&self, kind: UapEventType, step: u64, data: EventData) -> Shown<'_> {
         let event = UapEvent {
             kind,
             step,
             agent_id: self.agent.shared_id(),
             data,
         };
-        Ok(journal::show(self.journal, event).await?)
+        journal::show(self.journal, event)
     }
 
     pub(super) async fn show<T: serde::Serialize + ?Sized>(
