@@ -65,6 +65,7 @@ pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
 pub fn saying(runtime: &Runtime, key: &str, text: &str) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
+        rewind: None,
         before: Vec::new(),
         tenant: "bench".into(),
         key: key.to_owned(),

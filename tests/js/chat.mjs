@@ -1,5 +1,10 @@
 // The `ai` package's chat without a framework: what `useChat` is inside.
-import { AbstractChat, DefaultChatTransport } from "ai";
+import * as ai7 from "ai";
+import * as ai5 from "ai5";
+import * as ai6 from "ai6";
+
+/** The packages, by their major versions. */
+export const MAJORS = { 5: ai5, 6: ai6, 7: ai7 };
 
 class State {
   status = "ready";
@@ -24,18 +29,32 @@ class State {
   snapshot = (value) => structuredClone(value);
 }
 
-export class Chat extends AbstractChat {
-  constructor({ base, id, messages = [], fetch, onData }) {
-    const transport = new DefaultChatTransport({ api: `${base}/api/chat`, fetch });
-    super({ id, transport, state: new State(messages), onData });
-    this.transportUsed = transport;
-  }
+/** The chat of one major version. */
+export function chatOf(major) {
+  const { AbstractChat, DefaultChatTransport } = MAJORS[major];
+  return class extends AbstractChat {
+    constructor({ base, id, messages = [], fetch, onData, transport, ...options }) {
+      const query = major === 7 ? "" : `?ai=${major}`;
+      const used = new DefaultChatTransport({
+        api: `${base}/api/chat${query}`,
+        fetch,
+        prepareReconnectToStreamRequest: ({ id }) => ({
+          api: `${base}/api/chat/${encodeURIComponent(id)}/stream${query}`,
+        }),
+        ...transport,
+      });
+      super({ id, transport: used, state: new State(messages), onData, ...options });
+      this.transportUsed = used;
+    }
 
-  /** The messages as JSON has them: without members that are undefined. */
-  get plain() {
-    return plain(this.messages);
-  }
+    /** The messages as JSON has them: without members that are undefined. */
+    get plain() {
+      return plain(this.messages);
+    }
+  };
 }
+
+export const Chat = chatOf(7);
 
 export function plain(value) {
   return JSON.parse(JSON.stringify(value));

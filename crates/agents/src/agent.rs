@@ -156,6 +156,11 @@ impl Agent {
         self.inner.toolbox.get(name)
     }
 
+    /// Whether this is a tool that the agent has and runs itself: none that is executed elsewhere.
+    pub fn runs(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|tool| !tool.external)
+    }
+
     /// The system prompt (UAP §4.3).
     pub fn system(&self) -> Option<&str> {
         self.inner.options.system.as_deref()

@@ -26,6 +26,7 @@ pub(crate) async fn run(
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
     let request = React {
         before: Vec::new(),
+        rewind: None,
         tenant,
         key: key.clone(),
         item: NewItem::user(runtime.mint(), content),

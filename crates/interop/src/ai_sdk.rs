@@ -4,16 +4,19 @@
 //! [`to_ui_messages`] is what a client shows that loads the thread anew; [`Reducer`] builds a message
 //! from chunks as the client does, and the second is made of the first with it. [`sse`] reads the
 //! chunks that another server sends. [`from_chat_request`] reads what the client posts: the server
-//! owns the history, so only what the user just said is taken.
+//! owns the history, so only what is new is taken, and [`stored_messages`] are what the rest must say.
 
 mod archive;
 mod chunk;
+mod history;
 mod messages;
 mod partial_json;
 mod reduce;
 mod request;
+mod revision;
 pub mod sse;
 mod stream;
+pub mod subagent;
 
 pub(crate) use archive::model_runs;
 pub use archive::{
@@ -21,12 +24,15 @@ pub use archive::{
     write_messages, write_stream,
 };
 pub use chunk::{FieldFault, Major, check_chunk};
-pub use messages::{message_of, to_ui_messages};
+pub use history::{Difference, StoredMessage, Streamed, stored_messages};
+pub use messages::{answered_item, goes_on, message_so_far, to_ui_messages};
 pub use partial_json::{PartialJson, PartialState, ReadError, parse_partial_json};
 pub use reduce::{
     Aborted, Pushed, ReduceError, Reduced, Reducer, StreamError, StreamFacts, reduce,
 };
 pub use request::{
-    ChatAnswer, ChatRequest, ChatRequestError, ChatTrigger, UserMessage, from_chat_request,
+    ChatAnswer, ChatRequest, ChatRequestError, ChatTrigger, SentMessage, SentRole, UserMessage,
+    from_chat_request,
 };
-pub use stream::{ChunkJson, StreamView, chunks};
+pub use revision::{Revision, is_free};
+pub use stream::{ChunkJson, MessageSoFar, StreamView, chunks};

@@ -29,7 +29,7 @@ mod violation;
 
 pub use actors::{
     Actor, Capability, MAX_ACTORS, MAX_CAPABILITIES, MAX_ID, MAX_URL, ThreadMetadata, read_actors,
-    read_message_actor,
+    read_capabilities, read_message_actor,
 };
 pub use amount::{Amount, is_same_amount};
 pub use change::{ACTOR_DECLARE, ACTOR_JOIN, ACTOR_LEAVE, Change, ChangeRefused, shown_metadata};

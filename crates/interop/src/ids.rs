@@ -101,6 +101,17 @@ pub fn read_response_id(text: &str) -> Option<(String, String)> {
     Some((hyphenated(thread)?, hyphenated(execution)?))
 }
 
+/// A run's id where nothing beside it says its thread (the Agent Protocol): the thread's and the execution's digits.
+pub fn run_of_thread_id(thread: &str, execution: &str) -> Option<String> {
+    Some(format!("{}{}", digits(thread)?, digits(execution)?))
+}
+
+/// The thread and the execution behind such an id.
+pub fn read_run_of_thread_id(text: &str) -> Option<(String, String)> {
+    let (thread, execution) = text.split_at_checked(DIGITS)?;
+    Some((hyphenated(thread)?, hyphenated(execution)?))
+}
+
 /// An A2A task's id: the thread's and that of the item it answers, so that either is found without a search.
 /// None where the thread's is no UUID, as none is that this system has made.
 pub fn task_id(thread: &str, item: &str) -> Option<String> {
@@ -163,6 +174,20 @@ mod tests {
         let longer = format!("{id}0");
         for wrong in ["resp_", "resp_12", "run_x", &id[1..], &longer, "resp_é"] {
             assert_eq!(read_response_id(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_runs_id_may_have_its_threads_in_it() {
+        let (thread, execution) = (
+            "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061",
+            "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062",
+        );
+        let id = run_of_thread_id(thread, execution).unwrap();
+        let read = read_run_of_thread_id(&id).unwrap();
+        assert_eq!((read.0.as_str(), read.1.as_str()), (thread, execution));
+        for wrong in ["", execution, &id[1..], "é"] {
+            assert_eq!(read_run_of_thread_id(wrong), None, "{wrong}");
         }
     }
 

@@ -44,14 +44,18 @@ mod canonical;
 pub mod convert;
 pub mod document;
 pub mod ids;
+pub mod langgraph;
 mod loss;
-mod metadata;
+pub mod mcp;
+pub mod metadata;
 #[cfg(feature = "model")]
 pub mod model;
 pub mod options;
 mod page;
 pub mod parts;
 pub mod pydantic_ai;
+#[cfg(feature = "model")]
+pub mod remote;
 mod request;
 pub mod responses;
 pub mod runs;

@@ -14,11 +14,11 @@ use timeline::Payload;
 const OWN: [&str; 5] = ["threadprotocol", "uap", "loomline", "responses", "threads"];
 
 /// What a client may name the members of a thread's metadata, for refusals.
-pub(crate) const EXPECTED: &str = "a key that is not the server's own, as \"threadprotocol\", \"uap\", \
+pub const EXPECTED: &str = "a key that is not the server's own, as \"threadprotocol\", \"uap\", \
                                    \"loomline\", \"responses\" and \"threads\" are";
 
 /// Whether a member of a thread's metadata is this system's.
-pub(crate) fn is_own(key: &str) -> bool {
+pub fn is_own(key: &str) -> bool {
     OWN.contains(&key)
 }
 

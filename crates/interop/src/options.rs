@@ -36,7 +36,8 @@ pub struct RunOptions {
     /// Whether the model may call several tools at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// At most so many calls of tools in the run; those beyond are answered with an error.
+    /// At most so many calls in the run of tools that are executed here; those beyond are answered
+    /// with an error. Calls of the client's own tools are the client's to count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u64>,
     /// 0 to 2.
@@ -68,7 +69,7 @@ pub struct RunOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<AnswerFormat>,
     /// What the view that made the run must say again of it, under the view's name: `responses`,
-    /// `threads`. Never interpreted by the runtime.
+    /// `threads`, `langgraph`. Never interpreted by the runtime.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub echo: Map<String, Value>,
 }

@@ -66,7 +66,7 @@ pub use items::{
     ListOptions, ListedItem, conversation_item, conversation_items, input_items, walk_items,
 };
 pub use page::Page;
-pub use past::{is_alone, transcript_until};
+pub use past::{is_alone, is_brought, transcript_until};
 pub use removed::removal;
 pub use request::{Continues, CreateRequest, EXTENSIONS};
 pub use resource::{ResponseObject, Status, response};

@@ -49,4 +49,5 @@ pub use request::{
 pub use run::{EXPIRES_AFTER, PendingCall, Run, RunEcho, continues};
 pub use stream::RunStream;
 pub use tools::Tool;
+pub(crate) use view::cancelled;
 pub use view::{Listed, ThreadView, thread_object};

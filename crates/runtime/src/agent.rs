@@ -74,7 +74,7 @@ struct Remembered {
 struct Wanted {
     /// As it was asked for.
     params: Value,
-    /// At most so many calls of tools in the run.
+    /// At most so many calls in the run of tools that the agent runs itself.
     max_tool_calls: Option<u64>,
     /// How many tokens its answers may have.
     budget: Option<Arc<Budget>>,
@@ -247,8 +247,9 @@ impl AgentReactor {
         let (mut cycle, has_traces) = match (Given::of(step, state)?, resumed) {
             (Some(given), resumed) => {
                 // The calls of the response that waited are among those that were made.
-                let made = state.last_response().map_or(0, |it| it.tool_calls.len());
-                let made = u64::try_from(made).unwrap_or(u64::MAX);
+                let made = state.last_response().map_or(&[][..], |it| &it.tool_calls);
+                let own = made.iter().filter(|call| self.agent.runs(&call.tool_name));
+                let made = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let left = self.calls_left(n_before.map(|before| before.saturating_sub(made)));
                 let answered = self.answered(step, state, (given, left), resumed, journal);
                 let (cycle, has_traces) = answered.await?;
@@ -345,7 +346,7 @@ impl AgentReactor {
         Ok((cycle(step, state.clone(), cast).await?, has_traces))
     }
 
-    /// How many calls a response may have after so many of the run.
+    /// How many calls of the agent's own tools a response may have after so many of the run.
     fn calls_left(&self, n_before: Option<u64>) -> Option<usize> {
         let max = self.wanted.as_ref()?.max_tool_calls?;
         let left = max.saturating_sub(n_before.unwrap_or_default());
@@ -483,6 +484,7 @@ async fn cycle(step: &StepRun<'_>, state: AgentState, cast: Cast<'_>) -> Result<
         answers: cast.answers,
         n_calls_left: cast.n_calls_left,
         host: Some(step.children.host(cast.agent, number)),
+        kept: Some(Arc::clone(&step.kept)),
     };
     // One span a step: no span outlives the process, and a run may.
     let operation = telemetry::invoke_agent(cast.agent, Some(step.key));
@@ -517,6 +519,10 @@ fn outcome(parts: &[Payload]) -> StepOutcome {
 impl Reactor for AgentReactor {
     fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(self.react_as_wanted(step))
+    }
+
+    fn abandon(&self, note: Value) -> BoxFuture<'_, ()> {
+        self.agent.model().abandon(note)
     }
 
     fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {

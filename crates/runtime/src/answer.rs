@@ -2,6 +2,7 @@
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
+use crate::gate::{Gate, Terms, beside_answers, judged};
 use crate::live::{Held, Live};
 use crate::react::{Runtime, begun, repeated};
 use crate::request::{Accepted, AnswerRequest, Run};
@@ -49,11 +50,49 @@ impl Runtime {
     /// does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request).await })
+        self.owned(async move { runtime.take_answer(request, Terms::default()).await })
             .await
     }
 
-    async fn take_answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
+    /// The same, with a gate that judges what is said beside the answers first.
+    pub async fn answer_through(
+        &self,
+        request: AnswerRequest,
+        gate: Arc<dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move { runtime.take_answer(request, Terms::of(gate.as_ref())).await })
+            .await
+    }
+
+    /// Takes answers as [`answer`](Self::answer) does, but only where nothing was said and nothing has
+    /// run in the thread's own log since this event. A gate judges what is said beside them.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::Followed`] where something was.
+    pub async fn answer_after(
+        &self,
+        request: AnswerRequest,
+        seq: Seq,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Accepted, RuntimeError> {
+        let runtime = self.clone();
+        self.owned(async move {
+            let terms = Terms {
+                gate: gate.as_deref(),
+                after: Some(seq),
+            };
+            runtime.take_answer(request, terms).await
+        })
+        .await
+    }
+
+    async fn take_answer(
+        &self,
+        request: AnswerRequest,
+        terms: Terms<'_>,
+    ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
@@ -64,6 +103,14 @@ impl Runtime {
         {
             self.ensure_worker(&live, &mut held)?;
             return repeated(&answer);
+        }
+        if let Some(seq) = terms.after {
+            self.check_last(&live, &mut held, seq).await?;
+        }
+        let mut at = None;
+        if let Some(gate) = terms.gate {
+            let mut said = beside_answers(&request.item, self.inner.clock.now());
+            at = Some(judged(&live, &mut held, gate, &mut said).await?);
         }
         let core = held.core()?;
         if let Err(refused) = self.judge(&core.state, &request) {
@@ -96,6 +143,7 @@ impl Runtime {
         }
         let after = core.tail;
         let item_id = request.item.id.clone();
+        let named = Run::of(run.as_ref()).execution_id;
         let command = if waits {
             let none = || Payload::from(json!({}));
             Command::Enqueue {
@@ -108,7 +156,7 @@ impl Runtime {
         let accepted = Accepted {
             thread_id: live.thread.clone(),
             item_id,
-            execution_id: begun(&command),
+            execution_id: begun(&command).or(named),
             after,
             queued: waits,
             repeated: false,
@@ -120,7 +168,7 @@ impl Runtime {
             }),
             None => None,
         };
-        match held.commit([(None, command)], token).await {
+        match held.commit([(at, command)], token).await {
             Ok(_) => {
                 self.ensure_worker(&live, &mut held)?;
                 drop(held);

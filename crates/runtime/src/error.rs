@@ -16,6 +16,9 @@ pub enum RuntimeError {
     /// An execution runs, and the policy is *reject*.
     #[error("the thread is busy with execution {0}; wait, or use the policy queue or interrupt")]
     Busy(ExecutionId),
+    /// It was to go on from a place that something has come after since.
+    #[error("something was said or has run on the thread since event {0}")]
+    Followed(Seq),
     /// The agent does not take the answer: it does not fit the tool, or comes too early.
     #[error(transparent)]
     Answer(#[from] Refusal),
@@ -46,6 +49,9 @@ pub enum RuntimeError {
     /// The work on the request broke off; the server's log says where.
     #[error("the request could not be finished; ask again")]
     BrokenOff,
+    /// A [`Gate`](crate::Gate) refused what was said, for this reason.
+    #[error(transparent)]
+    TurnedAway(Box<dyn std::error::Error + Send + Sync>),
     /// The runtime is shutting down.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -61,6 +67,7 @@ impl RuntimeError {
             Self::Rejected(_)
             | Self::Answer(_)
             | Self::Busy(_)
+            | Self::Followed(_)
             | Self::QueueFull { .. }
             | Self::NotRunning(_)
             | Self::UnknownExecution(_)
@@ -69,6 +76,7 @@ impl RuntimeError {
             | Self::NotEmpty
             | Self::Json(_)
             | Self::BrokenOff
+            | Self::TurnedAway(_)
             | Self::ShuttingDown => false,
         }
     }

@@ -17,7 +17,10 @@ mod clock;
 mod directory;
 mod error;
 mod follow;
+mod fork;
+mod gate;
 pub mod handoff;
+mod kept;
 mod live;
 mod memory;
 pub mod objects;
@@ -25,6 +28,7 @@ mod react;
 mod reactor;
 mod registry;
 mod request;
+mod rewind;
 mod run;
 mod store;
 mod stretch;
@@ -40,6 +44,8 @@ pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree,
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
+pub use fork::inherited;
+pub use gate::{Entering, Gate};
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};
 pub use reactor::{
@@ -47,7 +53,8 @@ pub use reactor::{
 };
 pub use registry::{AgentReactors, RegistryError};
 pub use request::{
-    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Run,
+    Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
+    Run,
 };
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,

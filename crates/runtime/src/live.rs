@@ -266,6 +266,13 @@ impl Held<'_> {
             }))
     }
 
+    /// Where the log ends, and the instant that what is appended next has.
+    pub(crate) fn next_place(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
+        let now = self.live.clock.now();
+        let core = self.core()?;
+        Ok((core.tail, now.max(core.last_at)))
+    }
+
     /// Decides all commands in order and appends their events in one transaction: all or none.
     pub(crate) async fn commit(
         &mut self,

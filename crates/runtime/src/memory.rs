@@ -5,6 +5,7 @@ mod objects;
 mod places;
 
 use crate::checkpoint::{CheckpointMetadata, CheckpointTable};
+use crate::fork::inherited;
 use crate::objects::ObjectTable;
 use crate::store::{
     Append, Claim, Created, Epoch, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
@@ -16,7 +17,7 @@ use places::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
-use timeline::{Event, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
+use timeline::{Event, Open, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
 
 /// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
 #[derive(Debug, Default)]
@@ -148,6 +149,11 @@ impl Kept {
             places: Places::default(),
         };
         log.extend(first)?;
+        if let Some(fork) = &thread.fork {
+            log.state = log
+                .state
+                .with_open(self.open_at(&fork.thread_id, fork.seq)?);
+        }
         self.recent
             .entry(tenant.clone())
             .or_default()
@@ -162,6 +168,30 @@ impl Kept {
             thread: thread.id,
             created: true,
         })
+    }
+
+    /// What a fork of a thread at this event has of the calls that were open there.
+    fn open_at(&self, thread: &ThreadId, seq: Seq) -> Result<Option<Open>, StoreError> {
+        let (mut log, mut seq) = (self.log(thread)?, seq);
+        let run = loop {
+            if let Some(run) = log.places.run_before(seq.next()) {
+                break run;
+            }
+            // Nothing ran in this one: unless something was said, what it has is its parent's.
+            let fork = log.state.thread().and_then(|made| made.fork.as_ref());
+            let fork = fork.filter(|_| log.places.said_before(seq.next(), 1).is_empty());
+            let Some(fork) = fork else {
+                return Ok(None);
+            };
+            (log, seq) = (self.log(&fork.thread_id)?, fork.seq);
+        };
+        let before = usize::try_from(run.created.0).unwrap_or(usize::MAX);
+        let mut state = State::default();
+        let records = log.records.iter().skip(before.saturating_sub(1));
+        for logged in records.take_while(|logged| logged.record.seq <= seq) {
+            state.apply(&logged.record.event);
+        }
+        Ok(state.open().cloned().and_then(inherited))
     }
 
     fn append(&mut self, append: Append) -> Result<Seq, StoreError> {

@@ -3,6 +3,8 @@
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
+use crate::gate::{Gate, Terms, judged};
+use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timeline::{
-    Command, Ending, ExecutionId, Interruption, NewItem, Payload, State, ThreadId, Trigger,
+    Command, Ending, ExecutionId, Interruption, NewItem, Payload, Seq, State, ThreadId, Trigger,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -168,10 +170,28 @@ impl Runtime {
     /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
     /// returns. The execution runs on whether or not anyone waits for it.
     pub async fn react(&self, request: React) -> Result<Accepted, RuntimeError> {
+        self.react_judged(request, None).await
+    }
+
+    /// The same, with a gate that judges what is said first.
+    pub async fn react_through(
+        &self,
+        request: React,
+        gate: Arc<dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
+        self.react_judged(request, Some(gate)).await
+    }
+
+    async fn react_judged(
+        &self,
+        request: React,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
-            match runtime.accept(request.clone()).await {
+            let gate = gate.as_deref();
+            match runtime.accept(request.clone(), gate).await {
                 // It was deleted a moment ago: the key is free for a new thread, if that will do.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     if let Ok(live) = runtime.existing(&tenant, &key).await {
@@ -180,7 +200,7 @@ impl Runtime {
                     if request.must_exist {
                         return Err(StoreError::NotFound.into());
                     }
-                    runtime.accept(request).await
+                    runtime.accept(request, gate).await
                 }
                 answer => answer,
             }
@@ -188,9 +208,62 @@ impl Runtime {
         .await
     }
 
-    async fn accept(&self, request: React) -> Result<Accepted, RuntimeError> {
+    /// Takes a trigger as [`react`](Self::react) does, but only where nothing was said and nothing
+    /// has run in the thread's own log since this event: of any number who go on from one place, one
+    /// does. A gate judges what is said.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::Followed`] for all others.
+    pub async fn react_after(
+        &self,
+        request: React,
+        seq: Seq,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Accepted, RuntimeError> {
+        let live = self.existing(&request.tenant, &request.key).await?;
+        let runtime = self.clone();
+        self.owned(async move {
+            let terms = Terms {
+                gate: gate.as_deref(),
+                after: Some(seq),
+            };
+            runtime.accept_on(&live, request, terms).await
+        })
+        .await
+    }
+
+    /// Refuses where something was said or has run in the thread's own log since this event. Its
+    /// lock is held.
+    pub(crate) async fn check_last(
+        &self,
+        live: &Live,
+        held: &mut Held<'_>,
+        seq: Seq,
+    ) -> Result<(), RuntimeError> {
+        let (store, thread) = (&self.inner.store, &live.thread);
+        let waits = held.core()?.state.waiting().len() > 0;
+        if waits
+            || store.run_after(thread, seq).await?.is_some()
+            || !store.triggers_after(thread, seq, 1).await?.is_empty()
+        {
+            return Err(RuntimeError::Followed(seq));
+        }
+        Ok(())
+    }
+
+    async fn accept(
+        &self,
+        request: React,
+        gate: Option<&dyn Gate>,
+    ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
+        }
+        if let Some(gate) = gate
+            && self.is_unmade(&request.tenant, &request.key).await?
+        {
+            self.judge_unmade(gate, &request).await?;
         }
         // A message to an agent that is not there makes no thread; a repeated one is answered.
         let agent = request.run.agent.as_deref();
@@ -207,7 +280,8 @@ impl Runtime {
                 .await
                 .map_err(|_| unknown)?
         };
-        self.accept_on(&live, request).await
+        let terms = Terms { gate, after: None };
+        self.accept_on(&live, request, terms).await
     }
 
     /// Takes a trigger on a thread that is there; one that is gone is not made again.
@@ -215,6 +289,7 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         mut request: React,
+        terms: Terms<'_>,
     ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
@@ -223,6 +298,9 @@ impl Runtime {
         {
             self.ensure_worker(live, &mut held)?;
             return repeated(&answer);
+        }
+        if let Some(seq) = terms.after {
+            self.check_last(live, &mut held, seq).await?;
         }
         if self
             .inner
@@ -235,6 +313,22 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
+        let mut rewound = Vec::new();
+        if let Some(to) = &request.rewind {
+            rewound = self.taken_back(live, &held.core()?.state, to).await?;
+            request.policy = Policy::Interrupt;
+        }
+        let mut at = None;
+        if let Some(gate) = terms.gate {
+            let mut items = std::mem::take(&mut request.before);
+            items.push(request.item);
+            at = Some(judged(live, &mut held, gate, &mut items).await?);
+            let Some(item) = items.pop() else {
+                return Err(RuntimeError::BrokenOff);
+            };
+            request.item = item;
+            request.before = items;
+        }
         let core = held.core()?;
         let after = core.tail;
         let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;
@@ -245,22 +339,26 @@ impl Runtime {
         }
         let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
+        let named = request.run.execution_id.clone();
         let mut dealt = self.dealt(&core.state, request.item, run, request.policy)?;
-        if !request.before.is_empty() {
-            // What is remembered between steps has not heard them.
+        if !request.before.is_empty() || request.rewind.is_some() {
+            // What is remembered between steps has not heard them, or has what goes.
             core.generation += 1;
         }
         let before = request.before.into_iter();
         let before = before.map(|item| Command::Record { item });
         // What is stopped ends first: it has not seen them.
         let place = usize::from(dealt.stops.is_some());
+        let before = rewound.into_iter().chain(before);
         dealt.commands.splice(place..place, before);
         let mut children = None;
         if dealt.begins.is_some() {
             children = StoppedChildren::of(&core.state, "user_cancelled");
         }
+        let mut abandoned = None;
         if dealt.stops.is_some() {
             core.generation += 1;
+            abandoned = Abandoned::of(&core.state);
             let active = core.state.active();
             let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
             self.wake_parents(live, parent.as_ref()).await?;
@@ -274,7 +372,7 @@ impl Runtime {
             thread_id: live.thread.clone(),
             item_id,
             queued: execution_id.is_none(),
-            execution_id,
+            execution_id: execution_id.or(named),
             after,
             repeated: false,
         };
@@ -286,7 +384,7 @@ impl Runtime {
             None => None,
         };
         match held
-            .commit(commands.into_iter().map(|command| (None, command)), token)
+            .commit(commands.into_iter().map(|command| (at, command)), token)
             .await
         {
             Ok(_) => {
@@ -294,6 +392,7 @@ impl Runtime {
                     live.stop(execution);
                 }
                 self.stop_children(children);
+                self.abandon(abandoned);
                 self.ensure_worker(live, &mut held)?;
                 drop(held);
                 self.wake_later(live, waiting_parent.as_ref()).await;
@@ -347,12 +446,14 @@ impl Runtime {
         }
     }
 
+    /// Begins an execution, under the id that its run names.
     pub(crate) fn start(&self, trigger: Trigger, run: Option<Payload>) -> Command {
         let ids = &self.inner.ids;
+        let (run, named) = unnamed(run);
         Command::Start {
             trigger,
             run,
-            execution_id: ids.mint().into(),
+            execution_id: named.unwrap_or_else(|| ids.mint().into()),
             reaction_item_id: ids.mint().into(),
             step_id: ids.mint().into(),
             workflow_run_id: None,
@@ -360,7 +461,8 @@ impl Runtime {
     }
 
     /// Stops the running execution, or this one if it runs: a recorded fact. What was complete
-    /// stays; what waits begins. Where none runs and calls wait for answers, they wait no longer.
+    /// stays; what waits begins. Where none runs and calls wait for answers, they wait no longer; where
+    /// this execution is asked for, only if it is the one that has left them.
     /// Sub-agents are stopped with the execution that wants their answers.
     pub async fn cancel(
         &self,
@@ -373,13 +475,11 @@ impl Runtime {
         let (runtime, wanted, reason) = (self.clone(), execution.cloned(), reason.to_owned());
         self.owned(async move {
             let mut held = live.hold().await?;
-            let active = held
-                .core()?
-                .state
-                .active()
-                .map(|active| active.execution.id.clone());
+            let state = &held.core()?.state;
+            let active = state.active().map(|active| active.execution.id.clone());
+            let waits = state.open().map(|open| &open.execution.id);
             if let Some(wanted) = wanted
-                && active.as_ref() != Some(&wanted)
+                && active.as_ref().or(waits) != Some(&wanted)
             {
                 return Err(RuntimeError::NotRunning(wanted));
             }
@@ -413,17 +513,20 @@ impl Runtime {
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
         let children = StoppedChildren::of(state, reason_of(&ending));
+        let abandoned = Abandoned::of(state);
         let active = state.active();
         let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
         self.wake_parents(live, parent.as_ref()).await?;
         let mut commands = vec![(None, Command::End { ending })];
         if held.core()?.state.waiting().len() > 0 && !self.inner.shutdown.is_cancelled() {
-            commands.push((None, self.start(Trigger::Waiting, None)));
+            let start = self.start_waiting(&held.core()?.state, None)?;
+            commands.push((None, start));
         }
         held.core()?.generation += 1;
         held.commit(commands, None).await?;
         live.stop(execution);
         self.stop_children(children);
+        self.abandon(abandoned);
         self.ensure_worker(live, held)
     }
 }
@@ -433,6 +536,15 @@ struct Dealt {
     commands: Vec<Command>,
     begins: Option<ExecutionId>,
     stops: Option<ExecutionId>,
+}
+
+/// How an execution is run, and the id it is to have: a run that goes on with it has another.
+fn unnamed(run: Option<Payload>) -> (Option<Payload>, Option<ExecutionId>) {
+    let mut read = Run::of(run.as_ref());
+    match read.execution_id.take() {
+        Some(named) => (Payload::write(&read).ok().or(run), Some(named)),
+        None => (run, None),
+    }
 }
 
 pub(crate) fn begun(command: &Command) -> Option<ExecutionId> {

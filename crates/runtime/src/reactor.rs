@@ -6,12 +6,14 @@ use crate::request::Run;
 use crate::store::TenantId;
 use crate::writer::{StepWriter, Stopped};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
 use timeline::{
     Answer, Execution, Item, OpenCall, Payload, Step, StepId, StepOutcome, ThreadId, Transcript,
 };
 use tokio_util::sync::CancellationToken;
+use upp::KeptCall;
 
 /// What a crash left of a step whose model had answered.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct StepRun<'a> {
     pub memory: Option<Box<dyn Any + Send + Sync>>,
     /// The only way to write.
     pub writer: &'a StepWriter,
+    /// What is kept of the step's call of a model; an earlier attempt's note is in it.
+    pub kept: Arc<dyn KeptCall>,
     /// What runs the step's sub-agents, and knows whom it may hand over to.
     pub children: Children,
     /// Cancelled when the step is no longer wanted.
@@ -126,6 +130,13 @@ pub trait Reactor: Send + Sync {
     fn check(&self, run: &Run, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
         let _ = (run, open, answers);
         Ok(())
+    }
+
+    /// Is told that a step has ended without an answer that had noted this
+    /// ([`StepWriter::note`]): what it has begun elsewhere is stopped as well as that can be.
+    fn abandon(&self, note: Value) -> BoxFuture<'_, ()> {
+        drop(note);
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -41,6 +41,10 @@ pub struct Run {
     /// The execution that waits for this one: a sub-agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
+    /// The id that the execution is to have, so that whoever asks can name it while it waits; a new
+    /// one when absent. It stands with what waits, and not with the execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
 }
 
 /// The execution that started another one on a thread of its own (UAP §8).
@@ -83,6 +87,26 @@ pub struct NewThreadRequest {
     pub fork: Option<Fork>,
 }
 
+/// Where a thread is taken back to, so that something else is said there. What goes is
+/// [removed](crate::Runtime::remove): read no more, and kept in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rewind {
+    /// This goes, and all that came after it: what was said to the agents, or what an execution writes,
+    /// of which that goes which is written there.
+    From(ItemId),
+    /// This stays, with what it goes on with where it is an answer; all that came after it goes.
+    After(ItemId),
+}
+
+impl Rewind {
+    /// The item, whether it stays or goes.
+    pub fn item(&self) -> &ItemId {
+        match self {
+            Self::From(id) | Self::After(id) => id,
+        }
+    }
+}
+
 /// A trigger for a thread (EK §7).
 #[derive(Clone, Debug)]
 pub struct React {
@@ -92,6 +116,9 @@ pub struct React {
     pub key: String,
     /// What was said before it and is answered with it: kept in order, in the same transaction.
     pub before: Vec<NewItem>,
+    /// Where the thread is taken back to before that, in the same transaction. What runs is stopped,
+    /// what waits for its turn is never answered, and the policy has no say.
+    pub rewind: Option<Rewind>,
     /// What is said.
     pub item: NewItem,
     /// How it is answered.
@@ -129,7 +156,7 @@ pub struct Accepted {
     pub thread_id: ThreadId,
     /// The trigger item.
     pub item_id: ItemId,
-    /// The execution that answers; absent while the trigger waits.
+    /// The execution that answers; absent while the trigger waits, unless the request named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
     /// The last event before this request's own: follow from here to see all of it.
@@ -158,6 +185,8 @@ pub struct Import {
     pub title: Option<String>,
     /// The application's own.
     pub metadata: Option<Payload>,
+    /// What it continues, as [`Runtime::fork_point`](crate::Runtime::fork_point) has found it.
+    pub fork: Option<Fork>,
     /// When the conversation began.
     pub created_at: Option<Timestamp>,
     /// What happened, and when.

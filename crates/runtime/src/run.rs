@@ -2,6 +2,7 @@
 
 use crate::children::{Children, Place, Scoped, StoppedChildren, left_open, waiting_parent};
 use crate::error::{RuntimeError, told};
+use crate::kept::StepCall;
 use crate::live::{Held, Live, Memory};
 use crate::react::Runtime;
 use crate::reactor::{Reacted, ReactorError, Resumed, StepRun};
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use timeline::{
-    Active, Command, Ending, Execution, ExecutionId, Interruption, Item, ItemType, OpenCall, Step,
-    StepId,
+    Active, Command, Ending, Execution, ExecutionId, Interruption, Item, ItemType, OpenCall,
+    Payload, Step, StepId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +34,8 @@ struct Turn {
     open_calls: Vec<OpenCall>,
     run: Run,
     resumed: Option<Resumed>,
+    /// What an attempt before has noted.
+    note: Option<Payload>,
     memory: Option<Box<dyn Any + Send + Sync>>,
     generation: u64,
     signal: CancellationToken,
@@ -201,6 +204,7 @@ impl Runtime {
                 response,
                 started: step.started.clone(),
             }),
+            note: step.note.clone(),
             memory: memory.map(|memory| memory.value),
             generation,
             signal: live.signal(&active.execution.id, &self.inner.shutdown),
@@ -284,7 +288,9 @@ impl Runtime {
             signal: &turn.signal,
         };
         let children = Children::new(self, live, writer, &place);
+        let kept = StepCall::new(live, writer, turn.note.as_ref());
         let step = StepRun {
+            kept: Arc::new(kept),
             children,
             tenant: &live.tenant,
             thread: &live.thread,

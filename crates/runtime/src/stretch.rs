@@ -8,9 +8,8 @@ mod chain;
 
 use crate::error::RuntimeError;
 use crate::react::Runtime;
-use crate::store::{Filter, Landmark, TenantId};
-pub(crate) use chain::Chain;
-use chain::Span;
+use crate::store::{Filter, Landmark, Logged, TenantId};
+pub(crate) use chain::{Chain, Span, told};
 #[cfg(doc)]
 use timeline::Seq;
 use timeline::{ExecutionId, ItemType, Transcript};
@@ -28,11 +27,15 @@ impl Place {
     /// After everything.
     pub const END: Self = Self(u64::MAX);
 
-    pub(crate) fn next(self) -> Self {
+    /// The one after it.
+    #[must_use]
+    pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    pub(crate) fn before(self) -> Self {
+    /// The one before it.
+    #[must_use]
+    pub fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 }
@@ -51,6 +54,13 @@ pub enum Stretch {
     Before {
         /// The place; [`Place::END`] for the end of the thread.
         before: Place,
+        /// How many; one at least.
+        n: usize,
+    },
+    /// The same up to a place and with it, and with what goes on with the execution that is there.
+    UpTo {
+        /// The place.
+        place: Place,
         /// How many; one at least.
         n: usize,
     },
@@ -91,6 +101,22 @@ impl Runtime {
         Ok(chain.place_of(landmark).await?)
     }
 
+    /// Reads at most so many records after a place, chunks among them, and where the last of them stands.
+    /// There may be more after fewer of them; after none there are none.
+    pub async fn records(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        after: Place,
+        limit: usize,
+    ) -> Result<(Vec<Logged>, Place), RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let page = chain.page(after, limit, Filter::All).await?;
+        let last = page.last().map(|last| chain.place_after(after, last));
+        Ok((page, last.unwrap_or(after)))
+    }
+
     /// Reads a piece of a thread. With the chunks, it also has what answers that were cut off had
     /// said.
     ///
@@ -110,6 +136,7 @@ impl Runtime {
             Stretch::Execution(id) => executed(&chain, id, Run::was_handed_over).await?,
             Stretch::Run(id) => executed(&chain, id, |run| run.goes_on).await?,
             Stretch::Before { before, n } => before_place(&chain, before, n).await?,
+            Stretch::UpTo { place, n } => up_to(&chain, place, n).await?,
             Stretch::After { after, n } => after_place(&chain, after, n).await?,
         };
         Ok(StretchOf {
@@ -125,13 +152,13 @@ impl Runtime {
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     trigger: Place,
-    trigger_type: ItemType,
+    pub(crate) trigger_type: ItemType,
     /// Whether it goes on with the one before it.
-    goes_on: bool,
-    created: Place,
+    pub(crate) goes_on: bool,
+    pub(crate) created: Place,
     pub(crate) finished: Option<Place>,
     /// Its last event; while it runs, the last of the thread.
-    last: Place,
+    pub(crate) last: Place,
 }
 
 impl Run {
@@ -158,14 +185,29 @@ async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(&Run) -> 
     let run = run.ok_or(RuntimeError::UnknownExecution(id))?;
     let former = chain.run_before(run.created).await?;
     let first = former.map_or(Place::START, |former| former.last).next();
-    let mut last = run.last;
+    let last = end_of(chain, run.last, goes_on).await?;
+    Ok((Span { first, last }, is_more_after(chain, last).await?))
+}
+
+/// Where what goes on with the execution ends that ends here.
+pub(crate) async fn end_of(
+    chain: &Chain<'_>,
+    mut last: Place,
+    goes_on: impl Fn(&Run) -> bool,
+) -> Result<Place, RuntimeError> {
     while let Some(next) = chain.run_after(last).await? {
         if !goes_on(&next) {
             break;
         }
         last = next.last;
     }
-    Ok((Span { first, last }, is_more_after(chain, last).await?))
+    Ok(last)
+}
+
+async fn up_to(chain: &Chain<'_>, place: Place, n: usize) -> Cut {
+    let (span, more) = before_place(chain, place.next(), n).await?;
+    let last = end_of(chain, span.last, goes_on).await?;
+    Ok((Span { last, ..span }, more))
 }
 
 async fn before_place(chain: &Chain<'_>, before: Place, n: usize) -> Cut {
@@ -233,15 +275,9 @@ async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Place, RuntimeError> {
 /// The last place before this one where nothing runs, or, if an execution runs here, its end and that
 /// of those that go on with it.
 async fn rest_before(chain: &Chain<'_>, place: Place) -> Result<Place, RuntimeError> {
-    let mut last = match chain.run_before(place).await? {
+    let last = match chain.run_before(place).await? {
         Some(run) if run.holds(place) => run.last,
         _ => return Ok(place.before()),
     };
-    while let Some(next) = chain.run_after(last).await? {
-        if !next.goes_on {
-            break;
-        }
-        last = next.last;
-    }
-    Ok(last)
+    end_of(chain, last, |run| run.goes_on).await
 }

@@ -12,6 +12,7 @@
 mod appends;
 mod changes;
 mod checkpoints;
+mod forks;
 mod heads;
 mod objects;
 mod places;
@@ -24,6 +25,7 @@ mod trees;
 pub use appends::*;
 pub use changes::*;
 pub use checkpoints::*;
+pub use forks::*;
 pub use heads::*;
 pub use objects::*;
 pub use places::*;
@@ -102,6 +104,7 @@ macro_rules! store_suite {
             a_fork_keeps_its_parent
             a_fork_of_another_tenants_thread_is_refused
             forks_are_listed_in_the_order_they_were_made
+            a_fork_has_the_calls_that_its_parent_had_left_open_there
             delete_removes_everything
             a_closed_store_answers_closed
             a_saved_state_is_loaded_to_the_byte

@@ -3,15 +3,14 @@
 use crate::children::{StoppedChildren, waiting_parent};
 use crate::error::RuntimeError;
 use crate::follow::{Follow, Until, follow};
-use crate::live::Live;
+use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::request::{Import, NewThreadRequest};
 use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
 use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
-    Command, Fork, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId,
-    ThreadStatus, Transcript,
+    Command, Interruption, ItemType, NewItem, NewThread, Rejected, Seq, State, ThreadId, Transcript,
 };
 
 impl Runtime {
@@ -172,122 +171,55 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let runtime = self.clone();
         self.owned(async move {
-            let mut held = live.hold().await?;
-            let found = held.core()?.tail;
-            if let Some(expected) = tail.filter(|tail| *tail != found) {
-                let thread = live.thread.clone();
-                return Err(StoreError::Conflict {
-                    thread,
-                    expected,
-                    found,
-                }
-                .into());
-            }
-            let state = &held.core()?.state;
-            let takes_over = commands.iter().any(|(_, command)| supersedes(command));
-            if let Some(open) = state.open().filter(|_| takes_over)
-                && waiting_parent(state).is_some()
-            {
-                if tail.is_some() {
-                    return Err(RuntimeError::Busy(open.execution.id.clone()));
-                }
-                let why = unwanted("something else was said in place of the answers");
-                if runtime
-                    .withdraw_and(&live, &mut held, why, commands.clone())
-                    .await?
-                    .is_some()
-                {
-                    return Ok(held.core()?.tail);
-                }
-            }
-            let waited = StoppedChildren::waited(&held.core()?.state);
-            let seq = held.commit(commands, None).await?;
-            let core = held.core()?;
-            core.generation += 1;
-            let unwanted = waited.and_then(|waited| waited.without(&core.state));
-            runtime.stop_children(unwanted);
-            runtime.ensure_worker(&live, &mut held)?;
-            Ok(seq)
+            let held = live.hold().await?;
+            runtime.append_held(&live, held, tail, commands).await
         })
         .await
     }
 
-    /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
-    /// it shares (architecture rule 5). Without `at`, up to its end.
-    pub async fn fork(
+    /// The same for who holds the thread's lock.
+    pub(crate) async fn append_held(
         &self,
-        tenant: &TenantId,
-        key: &str,
-        new_key: Option<String>,
-        at: Option<Seq>,
-    ) -> Result<ThreadRow, RuntimeError> {
-        let row = self.inner.store.find(tenant, key).await?;
-        let new = NewThreadRequest {
-            key: new_key,
-            ..NewThreadRequest::default()
-        };
-        self.fork_as(tenant, row, at, new).await
-    }
-
-    /// Makes a fork of a thread where that is at rest.
-    pub(crate) async fn fork_as(
-        &self,
-        tenant: &TenantId,
-        row: ThreadRow,
-        at: Option<Seq>,
-        new: NewThreadRequest,
-    ) -> Result<ThreadRow, RuntimeError> {
-        let rests = row.thread.status != ThreadStatus::Streaming;
-        let seq = match at {
-            Some(at) if at < row.tail => {
-                self.check_rest(&row.thread.id, at).await?;
-                at
+        live: &Arc<Live>,
+        mut held: Held<'_>,
+        tail: Option<Seq>,
+        commands: Vec<(Option<Timestamp>, Command)>,
+    ) -> Result<Seq, RuntimeError> {
+        let found = held.core()?.tail;
+        if let Some(expected) = tail.filter(|tail| *tail != found) {
+            let thread = live.thread.clone();
+            return Err(StoreError::Conflict {
+                thread,
+                expected,
+                found,
             }
-            Some(_) | None if rests => row.tail,
-            Some(_) | None => return Err(RuntimeError::NotAtRest(row.tail)),
-        };
-        let fork = Some(Fork {
-            thread_id: row.thread.id,
-            seq,
-        });
-        if let Some(new_key) = &new.key
-            && self.inner.store.find(tenant, new_key).await.is_ok()
+            .into());
+        }
+        let state = &held.core()?.state;
+        let takes_over = commands.iter().any(|(_, command)| supersedes(command));
+        if let Some(open) = state.open().filter(|_| takes_over)
+            && waiting_parent(state).is_some()
         {
-            return Err(StoreError::KeyTaken(new_key.clone()).into());
-        }
-        let wanted = new.key.clone().unwrap_or_default();
-        let new = NewThreadRequest { fork, ..new };
-        let created = self
-            .inner
-            .store
-            .get_or_create(tenant, self.first(new, None)?)
-            .await?;
-        if !created.created {
-            return Err(StoreError::KeyTaken(wanted).into());
-        }
-        Ok(self.inner.store.row(&created.thread).await?)
-    }
-
-    async fn check_rest(&self, thread: &ThreadId, seq: Seq) -> Result<(), RuntimeError> {
-        let mut state = State::default();
-        let mut seen = Seq::ZERO;
-        while seen < seq {
-            let page = self
-                .inner
-                .store
-                .read(thread, seen, crate::live::PAGE, Filter::Facts)
-                .await?;
-            let Some(last) = page.last() else { break };
-            seen = last.record.seq;
-            for logged in page.iter().take_while(|logged| logged.record.seq <= seq) {
-                state.apply(&logged.record.event);
+            if tail.is_some() {
+                return Err(RuntimeError::Busy(open.execution.id.clone()));
+            }
+            let why = unwanted("something else was said in place of the answers");
+            if self
+                .withdraw_and(live, &mut held, why, commands.clone())
+                .await?
+                .is_some()
+            {
+                return Ok(held.core()?.tail);
             }
         }
-        if state.active().is_some() {
-            Err(RuntimeError::NotAtRest(seq))
-        } else {
-            Ok(())
-        }
+        let waited = StoppedChildren::waited(&held.core()?.state);
+        let seq = held.commit(commands, None).await?;
+        let core = held.core()?;
+        core.generation += 1;
+        let unwanted = waited.and_then(|waited| waited.without(&core.state));
+        self.stop_children(unwanted);
+        self.ensure_worker(live, &mut held)?;
+        Ok(seq)
     }
 
     /// Writes a conversation from elsewhere into a new thread, in one transaction.
@@ -301,7 +233,7 @@ impl Runtime {
             key,
             title: import.title,
             metadata: import.metadata,
-            fork: None,
+            fork: import.fork,
         };
         if let Some(key) = &new.key
             && self.inner.store.find(tenant, key).await.is_ok()
@@ -397,6 +329,7 @@ fn supersedes(command: &Command) -> bool {
         | Command::Respond { .. }
         | Command::PutPart { .. }
         | Command::AddPart { .. }
+        | Command::Note { .. }
         | Command::ResetStep
         | Command::CompleteStep { .. }
         | Command::End { .. }

@@ -267,6 +267,19 @@ impl StepWriter {
         self.flush().await
     }
 
+    /// Notes what the step is to find again, should it be run again; in place of the note before.
+    /// Durable when this returns.
+    pub async fn note(&self, note: Payload) -> Result<(), Stopped> {
+        let note = Command::Note { note };
+        self.buffer().pieces.push(Piece::Command(note));
+        self.flush().await
+    }
+
+    /// The step it writes into.
+    pub(crate) fn step(&self) -> &StepId {
+        &self.step
+    }
+
     /// Writes a part again: a tool call got its result. Durable when this returns.
     pub async fn put_part(&self, idx: u32, part: Payload) -> Result<(), Stopped> {
         self.buffer().put(idx, part);

@@ -49,6 +49,7 @@ fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant(),
         key: "k".into(),
         item: NewItem::user(runtime.mint(), content),
@@ -539,4 +540,40 @@ async fn two_clients_never_run_two_executions_on_one_thread() {
             assert_eq!(accepted, 16);
         }
     }
+}
+
+#[tokio::test]
+async fn of_all_who_go_on_from_one_place_one_does() {
+    let runtime = over(&Arc::new(MemoryStore::new()), agent(Vec::new()));
+    let say = |text: &str| say(&runtime, text, Policy::Reject);
+    runtime.react(say("one")).await.unwrap();
+    let end = at_rest(&runtime).await.last().unwrap().seq;
+    // What the thread is called is nothing that was said.
+    let named = timeline::ThreadUpdate {
+        title: Some(Some("a title".to_owned())),
+        metadata: None,
+    };
+    runtime.update_thread(&tenant(), "k", named).await.unwrap();
+    let all = futures_util::future::join_all(
+        ["two", "three", "four"].map(|text| runtime.react_after(say(text), end, None)),
+    );
+    let all = all.await;
+    let followed = |it: &Result<_, RuntimeError>, at| matches!(it, Err(RuntimeError::Followed(seq)) if *seq == at);
+    assert_eq!(all.iter().filter(|it| it.is_ok()).count(), 1);
+    assert_eq!(all.iter().filter(|it| followed(it, end)).count(), 2);
+    let end = at_rest(&runtime).await.last().unwrap().seq;
+    let aside = say("aside").item;
+    runtime.record(&tenant(), "k", aside).await.unwrap();
+    let after = runtime.react_after(say("five"), end, None).await;
+    assert!(followed(&after, end), "{after:?}");
+    // A repetition is answered all the same.
+    let tail = runtime.state(&tenant(), "k").await.unwrap().1;
+    let mut last = say("six");
+    last.token = Some("once".to_owned());
+    let first = runtime.react_after(last.clone(), tail, None).await.unwrap();
+    let again = runtime.react_after(last, tail, None).await.unwrap();
+    assert_eq!(
+        (first.execution_id, true),
+        (again.execution_id, again.repeated)
+    );
 }

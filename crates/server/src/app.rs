@@ -4,8 +4,9 @@ mod exchange;
 
 pub use exchange::{ExchangeError, Format};
 
-use crate::auth::Keys;
+use crate::auth::{Keys, KeysError, Tokens};
 use crate::config::{Config, TenantConfig};
+use crate::outbound::{Outbound, OutboundError};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use jiff::Timestamp;
 use runtime::{
@@ -55,6 +56,12 @@ pub enum OpenError {
     /// The agents can't be made.
     #[error(transparent)]
     Agents(#[from] AgentsError),
+    /// The keys of the issuer of tokens can't be used.
+    #[error("the keys in [auth.jwt] can't be used")]
+    Tokens(#[from] KeysError),
+    /// The issuer of tokens can't be asked for its keys.
+    #[error("the keys in [auth.jwt] can't be asked for")]
+    Outbound(#[from] OutboundError),
 }
 
 /// A deployment: its store, its agents and the runtime over them. Cloning shares it.
@@ -68,6 +75,7 @@ pub struct App {
     opened_at: Timestamp,
     agents: ConfiguredAgents,
     keys: Arc<RwLock<Arc<Keys>>>,
+    tokens: Option<Arc<Tokens>>,
     recovered: Arc<OnceCell<usize>>,
 }
 
@@ -112,6 +120,13 @@ impl App {
         let memory = Arc::new(MemoryStore::new());
         let passing = Runtime::new(memory, Arc::new(agents.clone()), options);
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
+        let tokens = match &config.tokens {
+            None => None,
+            Some(tokens) => {
+                let outbound = Outbound::new(config.outbound.clone())?;
+                Some(Arc::new(Tokens::new(tokens.clone(), outbound)?))
+            }
+        };
         Ok(Self {
             config,
             store,
@@ -120,6 +135,7 @@ impl App {
             opened_at: Timestamp::now(),
             agents,
             keys,
+            tokens,
             recovered: Arc::default(),
         })
     }
@@ -191,6 +207,11 @@ impl App {
     pub(crate) fn keys(&self) -> Arc<Keys> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&keys)
+    }
+
+    /// Judges tokens, if there are any to be taken.
+    pub(crate) fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
     }
 
     /// Reaches the MCP servers, and goes on with what a crash or a stop left unfinished; answers

@@ -1,9 +1,12 @@
-//! Keys: who may speak for a tenant, and what they may do.
+//! Keys and tokens: who may speak for a tenant, and what they may do.
 
 mod rights;
+mod token;
 
 pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
+pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
+pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
 
 use crate::config::TenantConfig;
 use aws_lc_rs::{constant_time, digest, rand};
@@ -25,6 +28,8 @@ const LOOK_AT_CLOCK: Duration = Duration::from_mins(10);
 
 /// What a key begins with, so that one that was leaked is found by a search.
 const PREFIX: &str = "llk_";
+/// What the name of who has a token begins with.
+const TOKEN: &str = "jwt:";
 /// What a key hash begins with.
 const HASH_PREFIX: &str = "sha256:";
 
@@ -87,6 +92,8 @@ fn hex(bytes: &[u8]) -> String {
 pub struct KeyConfig {
     /// What the audit log calls it.
     pub name: String,
+    /// Whether it has no name of its own, but its place in a list.
+    pub is_unnamed: bool,
     /// Its SHA-256.
     pub hash: [u8; 32],
     /// What it may do.
@@ -97,12 +104,33 @@ pub struct KeyConfig {
     pub requests_per_minute: Option<NonZeroU32>,
 }
 
+impl KeyConfig {
+    /// What actors are bound to: its name, so that another key of that name goes on for it. One that
+    /// has no name of its own is known by its hash, for its place in a list is anybody's.
+    fn principal(&self) -> String {
+        if self.is_unnamed {
+            format!("{HASH_PREFIX}{}", hex(&self.hash))
+        } else {
+            format!("key:{}", self.name)
+        }
+    }
+}
+
 /// A bucket of requests that is filled again evenly.
 type Budget = RateLimiter<NotKeyed, InMemoryState, MonotonicClock>;
 
 fn budget(requests_per_minute: NonZeroU32) -> Arc<Budget> {
     let quota = Quota::per_minute(requests_per_minute);
     Arc::new(RateLimiter::direct_with_clock(quota, MonotonicClock))
+}
+
+/// What opens the server to a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Credential {
+    /// None is needed.
+    None,
+    Key,
+    Token,
 }
 
 /// Who asks.
@@ -112,8 +140,11 @@ pub(crate) struct Caller {
     pub(crate) tenant: TenantId,
     /// What the audit log calls it: unique within the tenant.
     pub(crate) name: Arc<str>,
+    /// What actors are bound to.
+    principal: Arc<str>,
     /// What it may do.
     pub(crate) rights: Arc<Rights>,
+    credential: Credential,
     /// From when on it may do nothing.
     expires: Option<Timestamp>,
     /// How many requests it still has; as many as it likes when absent.
@@ -139,11 +170,18 @@ impl Caller {
         Self {
             tenant: tenant.into(),
             name: "local".into(),
+            principal: "local".into(),
             rights: Arc::default(),
+            credential: Credential::None,
             expires: None,
             budget: None,
             revoked: CancellationToken::new(),
         }
+    }
+
+    /// What actors are bound to that it speaks as: the same for its successor under the same name.
+    pub(crate) fn principal(&self) -> &str {
+        &self.principal
     }
 
     /// Whether its time is over.
@@ -191,7 +229,9 @@ impl Key {
         let mut caller = Caller {
             tenant: tenant.clone(),
             name: config.name.as_str().into(),
+            principal: config.principal().into(),
             rights: Arc::new(config.rights.clone()),
+            credential: Credential::Key,
             expires: config.expires,
             budget,
             revoked: CancellationToken::new(),
@@ -212,10 +252,12 @@ impl Key {
     }
 }
 
-/// The keys of all tenants.
+/// The keys of all tenants, and the tenants themselves.
 #[derive(Default)]
 pub(crate) struct Keys {
     keys: Vec<Key>,
+    /// Each is cancelled when the tenant is taken away: what is open with tokens for it ends.
+    tenants: BTreeMap<TenantId, CancellationToken>,
 }
 
 impl Keys {
@@ -230,15 +272,44 @@ impl Keys {
             let keys = config.keys.iter();
             keys.map(move |key| Key::new(&tenant, key, self.known(&key.hash)))
         });
+        let tenants = tenants.keys().map(|tenant| {
+            let tenant = TenantId::from(tenant.as_str());
+            let former = self.tenants.get(&tenant).cloned();
+            (tenant, former.unwrap_or_default())
+        });
         Self {
             keys: keys.collect(),
+            tenants: tenants.collect(),
         }
+    }
+
+    /// Who has this token, if its tenant is one.
+    pub(crate) fn token_caller(&self, claimed: Claimed) -> Result<Caller, TokenRefused> {
+        let tenant = TenantId::from(claimed.tenant.as_str());
+        let revoked = self.tenants.get(&tenant).ok_or(TokenRefused::Tenant)?;
+        let name: Arc<str> = format!("{TOKEN}{}", claimed.subject).into();
+        Ok(Caller {
+            tenant,
+            principal: Arc::clone(&name),
+            name,
+            rights: Arc::new(claimed.rights),
+            credential: Credential::Token,
+            expires: Some(claimed.expires),
+            budget: None,
+            revoked: revoked.clone(),
+        })
     }
 
     /// Whether who once had a key still has one.
     pub(crate) fn has(&self, caller: &Caller) -> bool {
-        let mut callers = self.keys.iter().map(|key| &key.caller);
-        callers.any(|it| it.tenant == caller.tenant && it.name == caller.name)
+        match caller.credential {
+            Credential::None => true,
+            Credential::Token => self.tenants.contains_key(&caller.tenant),
+            Credential::Key => {
+                let mut callers = self.keys.iter().map(|key| &key.caller);
+                callers.any(|it| it.tenant == caller.tenant && it.name == caller.name)
+            }
+        }
     }
 
     /// Ends what is open with keys that are not among these, or may do something else there.
@@ -247,6 +318,11 @@ impl Keys {
             let stays = kept.known(&key.hash);
             if !stays.is_some_and(|stays| key.opens_the_same(&stays.caller)) {
                 key.caller.revoked.cancel();
+            }
+        }
+        for (tenant, revoked) in &self.tenants {
+            if !kept.tenants.contains_key(tenant) {
+                revoked.cancel();
             }
         }
     }
@@ -281,6 +357,7 @@ mod tests {
     fn key_of(text: &str) -> KeyConfig {
         KeyConfig {
             name: "only".into(),
+            is_unnamed: false,
             hash: parse_hash(&hash_text(text)).unwrap(),
             rights: Rights::default(),
             expires: None,

@@ -7,16 +7,19 @@ mod agents;
 mod check;
 mod file;
 mod models;
+mod remote;
 mod template;
 
 pub use self::agents::{
     AgentConfig, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig, SubagentConfig,
     ToolRef,
 };
+pub use crate::auth::{KeySource, TokenClaims, TokenConfig};
 pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
+pub use remote::{RemoteConfig, RemoteProtocol};
 pub use template::{PromptTemplate, TemplateError};
 
 use crate::auth::KeyConfig;
@@ -48,8 +51,12 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpServer>,
     /// Where requests may go whose address a user chose.
     pub outbound: OutboundConfig,
+    /// How capability messages are looked at.
+    pub aitp: AitpConfig,
     /// Where traces go; nowhere when absent.
     pub telemetry: Option<TelemetryConfig>,
+    /// Whose tokens are taken beside the tenants' keys; nobody's when absent.
+    pub tokens: Option<TokenConfig>,
     /// The tenants, by name. Without any, the server runs in development mode.
     pub tenants: BTreeMap<String, TenantConfig>,
 }
@@ -116,6 +123,16 @@ pub struct ToolsConfig {
     pub ledger_effect: Effect,
 }
 
+/// How capability messages (AITP) are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AitpConfig {
+    /// Whether they are held to the published schemas to the letter. If not, unknown members are
+    /// ignored, and what NEAR AI's user interface wrote is taken.
+    pub strict: bool,
+    /// Whether the documents are fetched that forms lead to by their `json_url`.
+    pub fetch_forms: bool,
+}
+
 /// A tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantConfig {
@@ -145,7 +162,9 @@ impl Default for Config {
             tools: ToolsConfig::default(),
             mcp: BTreeMap::new(),
             outbound: OutboundConfig::default(),
+            aitp: AitpConfig::default(),
             telemetry: None,
+            tokens: None,
             tenants: BTreeMap::new(),
         }
     }

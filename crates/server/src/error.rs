@@ -2,12 +2,17 @@
 //! decided here and nowhere else.
 
 pub(crate) mod a2a;
+pub(crate) mod aitp;
+pub(crate) mod langgraph;
+pub(crate) mod mcp;
 pub(crate) mod openai;
 
+use crate::aitp::Refused;
 use crate::app::ExchangeError;
-use crate::auth::Scope;
+use crate::auth::{Scope, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use interop::aitp::Violation;
 use runtime::{RuntimeError, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,6 +27,8 @@ pub(crate) enum ApiError {
     Unauthorized,
     #[error("the key has expired; use its successor, or ask who runs this server for one")]
     KeyExpired,
+    #[error(transparent)]
+    Token(#[from] TokenRefused),
     #[error("the key was taken away, or may do something else than before")]
     KeyRevoked,
     #[error("this key may not do that; a key with the scope \"{}\" may", .needed.name())]
@@ -38,6 +45,8 @@ pub(crate) enum ApiError {
     ForeignHost { host: String },
     #[error("pages of {origin:?} may not call this server; list the origin in server.cors_origins")]
     ForeignOrigin { origin: String },
+    #[error("there is no such session with this key; begin one with initialize")]
+    SessionNotFound,
     #[error("there is nothing at this path")]
     UnknownRoute,
     #[error("this path has no such method")]
@@ -73,14 +82,8 @@ pub(crate) enum ApiError {
     },
     #[error("there is no such execution on this thread")]
     RunNotFound,
-    #[error(
-        "the history on the server can't be rewritten, so a message can't be regenerated; send a new one, or fork the thread"
-    )]
-    RegenerateUnsupported,
-    #[error(
-        "the history on the server can't be rewritten, so a message can't be edited; send a new one, or fork the thread"
-    )]
-    EditUnsupported,
+    #[error("{what}; the server owns the history: load the messages again")]
+    HistoryDiffers { pointer: String, what: String },
     #[error("the file can't be taken in: {what}")]
     InvalidDocument {
         pointer: Option<String>,
@@ -92,12 +95,20 @@ pub(crate) enum ApiError {
     Worded(Box<openai::Worded>),
     #[error(transparent)]
     A2a(Box<interop::a2a::RequestError>),
+    #[error(transparent)]
+    LangGraph(Box<interop::langgraph::RequestError>),
     #[error("the server has not finished starting")]
     NotReady,
     #[error("the server failed")]
     Panicked,
+    #[error("there is no such request in this thread")]
+    RequestNotFound,
+    #[error("the value does not answer the request: {}", .wrong.first().map(ToString::to_string).unwrap_or_default())]
+    InvalidRequestAnswer { wrong: Vec<Violation> },
     #[error(transparent)]
-    Runtime(#[from] RuntimeError),
+    Refused(Box<Refused>),
+    #[error(transparent)]
+    Runtime(RuntimeError),
     #[error("the server failed")]
     Export(#[source] ExchangeError),
 }
@@ -232,6 +243,11 @@ impl ApiError {
             Self::Unauthorized => Verdict::new(S::UNAUTHORIZED, "unauthorized"),
             Self::KeyExpired => Verdict::new(S::UNAUTHORIZED, "key_expired"),
             Self::KeyRevoked => Verdict::new(S::UNAUTHORIZED, "key_revoked"),
+            Self::Token(TokenRefused::NoKeys) => {
+                Verdict::new(S::SERVICE_UNAVAILABLE, "issuer_unavailable")
+            }
+            Self::Token(refused) => Verdict::new(S::UNAUTHORIZED, "invalid_token")
+                .with(json!({ "reason": refused.reason() })),
             Self::MissingScope { needed } => {
                 Verdict::new(S::FORBIDDEN, "missing_scope").with(json!({ "scope": needed.name() }))
             }
@@ -245,6 +261,7 @@ impl ApiError {
             }
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
+            Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
@@ -269,11 +286,8 @@ impl ApiError {
             Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
             Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),
             Self::RunNotFound => Verdict::new(S::NOT_FOUND, "run_not_found"),
-            Self::RegenerateUnsupported => {
-                Verdict::new(S::UNPROCESSABLE_ENTITY, "regenerate_unsupported").at("/trigger")
-            }
-            Self::EditUnsupported => {
-                Verdict::new(S::UNPROCESSABLE_ENTITY, "edit_unsupported").at("/messageId")
+            Self::HistoryDiffers { pointer, .. } => {
+                Verdict::new(S::CONFLICT, "history_differs").at(pointer)
             }
             Self::InvalidDocument { pointer, .. } => {
                 let verdict = Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_document");
@@ -286,8 +300,20 @@ impl ApiError {
                 Verdict::new(S::TOO_MANY_REQUESTS, "too_many_streams")
                     .with(json!({ "limit": limit }))
             }
+            Self::RequestNotFound => Verdict::new(S::NOT_FOUND, "request_not_found"),
+            Self::InvalidRequestAnswer { wrong } => {
+                let pointer = wrong.first().map_or("", |first| &first.pointer);
+                Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_request_answer")
+                    .at(format!("/value{pointer}"))
+                    .with(json!({ "violations": aitp::violations(wrong) }))
+            }
+            Self::Refused(refused) => aitp::verdict(refused),
             Self::Worded(worded) => Verdict::new(worded.status, worded.code.unwrap_or(worded.kind)),
             Self::A2a(refusal) => Verdict::new(a2a::status(refusal.kind), "a2a"),
+            Self::LangGraph(refusal) => Verdict {
+                pointer: refusal.pointer.clone(),
+                ..Verdict::new(langgraph::status(refusal.kind), refusal.kind.code())
+            },
             Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),
@@ -302,6 +328,9 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::Store(error) => of_store(error),
         RuntimeError::Busy(execution) => {
             Verdict::new(S::CONFLICT, "thread_busy").with(json!({ "executionId": execution }))
+        }
+        RuntimeError::Followed(seq) => {
+            Verdict::new(S::CONFLICT, "illegal_state").with(json!({ "seq": seq }))
         }
         RuntimeError::QueueFull { limit } => {
             Verdict::new(S::TOO_MANY_REQUESTS, "queue_full").with(json!({ "limit": limit }))
@@ -322,7 +351,9 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::Json(_) => {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
-        RuntimeError::BrokenOff => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
+        RuntimeError::BrokenOff | RuntimeError::TurnedAway(_) => {
+            Verdict::new(S::INTERNAL_SERVER_ERROR, "internal")
+        }
         RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
     }
 }
@@ -433,9 +464,14 @@ impl IntoResponse for ApiError {
         let mut response = status.into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
+            let challenge = if let Self::Token(_) = &self {
+                "Bearer realm=\"loomline\", error=\"invalid_token\""
+            } else {
+                "Bearer realm=\"loomline\""
+            };
             headers.insert(
                 header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer realm=\"loomline\""),
+                HeaderValue::from_static(challenge),
             );
         }
         if matches!(
@@ -475,13 +511,15 @@ mod tests {
 
     /// The codes that stand in this file: each comes after its status.
     fn codes() -> BTreeSet<&'static str> {
-        let source = include_str!("error.rs");
-        let (source, _) = source.split_once("#[cfg(test)]").unwrap();
+        let (source, _) = include_str!("error.rs").split_once("#[cfg(test)]").unwrap();
+        let aitp = include_str!("error/aitp.rs");
         let code = |after: &'static str| {
             let (_, rest) = after.split_once(',')?;
             rest.trim_start().strip_prefix('"')?.split('"').next()
         };
-        source.split("S::").skip(1).filter_map(code).collect()
+        let own = source.split("S::").skip(1);
+        let aitp = aitp.split("S::").skip(1);
+        own.chain(aitp).filter_map(code).collect()
     }
 
     #[test]

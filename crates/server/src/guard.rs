@@ -2,7 +2,7 @@
 
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Scope, Tokens};
 use crate::error::ApiError;
 use crate::protocol::Dialect;
 use crate::state::Api;
@@ -15,7 +15,6 @@ use http::{HeaderMap, Uri, header};
 use jiff::Timestamp;
 use runtime::TenantId;
 use std::net::IpAddr;
-use timeline::Payload;
 
 /// The tenant a request speaks for.
 pub(crate) struct Tenant(pub(crate) TenantId);
@@ -40,6 +39,14 @@ const CHECK_THEMSELVES: [&str; 6] = [
 ];
 
 impl Caller {
+    /// Refuses a kind of request that the key may not make.
+    pub(crate) fn check_scope(&self, needed: Scope) -> Result<(), ApiError> {
+        if self.rights.scopes.contains(&needed) {
+            return Ok(());
+        }
+        Err(ApiError::MissingScope { needed })
+    }
+
     /// Refuses a thread that the key may not touch.
     pub(crate) fn check(&self, key: &str) -> Result<(), ApiError> {
         if self.rights.cover(key) {
@@ -72,18 +79,6 @@ impl Caller {
         })
     }
 
-    /// The same for the actor that the metadata of a message names, if it names one.
-    pub(crate) fn check_speaker(
-        &self,
-        metadata: Option<&Payload>,
-        pointer: &str,
-    ) -> Result<(), ApiError> {
-        match metadata.and_then(|metadata| metadata.str_field("actor")) {
-            Some(actor) => self.check_actor(&actor, &format!("{pointer}/actor")),
-            None => Ok(()),
-        }
-    }
-
     /// Waits until the key opens nothing any more; says why.
     pub(crate) async fn ended(&self) -> ApiError {
         tokio::select! {
@@ -112,7 +107,7 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = caller(&api, request.headers(), request.uri())?;
+    let caller = caller(&api, request.headers(), request.uri()).await?;
     let (mut parts, body) = request.into_parts();
     // Before anything is judged or done: the audit log tells who it was, however this ends.
     if let Some(who) = parts.extensions.get::<Who>() {
@@ -123,16 +118,25 @@ pub(crate) async fn authenticate(
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
+async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
     let config = api.app().config();
     if config.is_development() {
         check_host(uri, headers)?;
         check_origin(headers, &config.server.cors_origins)?;
         return Ok(Caller::local(DEV_TENANT));
     }
-    let key = bearer(headers).ok_or(ApiError::Unauthorized)?;
-    let keys = api.app().keys();
-    keys.caller(key).cloned().ok_or(ApiError::Unauthorized)
+    if Dialect::of(uri.path()).checks_origins() {
+        check_origin(headers, &config.server.cors_origins)?;
+    }
+    let key = bearer(headers).or_else(|| api_key(headers));
+    let key = key.ok_or(ApiError::Unauthorized)?;
+    let known = api.app().keys().caller(key).cloned();
+    if let Some(caller) = known {
+        return Ok(caller);
+    }
+    let tokens = api.app().tokens().filter(|_| Tokens::looks_like(key));
+    let claimed = tokens.ok_or(ApiError::Unauthorized)?.verify(key).await?;
+    Ok(api.app().keys().token_caller(claimed)?)
 }
 
 /// Whether the caller may ask this at all.
@@ -143,14 +147,14 @@ async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
     caller
         .spend()
         .map_err(|wait| ApiError::RateLimited { wait })?;
-    let needed = Scope::of(&parts.method);
-    if !caller.rights.scopes.contains(&needed) {
-        return Err(ApiError::MissingScope { needed });
+    let dialect = Dialect::of(parts.uri.path());
+    if !dialect.checks_scopes() {
+        caller.check_scope(Scope::of(&parts.method))?;
     }
     if caller.rights.threads.is_none() {
         return Ok(());
     }
-    if Dialect::of(parts.uri.path()).checks_threads() {
+    if dialect.checks_threads() {
         return Ok(());
     }
     // A path that can't be decoded is refused by its route.
@@ -179,6 +183,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
         .ok()?
         .split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+}
+
+/// A key as the clients of `LangGraph` send it.
+fn api_key(headers: &HeaderMap) -> Option<&str> {
+    Some(headers.get("x-api-key")?.to_str().ok()?.trim())
 }
 
 /// Refuses names that someone else's DNS may point at this machine.

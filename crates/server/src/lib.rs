@@ -23,8 +23,10 @@ pub mod config;
 
 pub mod inspect;
 mod reactors;
+pub mod remote;
 mod tools;
 
+mod aitp;
 mod app;
 
 mod audit;
@@ -35,6 +37,7 @@ mod state;
 
 mod body;
 mod metrics;
+mod openapi;
 pub mod outbound;
 mod protocol;
 mod routes;
@@ -49,8 +52,8 @@ pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError};
 pub use config::{Config, ConfigError};
 pub use error::told;
 pub use inspect::{Inspection, inspect};
+pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
-pub use routes::openapi;
 pub use serve::{ServeError, Sockets, router, serve};
 pub use stores::OpenMode;
 pub use tls::TlsError;

@@ -100,6 +100,57 @@ pub struct OutboundAnswer {
     pub body: Bytes,
 }
 
+/// An answer whose body is read as it comes.
+#[derive(Debug)]
+pub struct OutboundStream {
+    response: Response,
+    idle: Duration,
+    limit: usize,
+    left: usize,
+}
+
+impl OutboundStream {
+    /// The status. One that tells of a failure is an answer, too.
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// The next piece of the body; none at its end.
+    ///
+    /// # Errors
+    ///
+    /// [`OutboundError::Timeout`] if nothing comes for too long, [`OutboundError::TooLarge`] and
+    /// [`OutboundError::Unreached`].
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, OutboundError> {
+        let after = self.idle;
+        let piece = tokio::time::timeout(after, self.response.chunk()).await;
+        let piece = piece.map_err(|_| OutboundError::Timeout { after })?;
+        let piece = piece.map_err(OutboundError::unreached)?;
+        let n = piece.as_ref().map_or(0, Bytes::len);
+        let too_large = OutboundError::TooLarge { limit: self.limit };
+        self.left = self.left.checked_sub(n).ok_or(too_large)?;
+        Ok(piece)
+    }
+
+    /// All of the body.
+    ///
+    /// # Errors
+    ///
+    /// As of [`OutboundStream::piece`].
+    pub async fn whole(mut self) -> Result<Bytes, OutboundError> {
+        let mut body = BytesMut::new();
+        while let Some(piece) = self.piece().await? {
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.freeze())
+    }
+}
+
 /// Sends what users point somewhere. It keeps connections, so one is made and shared.
 #[derive(Clone, Debug)]
 pub struct Outbound {
@@ -137,8 +188,36 @@ impl Outbound {
         answered.unwrap_or(Err(OutboundError::Timeout { after }))
     }
 
+    /// Sends a request and follows redirects; the answer's body is read as it comes. `timeout` is that of the
+    /// answer's headers, `max_bytes` that of the whole body; `idle` is how long nothing of the body may come.
+    ///
+    /// # Errors
+    ///
+    /// See [`OutboundError`]. Nothing was sent where the address is refused.
+    pub async fn open(
+        &self,
+        request: OutboundRequest,
+        idle: Duration,
+    ) -> Result<OutboundStream, OutboundError> {
+        let (after, limit) = (request.timeout, request.max_bytes);
+        let answered = tokio::time::timeout(after, self.answered(request)).await;
+        let response = answered.unwrap_or(Err(OutboundError::Timeout { after }))?;
+        Ok(OutboundStream {
+            response,
+            idle,
+            limit,
+            left: limit,
+        })
+    }
+
     async fn follow(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
-        let (limit, max_bytes) = (request.max_redirects, request.max_bytes);
+        let max_bytes = request.max_bytes;
+        read(self.answered(request).await?, max_bytes).await
+    }
+
+    /// The answer of whoever is asked last; its body is not read yet.
+    async fn answered(&self, request: OutboundRequest) -> Result<Response, OutboundError> {
+        let limit = request.max_redirects;
         let mut hop = Hop::first(request)?;
         for _ in 0..=limit {
             let client = self.client_for(&hop.url)?;
@@ -146,7 +225,7 @@ impl Outbound {
             let response = sent.map_err(OutboundError::unreached)?;
             hop = match hop.next(&response)? {
                 Some(next) => next,
-                None => return read(response, max_bytes).await,
+                None => return Ok(response),
             };
         }
         Err(OutboundError::TooManyRedirects { limit })

@@ -16,7 +16,23 @@ pub(crate) enum Dialect {
     OpenAi,
     /// A2A's.
     A2a,
+    /// The Model Context Protocol's.
+    Mcp,
+    /// `LangGraph`'s, with the Agent Protocol.
+    LangGraph,
 }
+
+/// What the paths of `LangGraph` and the Agent Protocol begin with.
+const LANGGRAPH: [&str; 8] = [
+    "/threads",
+    "/runs",
+    "/agents",
+    "/assistants",
+    "/store",
+    "/crons",
+    "/info",
+    "/ok",
+];
 
 impl Dialect {
     /// By what the path begins with, so that a path that leads nowhere is answered in it too.
@@ -25,8 +41,26 @@ impl Dialect {
             Self::OpenAi
         } else if path == "/a2a" || path.starts_with("/a2a/") {
             Self::A2a
+        } else if path == "/mcp" {
+            Self::Mcp
+        } else if LANGGRAPH.iter().any(|first| {
+            let rest = path.strip_prefix(first);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }) {
+            Self::LangGraph
         } else {
             Self::Own
+        }
+    }
+
+    /// The name of what its refusals look like, in the `OpenAPI` document.
+    pub(crate) fn error_schema(self) -> &'static str {
+        match self {
+            Self::Own => "ErrorBody",
+            Self::OpenAi => "OpenAiErrorBody",
+            Self::A2a => "A2aErrorBody",
+            Self::Mcp => "McpErrorBody",
+            Self::LangGraph => "LangGraphErrorBody",
         }
     }
 
@@ -35,7 +69,24 @@ impl Dialect {
     pub(crate) fn checks_threads(self) -> bool {
         match self {
             Self::Own => false,
-            Self::OpenAi | Self::A2a => true,
+            Self::OpenAi | Self::A2a | Self::Mcp | Self::LangGraph => true,
+        }
+    }
+
+    /// Whether the routes of this dialect check themselves which scopes a key has, for what they are asked is not
+    /// told by the method.
+    pub(crate) fn checks_scopes(self) -> bool {
+        match self {
+            Self::Own | Self::OpenAi | Self::A2a | Self::LangGraph => false,
+            Self::Mcp => true,
+        }
+    }
+
+    /// Whether foreign pages are refused, whoever has a key.
+    pub(crate) fn checks_origins(self) -> bool {
+        match self {
+            Self::Own | Self::OpenAi | Self::A2a | Self::LangGraph => false,
+            Self::Mcp => true,
         }
     }
 }
@@ -50,10 +101,14 @@ pub(crate) async fn thread_of(
 ) -> Result<Option<ThreadRow>, ApiError> {
     let own = ThreadId::from(form.read(id).as_ref());
     let runtime = api.runtime();
-    let found = match runtime.find_by_id(&caller.tenant, &own).await {
-        Err(RuntimeError::Store(StoreError::NotFound)) => runtime.find(&caller.tenant, id).await,
-        found => found,
-    };
+    let mut found = runtime.find_by_id(&caller.tenant, &own).await;
+    // A key that is a UUID is spelled like an id, too.
+    let spelled = Some(own.as_str()).filter(|own| *own != id);
+    for key in [Some(id), spelled].into_iter().flatten() {
+        if let Err(RuntimeError::Store(StoreError::NotFound)) = found {
+            found = runtime.find(&caller.tenant, key).await;
+        }
+    }
     match found {
         Ok(row) => Ok(Some(row).filter(|row| caller.check(key_of(row)).is_ok())),
         Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),

@@ -5,6 +5,7 @@ mod mcp;
 mod models;
 
 use crate::config::Config;
+use crate::outbound::{Outbound, OutboundError};
 use agents::mcp::McpError;
 use agents::{Agent, OptionsError};
 use build::{Builder, Texts};
@@ -76,6 +77,9 @@ pub enum AgentsError {
         /// Why.
         what: String,
     },
+    /// Agents elsewhere can't be asked at all.
+    #[error("agents elsewhere can't be asked")]
+    Outbound(#[source] OutboundError),
     /// An MCP server can't be used as configured.
     #[error(transparent)]
     Mcp(McpError),
@@ -117,6 +121,7 @@ struct Inner {
     /// The directory that `read_file` reads below.
     files: PathBuf,
     models: Models,
+    outbound: Outbound,
     texts: BTreeMap<String, Texts>,
     servers: McpServers,
     /// Made anew when the servers were reached, so that each has the tools there are.
@@ -142,6 +147,7 @@ impl ConfiguredAgents {
         let inner = Inner {
             files: files.to_owned(),
             models,
+            outbound: Outbound::new(config.outbound.clone()).map_err(AgentsError::Outbound)?,
             texts,
             servers: McpServers::new(&config, lists)?,
             agents: RwLock::default(),
@@ -219,6 +225,10 @@ impl ConfiguredAgents {
     fn reactor(&self, agent: Option<&str>) -> Option<AgentReactor> {
         let agents = self.agents();
         let agent = agents.get(agent.unwrap_or(&self.inner.config.default_agent))?;
+        if agent.options().foreign_calls {
+            // Which model an agent elsewhere has is not ours to say.
+            return Some(AgentReactor::new(agent.clone()));
+        }
         let models = Arc::clone(&self.inner) as Arc<dyn runtime::Models>;
         Some(AgentReactor::new(agent.clone()).with_models(models))
     }
@@ -237,6 +247,7 @@ impl Inner {
             config: &self.config,
             files: &self.files,
             models: &self.models,
+            outbound: &self.outbound,
             texts: &self.texts,
             servers: &self.servers,
             made: BTreeMap::new(),

@@ -3,12 +3,15 @@
 mod a2a;
 pub(crate) mod ag_ui;
 pub(crate) mod agents;
+mod aitp;
 pub(crate) mod answers;
 pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
+mod langgraph;
 mod listing;
+pub(crate) mod mcp;
 pub(crate) mod messages;
 mod responses;
 pub(crate) mod runs;
@@ -19,36 +22,22 @@ mod view;
 
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::openapi::Document;
 use crate::state::Api;
+use runtime::TenantId;
+use timeline::ThreadId;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// Deletes what lies beside a thread that is deleted.
+async fn forget(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<(), ApiError> {
+    threads_api::forget(api, tenant, thread.as_str()).await?;
+    Ok(api.desks().forget(tenant, thread).await?)
+}
+
 /// The longest key of a thread, in bytes.
 const MAX_KEY_BYTES: usize = 512;
-
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Loomline",
-        description = "The record and the runtime of agent threads. Every error is {\"error\": {\"code\", \"message\", …}}; the codes are stable.",
-    ),
-    modifiers(&BearerKey),
-)]
-struct Document;
-
-struct BearerKey;
-
-impl utoipa::Modify for BearerKey {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme(
-            "key",
-            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
-        );
-    }
-}
 
 /// What anyone may ask.
 pub(crate) fn open() -> OpenApiRouter<Api> {
@@ -57,6 +46,7 @@ pub(crate) fn open() -> OpenApiRouter<Api> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::openapi))
         .merge(a2a::open())
+        .merge(langgraph::open())
 }
 
 /// What needs a key.
@@ -77,12 +67,15 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(events::follow))
         .routes(routes!(documents::export))
         .routes(routes!(documents::import))
-        .routes(routes!(agents::list));
+        .routes(routes!(agents::list))
+        .merge(aitp::routes());
     OpenApiRouter::new()
         .nest("/api/v1", v1)
         .merge(threads_api::routes())
         .merge(responses::routes())
         .merge(a2a::routes())
+        .merge(mcp::routes())
+        .merge(langgraph::routes())
         .routes(routes!(chat::post))
         .routes(routes!(chat::resume))
         .routes(routes!(chat::messages))
@@ -91,16 +84,6 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(ag_ui::run_agent))
         .routes(routes!(ag_ui::messages))
         .routes(routes!(health::metrics))
-}
-
-/// The OpenAPI document (3.1) of all routes, as JSON.
-pub fn openapi() -> Result<String, serde_json::Error> {
-    document().to_pretty_json()
-}
-
-/// The OpenAPI document of all routes.
-fn document() -> utoipa::openapi::OpenApi {
-    open().merge(guarded()).into_openapi()
 }
 
 /// A key that a thread may be made with.

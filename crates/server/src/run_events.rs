@@ -12,6 +12,8 @@ pub(crate) struct RunEvents {
     execution: Option<ExecutionId>,
     /// Whether another execution goes on when this one has ended.
     hands_over: bool,
+    /// How many more executions are known to go on.
+    n_through: usize,
 }
 
 /// How a run is known that has not begun.
@@ -57,6 +59,7 @@ impl RunEvents {
             begins: Begins::Answering(trigger),
             execution: None,
             hands_over: false,
+            n_through: 0,
         }
     }
 
@@ -66,7 +69,19 @@ impl RunEvents {
             begins: Begins::Next,
             execution,
             hands_over: false,
+            n_through: 0,
         }
+    }
+
+    /// The execution that runs, or ran last.
+    pub(crate) fn execution(&self) -> Option<&ExecutionId> {
+        self.execution.as_ref()
+    }
+
+    /// The run goes on over the ends of so many executions, which have answered its calls or were
+    /// handed over to.
+    pub(crate) fn through(self, n_through: usize) -> Self {
+        Self { n_through, ..self }
     }
 
     /// Whether it has begun.
@@ -96,6 +111,10 @@ impl RunEvents {
             ) => Seen::Never,
             (None, _) => Seen::Other,
             (Some(own), Event::ThreadFinished { execution_id, .. }) if execution_id == own => {
+                if self.n_through > 0 {
+                    self.n_through -= 1;
+                    self.hands_over = true;
+                }
                 if self.hands_over {
                     self.execution = None;
                     return Seen::Own;

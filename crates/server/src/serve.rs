@@ -3,7 +3,7 @@
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::ServerConfig;
-use crate::error::{ApiError, ErrorBody, Failure, a2a, openai};
+use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
 use crate::protocol::Dialect;
 use crate::routes;
@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_http::request_id::{
     MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
 };
@@ -213,21 +213,25 @@ fn cors(origins: &[String]) -> CorsLayer {
     let name = HeaderName::from_static;
     CorsLayer::new()
         .allow_origin(origin)
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers([
-            header::AUTHORIZATION,
-            header::CONTENT_TYPE,
-            header::ACCEPT,
-            name("a2a-version"),
-            name("idempotency-key"),
-            name("last-event-id"),
-            name("x-request-id"),
-        ])
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        // Whatever a page of these origins sends: clients have headers of their own (`x-stainless-…`), and some that
+        // no list could name (`mcp-param-…`).
+        .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([
+            header::CONTENT_DISPOSITION,
+            header::CONTENT_LOCATION,
+            header::LOCATION,
             header::RETRY_AFTER,
+            header::WWW_AUTHENTICATE,
             name("x-request-id"),
             name("idempotent-replayed"),
             name("loomline-content-hash"),
+            name("loomline-losses"),
+            name("mcp-session-id"),
+            name("openai-processing-ms"),
+            name("openai-version"),
+            name("x-pagination-next"),
+            name("x-pagination-total"),
             name("x-vercel-ai-ui-message-stream"),
         ])
         .max_age(Duration::from_mins(10))
@@ -267,6 +271,8 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let body = match Dialect::of(&path) {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),
         Dialect::A2a => Json(a2a::body(&path, response.status(), &failure)).into_response(),
+        Dialect::Mcp => Json(mcp::body(response.status(), &failure)).into_response(),
+        Dialect::LangGraph => Json(langgraph::body(&failure)).into_response(),
         Dialect::Own => Json(ErrorBody {
             error: Failure {
                 request_id,

@@ -1,9 +1,11 @@
 //! What all requests share.
 
+use crate::aitp::{Desks, Forms};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::routes::mcp::Calls;
 use crate::turns::Turns;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -19,7 +21,11 @@ struct Inner {
     app: App,
     metrics: Metrics,
     turns: Turns,
+    desks: Arc<Desks>,
+    passing_desks: Arc<Desks>,
+    forms: Forms,
     streams: Arc<Semaphore>,
+    mcp_calls: Calls,
     shutdown: CancellationToken,
 }
 
@@ -46,12 +52,19 @@ impl Api {
         let streams = Arc::new(Semaphore::new(
             app.config().server.max_streams.min(Semaphore::MAX_PERMITS),
         ));
+        let desks = Arc::new(Desks::new(app.runtime().clone(), true));
+        let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
+        let forms = Forms::new(app.config());
         Self {
             inner: Arc::new(Inner {
+                desks,
+                passing_desks,
+                forms,
                 app,
                 metrics: Metrics::default(),
                 turns: Turns::default(),
                 streams,
+                mcp_calls: Calls::default(),
                 shutdown,
             }),
         }
@@ -71,6 +84,31 @@ impl Api {
 
     pub(crate) fn turns(&self) -> &Turns {
         &self.inner.turns
+    }
+
+    /// The calls of MCP's clients that are being answered.
+    pub(crate) fn mcp_calls(&self) -> &Calls {
+        &self.inner.mcp_calls
+    }
+
+    /// Cancelled when the server stops.
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.inner.shutdown
+    }
+
+    /// Who takes part in threads, and what waits there.
+    pub(crate) fn desks(&self) -> &Arc<Desks> {
+        &self.inner.desks
+    }
+
+    /// The same of threads that leave no trace.
+    pub(crate) fn passing_desks(&self) -> &Arc<Desks> {
+        &self.inner.passing_desks
+    }
+
+    /// The documents that forms lead to.
+    pub(crate) fn forms(&self) -> &Forms {
+        &self.inner.forms
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {

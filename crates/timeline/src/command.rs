@@ -174,7 +174,13 @@ pub enum Command {
         /// Its content.
         part: Payload,
     },
-    /// Void what a dead attempt wrote into the running step (ruling 10).
+    /// Note what the running step is to find again, should it be run again; in place of the note
+    /// before it.
+    Note {
+        /// Whatever helps.
+        note: Payload,
+    },
+    /// Void what a dead attempt wrote into the running step (ruling 10). Its note stays.
     ResetStep,
     /// The running step is complete (EK §7, 8–9).
     CompleteStep {

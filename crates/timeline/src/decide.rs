@@ -85,6 +85,11 @@ impl State {
             Command::Respond { parts, response } => self.respond(parts, response),
             Command::PutPart { idx, part } => self.put_part(idx, part),
             Command::AddPart { part } => self.add_part(part),
+            Command::Note { note } => {
+                let (active, step) = self.step()?;
+                let kind = chunk_type::STEP_NOTED;
+                Ok(vec![marker(active, step, kind, Some(note))])
+            }
             Command::ResetStep => {
                 let (active, step) = self.step()?;
                 Ok(vec![marker(active, step, chunk_type::STEP_RESET, None)])

@@ -29,6 +29,9 @@ pub mod chunk_type {
     pub const STEP_RESET: &str = "data-step-reset";
     /// Ours: an effect tool starts; if nothing follows, its outcome is unknown.
     pub const TOOL_STARTED: &str = "data-tool-started";
+    /// Ours: what whoever answers the step wants to find again when it is asked again; the last one
+    /// counts, and it outlives [`STEP_RESET`].
+    pub const STEP_NOTED: &str = "data-step-noted";
     /// Ours, of the thread itself: its title or metadata changed; `data` is a [`ThreadUpdate`].
     ///
     /// [`ThreadUpdate`]: crate::ThreadUpdate
@@ -37,10 +40,11 @@ pub mod chunk_type {
     /// [`Removed`](crate::Removed).
     pub const ITEM_REMOVED: &str = "data-item-removed";
     /// The chunks that state depends on: only the runtime writes them, each by its own command.
-    pub const MARKERS: [&str; 5] = [
+    pub const MARKERS: [&str; 6] = [
         STEP_RESPONSE,
         STEP_RESET,
         TOOL_STARTED,
+        STEP_NOTED,
         THREAD_UPDATED,
         ITEM_REMOVED,
     ];

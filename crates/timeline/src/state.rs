@@ -1,7 +1,7 @@
 //! What a thread's log comes to, as far as the next decision needs it.
 
 use crate::change::ThreadUpdate;
-use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, StepOutcome, Thread};
+use crate::entity::{Context, Execution, Item, ItemType, OpenCall, Step, Thread};
 use crate::event::{Event, chunk_type};
 use crate::ids::StepId;
 use crate::payload::Payload;
@@ -28,6 +28,8 @@ pub struct ActiveStep {
     pub response: Option<Payload>,
     /// The calls of effect tools that have started, by call id.
     pub started: Vec<String>,
+    /// What whoever answers it has noted last; an attempt that died leaves it.
+    pub note: Option<Payload>,
 }
 
 /// The running execution.
@@ -66,6 +68,17 @@ pub struct Open {
     pub calls: Vec<OpenCall>,
 }
 
+impl Open {
+    /// What an execution has left open, as the outcome of its last step has it; none where it is nothing.
+    pub fn of(execution: Execution, open_calls: Option<&Payload>) -> Option<Self> {
+        Self::with(execution, self::open_calls(open_calls))
+    }
+
+    fn with(execution: Execution, calls: Vec<OpenCall>) -> Option<Self> {
+        (!calls.is_empty()).then_some(Self { execution, calls })
+    }
+}
+
 /// The fold of a thread's log that decisions need.
 ///
 /// Its size is that of the running step and the waiting triggers; it does not grow with the thread.
@@ -83,16 +96,14 @@ pub struct State {
 impl State {
     /// The state of a thread whose tables are at hand: its rows, the items that wait, and, if an
     /// execution runs, its trigger. The caller then applies the log from that execution's first
-    /// event on; what waited before it is in `waiting`, what came after is in the log. `open` is
-    /// the last execution that is over with what its last step came to, unless a message was kept
-    /// since it began.
+    /// event on; what waited before it is in `waiting`, what came after is in the log. What is open
+    /// then it gives [`with_open`](Self::with_open) before it applies anything.
     #[must_use]
     pub fn restored(
         thread: Thread,
         context: Context,
         waiting: Vec<Item>,
         trigger: Option<Item>,
-        open: Option<(Execution, &StepOutcome)>,
     ) -> Self {
         let waiting = waiting
             .into_iter()
@@ -104,8 +115,16 @@ impl State {
             active: None,
             waiting,
             last_item: trigger,
-            open: open.and_then(|(execution, outcome)| open_of(execution, open_calls(outcome))),
+            open: None,
         }
+    }
+
+    /// The state with these calls open: what the last execution that is over has left, unless a
+    /// message was kept since it began; in a fork, if nothing ran there and nothing was said, what was
+    /// open where it was made.
+    #[must_use]
+    pub fn with_open(self, open: Option<Open>) -> Self {
+        Self { open, ..self }
     }
 
     /// The thread, once it is made.
@@ -174,13 +193,14 @@ impl State {
                         parts: Vec::new(),
                         response: None,
                         started: Vec::new(),
+                        note: None,
                     });
                 }
             }
             Event::StepStatusChanged { outcome, .. } => {
                 if let Some(active) = &mut self.active {
                     active.step = None;
-                    active.open_calls = open_calls(outcome);
+                    active.open_calls = open_calls(outcome.open_calls.as_ref());
                 }
             }
             Event::PartCreated {
@@ -255,7 +275,7 @@ impl State {
                 status: to,
                 ..active.execution
             };
-            open_of(execution, active.open_calls)
+            Open::with(execution, active.open_calls)
         });
     }
 
@@ -303,6 +323,7 @@ impl State {
                 step.response = None;
                 step.started.clear();
             }
+            chunk_type::STEP_NOTED => step.note = data.cloned(),
             chunk_type::TOOL_STARTED => {
                 step.started
                     .extend(data.and_then(|data| data.str_field("toolCallId")));
@@ -326,13 +347,8 @@ pub(crate) fn update_of(kind: &str, data: Option<&Payload>) -> Option<ThreadUpda
     data.and_then(|data| data.read().ok())
 }
 
-fn open_calls(outcome: &StepOutcome) -> Vec<OpenCall> {
-    let calls = outcome.open_calls.as_ref();
+fn open_calls(calls: Option<&Payload>) -> Vec<OpenCall> {
     calls
         .and_then(|calls| calls.read().ok())
         .unwrap_or_default()
-}
-
-fn open_of(execution: Execution, calls: Vec<OpenCall>) -> Option<Open> {
-    (!calls.is_empty()).then_some(Open { execution, calls })
 }

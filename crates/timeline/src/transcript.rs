@@ -75,7 +75,8 @@ pub struct Transcript {
     waiting: BTreeMap<ItemId, usize>,
     executions: BTreeMap<ExecutionId, usize>,
     steps: BTreeMap<StepId, ExecutionId>,
-    removed: BTreeSet<Removed>,
+    removed: BTreeMap<Removed, usize>,
+    n_reactions: usize,
 }
 
 impl Transcript {
@@ -93,13 +94,15 @@ impl Transcript {
         self
     }
 
-    /// What is removed and still among the entries.
-    pub fn removed(&self) -> &BTreeSet<Removed> {
+    /// What is removed and still among the entries, each with how many executions had begun when it
+    /// was removed.
+    pub fn removed(&self) -> &BTreeMap<Removed, usize> {
         &self.removed
     }
 
     /// Notes what is removed beyond the records that are in it.
     pub fn note_removed(&mut self, removed: impl IntoIterator<Item = Removed>) {
+        let removed = removed.into_iter().map(|what| (what, usize::MAX));
         self.removed.extend(removed);
     }
 
@@ -114,16 +117,16 @@ impl Transcript {
             return self;
         }
         self.waiting
-            .retain(|id, _| !removed.contains(&Removed::Item(id.clone())));
+            .retain(|id, _| !removed.contains_key(&Removed::Item(id.clone())));
         self.retain(|entry| match entry {
-            Entry::Item(item) => !removed.contains(&Removed::Item(item.id.clone())),
+            Entry::Item(item) => !removed.contains_key(&Removed::Item(item.id.clone())),
             Entry::Reaction(_) => true,
         });
         for entry in &mut self.entries {
             if let Entry::Reaction(reaction) = entry {
                 let is_gone = |step: &StepRecord| {
                     let id = step.step.id.clone();
-                    removed.contains(&Removed::Step(id))
+                    removed.contains_key(&Removed::Step(id))
                 };
                 reaction.steps.retain(|step| !is_gone(step));
             }
@@ -267,7 +270,9 @@ impl Transcript {
             update.apply(thread);
         }
         let data = data.filter(|_| kind == chunk_type::ITEM_REMOVED);
-        self.removed.extend(data.and_then(|data| data.read().ok()));
+        if let Some(what) = data.and_then(|data| data.read().ok()) {
+            self.removed.entry(what).or_insert(self.n_reactions);
+        }
     }
 
     fn item(&mut self, item: &Item) {
@@ -299,6 +304,7 @@ impl Transcript {
             }
             self.entries.push(item);
         }
+        self.n_reactions += 1;
         self.executions
             .insert(execution.id.clone(), self.entries.len());
         self.entries.push(Entry::Reaction(Reaction {

@@ -20,6 +20,7 @@ enum Ask {
     Emit,
     Respond(u8),
     PutPart(u8),
+    Note,
     Reset,
     CompleteStep(bool),
     LeaveOpen,
@@ -45,6 +46,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
         3 => Just(Ask::Emit),
         4 => (0u8..4).prop_map(Ask::Respond),
         3 => (0u8..5).prop_map(Ask::PutPart),
+        2 => Just(Ask::Note),
         1 => Just(Ask::Reset),
         4 => any::<bool>().prop_map(Ask::CompleteStep),
         2 => Just(Ask::LeaveOpen),
@@ -115,6 +117,9 @@ fn command(ask: &Ask, n: usize) -> Command {
         Ask::PutPart(idx) => Command::PutPart {
             idx: u32::from(*idx),
             part: text(),
+        },
+        Ask::Note => Command::Note {
+            note: json!({"n": n}).into(),
         },
         Ask::Reset => Command::ResetStep,
         Ask::CompleteStep(more) => Command::CompleteStep {
@@ -316,7 +321,7 @@ proptest! {
             }
         }
         let whole = folded(&log);
-        prop_assert_eq!(whole.removed(), &removed);
+        prop_assert_eq!(whole.removed().keys().collect::<Vec<_>>(), removed.iter().collect::<Vec<_>>());
         let mut expected = names(&whole);
         expected.retain(|name| !removed.contains(name));
         let left = whole.without_removed();

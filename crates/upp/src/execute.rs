@@ -65,10 +65,14 @@ pub async fn execute(
     strategy: &ToolUseStrategy,
     context: ToolContext,
 ) -> Result<ToolExecution, ExecuteError> {
+    let span = telemetry::tool_span(call, tool);
+    if span.is_disabled() {
+        return run(call, tool, arguments, strategy, context).await;
+    }
     let may_run = arguments.is_ok();
-    // Pinned here, for a future that is handed on is copied.
-    let run = pin!(run(call, tool, arguments, strategy, context));
-    telemetry::execute_tool(call, tool, may_run, run).await
+    let run = run(call, tool, arguments, strategy, context);
+    // In a box, so that a call whose span nobody wants has no room for it.
+    Box::pin(telemetry::in_tool_span(span, call, tool, may_run, run)).await
 }
 
 async fn run(

@@ -66,7 +66,7 @@ mod usage;
 pub use anthropic::Anthropic;
 pub use call::{CallBody, EndpointCall, FormField, FormValue};
 pub use chat_completions::{ChatCompletions, Dialect, ReasoningForm};
-pub use codec::{CallIdForm, Codec, Encoded, Omission};
+pub use codec::{CallIdForm, Codec, Decoder, Encoded, Omission, Progress};
 pub use content::{AssistantContent, Media, MediaSource, ReasoningAsInput, UserContent};
 #[cfg(feature = "http")]
 pub use embedding::EmbeddingProvider;
@@ -99,12 +99,13 @@ pub use message::{
     ToolResultMessage, UserMessage,
 };
 pub use model::{
-    Capabilities, Model, ModelEvent, ModelStream, Request, Response, Sent, StopReason, ToolChoice,
+    Capabilities, KeptCall, Model, ModelEvent, ModelStream, Request, Response, Sent, StopReason,
+    ToolChoice,
 };
 pub use ollama::Ollama;
 pub use prefix::{Break, Prefix, RequestReport};
 #[cfg(feature = "http")]
-pub use provider::{Provider, ProviderConfig, answer};
+pub use provider::{Provider, ProviderConfig, answer, event_data};
 pub use responses::Responses;
 pub use retry::{
     ExponentialBackoff, LinearBackoff, NoRetry, Random, RetryAfter, RetryConfig, RetryConfigError,

@@ -282,6 +282,7 @@ impl Llm {
             structure: self.structure.clone(),
             previous: progress.sent.clone(),
             signal: signal.child_token().into(),
+            kept: None,
         }
     }
 

@@ -72,6 +72,27 @@ pub struct Request {
     pub previous: Option<Arc<Prefix>>,
     /// Cancelled when the answer is no longer wanted; it reaches the socket.
     pub signal: Signal,
+    /// What is kept of the call where a crash does not end it.
+    pub kept: Option<Arc<dyn KeptCall>>,
+}
+
+/// What is kept of a call of a model, so that whoever makes it again after a crash need not ask again.
+pub trait KeptCall: Send + Sync + std::fmt::Debug {
+    /// The same whenever this call is made again, and no other call's.
+    fn key(&self) -> &str;
+
+    /// The conversation that the call is of; one that was forked off is another.
+    fn conversation(&self) -> &str;
+
+    /// What was noted of this call last.
+    fn noted(&self) -> Option<Value>;
+
+    /// Notes something in place of what was noted before; durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Cancelled`](crate::Code) if the answer is no longer wanted.
+    fn note(&self, note: Value) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 /// Why the model stopped (UPP §12).
@@ -156,6 +177,13 @@ pub trait Model: Send + Sync {
 
     /// Starts one call.
     fn stream(&self, request: Request) -> ModelStream;
+
+    /// Is told that nobody wants the answer any more of a call that noted this ([`KeptCall`]): what
+    /// it has begun elsewhere is stopped as well as that can be.
+    fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
+        drop(note);
+        Box::pin(std::future::ready(()))
+    }
 
     /// One call, unobserved: the stream drained.
     fn complete(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {

@@ -9,6 +9,7 @@ mod frames;
 pub use answer::answer;
 pub use config::ProviderConfig;
 pub(crate) use endpoint::{Address, Answer, Endpoint};
+pub use frames::event_data;
 
 use crate::codec::Codec;
 use crate::error::{Error, Modality};

@@ -13,6 +13,7 @@
 //! | anything | `You said: …`, word by word |
 //! | a tool's name, also after `use`, `call` or `run` | a call of that tool; several names, several calls at once |
 //! | `a … then b …` | one model round a part: first the calls of `a`, then those of `b`, then the answer |
+//! | no tool's name, but a part of the name of one that is executed elsewhere (`weather`, of `get_weather`) | a call of that tool |
 //! | `think`, `reason` anywhere | a reasoning block with a signature, before the rest |
 //! | `say N words`, `write N words` | exactly N words (at most a million) |
 //! | `slow …`, `slow 20ms …`, `slow 2s …` first | waits before each delta |
@@ -23,6 +24,15 @@
 //! After tools have run, it says what each gave: `compute gave 14.` A required or named tool
 //! choice makes it call, until the user's message has results. With a structure it answers with a
 //! valid instance, as text and as data.
+//!
+//! A part of a name is what stands between its `_` and `-`, of four letters or more, other than
+//! `get`, `set`, `read`, `list` and `find`.
+//!
+//! # Settings
+//!
+//! A word is a token: after `max_output_tokens` words it stops for that reason, and makes no call that
+//! does not fit whole. With `parallel_tool_calls` false it makes the first of several calls only. Both
+//! hold for scripts as well.
 //!
 //! # Arguments
 //!
@@ -62,7 +72,9 @@
 
 mod arguments;
 mod check;
+mod hint;
 mod instance;
+mod limit;
 mod pattern;
 mod plan;
 mod prompt;
@@ -77,6 +89,7 @@ use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageOptions};
 use crate::model::{Capabilities, Model, ModelEvent, ModelStream, Request, Response, StopReason};
+use crate::settings::{NativeSettings, Settings};
 use crate::tool::ToolCall;
 use futures_util::StreamExt;
 use plan::Plan;
@@ -162,6 +175,10 @@ impl Model for Scripted {
             video_input: true,
             audio_input: true,
         }
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        limit::settings(settings)
     }
 
     fn stream(&self, request: Request) -> ModelStream {

@@ -18,7 +18,7 @@ mod tool;
 pub(crate) use chat::call_whole;
 pub use chat::{call, complete};
 pub use operation::Operation;
-pub(crate) use tool::execute_tool;
+pub(crate) use tool::{in_tool_span, tool_span};
 
 use crate::error::Code;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -24,6 +24,10 @@ pub struct AgentOptions {
     pub system: Option<Arc<str>>,
     /// The tools.
     pub tools: Vec<Tool>,
+    /// Whether calls of other tools than these wait for results from outside, as the calls of external
+    /// tools do. So it is where the model is an agent elsewhere, which has tools of its own; a model
+    /// that calls a tool that there is not is told so.
+    pub foreign_calls: bool,
     /// Whether the model must call one, in its first answer to an input.
     pub tool_choice: ToolChoice,
     /// The JSON Schema of the final answer.
@@ -55,6 +59,7 @@ impl AgentOptions {
             params: Arc::default(),
             system: None,
             tools: Vec::new(),
+            foreign_calls: false,
             tool_choice: ToolChoice::default(),
             structure: None,
             tool_strategy: ToolUseStrategy::unlimited(),

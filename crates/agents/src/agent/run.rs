@@ -163,6 +163,7 @@ async fn steps(
         answers,
         n_calls_left: None,
         host: None,
+        kept: None,
     };
     let mut progress = Progress::default();
     let pending = loop {
@@ -247,6 +248,7 @@ async fn observed_cycle(
         answers: context.answers,
         n_calls_left: context.n_calls_left,
         host: context.host.clone(),
+        kept: context.kept.clone(),
     };
     let mut outcome = execution.step(state.clone(), &inner).await?;
     progress.end_cycle(recorder.into_record());
@@ -286,7 +288,8 @@ async fn begin_step(
     let number = state.step();
     let data = options.execution.begin_step(state, context.agent)?;
     options.strategy.on_step_start(number, state);
-    context.emit(UapEventType::StepStart, number, data).await
+    let shown = context.tell(UapEventType::StepStart, number, data.into());
+    Ok(shown.await?)
 }
 
 /// `before` is the state before the step's last cycle.
@@ -306,7 +309,8 @@ async fn end_step(
         state = state.with_phase(None);
     }
     let data = options.execution.end_step(before, &state);
-    context.emit(UapEventType::StepEnd, number, data).await?;
+    let shown = context.tell(UapEventType::StepEnd, number, data.into());
+    shown.await?;
     let hooks = &options.strategy;
     let mut state = progress.end_step(state, next, |result| {
         hooks.on_step_end(number, result);

@@ -8,17 +8,22 @@ use upp::{Message, MessageOptions, ToolCall, ToolCallId, ToolResult, ToolResultM
 impl AgentState {
     /// Whether there are any [`open_calls`](Self::open_calls).
     pub(crate) fn has_open_calls(&self) -> bool {
-        let n = self.messages.len();
-        let at = |back: usize| n.checked_sub(back).and_then(|at| self.messages.get(at));
-        match (at(2), at(1)) {
-            (_, Some(Message::Assistant(message))) => !message.tool_calls.is_empty(),
-            (_, Some(Message::User(_)) | None) => false,
-            (Some(Message::Assistant(asked)), Some(Message::ToolResult(answered)))
-                if is_in_order(&asked.tool_calls, &answered.results) =>
-            {
-                false
+        match self.messages.last() {
+            Some(Message::Assistant(message)) => !message.tool_calls.is_empty(),
+            Some(Message::User(_)) | None => false,
+            Some(Message::ToolResult(answered)) => {
+                !self.is_answered_by(answered) && !self.open_calls().is_empty()
             }
-            (_, Some(Message::ToolResult(_))) => !self.open_calls().is_empty(),
+        }
+    }
+
+    /// Whether these results, the last message, are those of the response right before them, in the
+    /// order of its calls: the usual end of a round.
+    fn is_answered_by(&self, answered: &ToolResultMessage) -> bool {
+        let before = self.messages.len().checked_sub(2);
+        match before.and_then(|at| self.messages.get(at)) {
+            Some(Message::Assistant(asked)) => is_in_order(&asked.tool_calls, &answered.results),
+            Some(Message::User(_) | Message::ToolResult(_)) | None => false,
         }
     }
 
@@ -42,11 +47,8 @@ impl AgentState {
     /// The results of the last response's calls, in call order: as the message that has them, or,
     /// where they came otherwise, as one that is put together for whoever looks at them.
     pub(crate) fn observed(&self) -> Arc<ToolResultMessage> {
-        let n = self.messages.len();
-        let at = |back: usize| n.checked_sub(back).and_then(|at| self.messages.get(at));
-        if let (Some(Message::Assistant(asked)), Some(Message::ToolResult(message))) =
-            (at(2), at(1))
-            && is_in_order(&asked.tool_calls, &message.results)
+        if let Some(Message::ToolResult(message)) = self.messages.last()
+            && self.is_answered_by(message)
         {
             return Arc::clone(message);
         }

@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::answers::Answers;
 use crate::error::AgentError;
 use crate::event::{EventData, UapEvent, UapEventType};
-use crate::journal::{self, Journal};
+use crate::journal::{self, Journal, Shown};
 use crate::state::AgentState;
 use crate::subagent::SubAgentHost;
 use crate::tools::{self, Round};
@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use upp::{
-    Code, Message, MessageOptions, ModelEvent, ModelStream, Request, Response, SharedJson, Signal,
-    ToolCall, ToolCallId, ToolChoice, ToolExecution, ToolResult, ToolResultMessage,
+    Code, KeptCall, Message, MessageOptions, ModelEvent, ModelStream, Request, Response,
+    SharedJson, Signal, Tool, ToolCall, ToolCallId, ToolChoice, ToolExecution, ToolResult,
+    ToolResultMessage,
 };
 
 /// What a step has at hand (UAP §5.1, `ExecutionContext`).
@@ -41,13 +42,16 @@ pub struct StepContext<'a> {
     /// The answers that came for the open calls at the end of the state, when the step waited for
     /// them; `None` in a step that has not waited. They must have passed [`Agent::check`].
     pub answers: Option<&'a Answers>,
-    /// How many calls the run may still make, beginning with those of the response whose calls are
-    /// open, or with the next one; `None` is without a limit. Calls beyond it are answered with an
-    /// error, and once there are none left the model is told to call no tool.
+    /// How many calls the run may still make of the tools that the agent runs itself, beginning with
+    /// those of the response whose calls are open, or with the next one; `None` is without a limit.
+    /// Calls beyond it are answered with an error. Once there are none left the model is offered only
+    /// the tools that are executed elsewhere, and told to call none where there are none of these.
     pub n_calls_left: Option<usize>,
     /// What runs the sub-agents of the step's tools; `None` runs them in memory, inside the calls
     /// that spawn them.
     pub host: Option<Arc<dyn SubAgentHost>>,
+    /// What is kept of the step's call of the model where a crash does not end it.
+    pub kept: Option<Arc<dyn KeptCall>>,
 }
 
 impl StepContext<'_> {
@@ -58,9 +62,9 @@ impl StepContext<'_> {
     pub fn request(&self, state: &AgentState) -> Request {
         let messages = state.messages();
         let options = self.agent.options();
-        let choice = match self.n_calls_left {
-            Some(0) => &ToolChoice::None,
-            Some(_) | None => &options.tool_choice,
+        let (tools, choice) = match self.n_calls_left {
+            Some(0) => self.offered_elsewhere(),
+            Some(_) | None => (self.agent.shared_tools(), &options.tool_choice),
         };
         let tool_choice = match choice {
             ToolChoice::Required | ToolChoice::Tool(_) if !prompt::is_first_answer(messages) => {
@@ -74,14 +78,33 @@ impl StepContext<'_> {
         Request {
             messages: messages.clone(),
             system: options.system.clone(),
-            tools: self.agent.shared_tools(),
+            tools,
             tool_choice,
             params: options.params.clone(),
             structure: options.structure.clone(),
             previous: state.last_request().cloned(),
             // A model that cancels its own call does not cancel the run.
             signal: self.signal.child(),
+            kept: self.kept.clone(),
         }
+    }
+
+    /// What the model may call once the agent runs no more tools: those that are executed elsewhere.
+    /// Where there are none, it sees its tools as before and may call none of them.
+    fn offered_elsewhere(&self) -> (Arc<[Tool]>, &ToolChoice) {
+        let tools = self.agent.tools().iter();
+        let elsewhere: Arc<[Tool]> = tools.filter(|tool| tool.external).cloned().collect();
+        if elsewhere.is_empty() {
+            return (self.agent.shared_tools(), &ToolChoice::None);
+        }
+        let choice = match &self.agent.options().tool_choice {
+            ToolChoice::Tool(name) if self.agent.runs(name) => &ToolChoice::Auto,
+            choice @ (ToolChoice::Auto
+            | ToolChoice::None
+            | ToolChoice::Required
+            | ToolChoice::Tool(_)) => choice,
+        };
+        (elsewhere, choice)
     }
 
     /// Asks the model: shows its events as they come, and has its answer recorded.
@@ -104,12 +127,13 @@ impl StepContext<'_> {
             if self.signal.is_cancelled() {
                 return Err(AgentError::Cancelled);
             }
-            match stream.next().await.transpose()? {
-                Some(ModelEvent::Event(event)) => journal::show(self.journal, event).await?,
-                Some(ModelEvent::Done(response)) => {
+            match stream.next().await {
+                Some(Ok(ModelEvent::Event(event))) => journal::show(self.journal, event).await?,
+                Some(Ok(ModelEvent::Done(response))) => {
                     self.journal.responded(&response).await?;
                     return Ok(response);
                 }
+                Some(Err(error)) => return Err(error.into()),
                 None => {
                     return Err(AgentError::Model(upp::Error::new(
                         Code::InvalidResponse,
@@ -251,17 +275,18 @@ impl StepContext<'_> {
         step: u64,
         data: Map<String, Value>,
     ) -> Result<(), AgentError> {
-        self.tell(kind, step, data.into()).await
+        Ok(self.tell(kind, step, data.into()).await?)
     }
 
-    async fn tell(&self, kind: UapEventType, step: u64, data: EventData) -> Result<(), AgentError> {
+    /// [`emit`](Self::emit) at once, where that takes no waiting.
+    pub(crate) fn tell(&self, kind: UapEventType, step: u64, data: EventData) -> Shown<'_> {
         let event = UapEvent {
             kind,
             step,
             agent_id: self.agent.shared_id(),
             data,
         };
-        Ok(journal::show(self.journal, event).await?)
+        journal::show(self.journal, event)
     }
 
     pub(super) async fn show<T: serde::Serialize + ?Sized>(

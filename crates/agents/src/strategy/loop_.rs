@@ -65,7 +65,7 @@ impl Loop {
             return Err(AgentError::MaxIterations { limit });
         }
         let state = context.acted(state).await?;
-        let next = if rounds::only_ghosts(rounds::since_prompt(&state), context.agent) {
+        let next = if rounds::only_ghosts(rounds::since_prompt(&state), context) {
             Next::Done
         } else {
             Next::Continue

@@ -122,7 +122,7 @@ impl React {
         }
         let state = context.acted(state).await?;
         let is_last =
-            self.is_last(&state) || rounds::only_ghosts(rounds::since_input(&state), context.agent);
+            self.is_last(&state) || rounds::only_ghosts(rounds::since_input(&state), context);
         let next = if is_last { Next::Done } else { Next::Continue };
         Ok(StepOutcome { state, next })
     }

@@ -1,7 +1,7 @@
 //! How many rounds of tools there were, and of what kind.
 
-use super::Limit;
 use super::prompt::{self, NAMESPACE, backwards};
+use super::{Limit, StepContext};
 use crate::agent::Agent;
 use crate::state::AgentState;
 use serde::{Deserialize, Serialize};
@@ -116,8 +116,17 @@ pub(crate) fn noted<'a>(
 }
 
 /// Whether the model calls nothing that can be called, and there is no reason to hope that it will:
-/// the agent has no tools, or these messages, the latest first, begin with three such rounds.
-pub(super) fn only_ghosts<'a>(messages: impl Iterator<Item = &'a Message>, agent: &Agent) -> bool {
+/// the agent has no tools, or these messages, the latest first, begin with three such rounds. Where the
+/// step was brought results, the tools exist elsewhere, and the model is to hear what they gave.
+pub(super) fn only_ghosts<'a>(
+    messages: impl Iterator<Item = &'a Message>,
+    context: &StepContext<'_>,
+) -> bool {
+    let agent = context.agent;
+    let was_brought = context.answers.is_some_and(|it| !it.results.is_empty());
+    if was_brought || agent.options().foreign_calls {
+        return false;
+    }
     let is_ghost =
         |call: &ToolCall| agent.tool(&call.tool_name).is_none() || call.arguments.parse().is_err();
     let n_rounds = messages

@@ -16,7 +16,7 @@ use crate::trace::{SubagentExecutionTrace, ToolExecutionTrace};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use upp::{Message, Response, TokenUsage, ToolCallId, ToolExecution, Turn, UserContent};
 
@@ -33,7 +33,8 @@ pub(crate) struct Told {
 /// What a tool's context has as its host: it keeps the traces for the call that they belong to.
 pub(crate) struct Hosted {
     host: Host,
-    board: Arc<Board>,
+    /// Made when the first sub-agent begins, or a tool waits: most tools do neither.
+    board: OnceLock<Arc<Board>>,
 }
 
 /// What runs sub-agents.
@@ -48,19 +49,23 @@ impl Hosted {
     pub(crate) fn new(host: Host) -> Self {
         Self {
             host,
-            board: Arc::default(),
+            board: OnceLock::new(),
         }
+    }
+
+    fn board(&self) -> &Arc<Board> {
+        self.board.get_or_init(Arc::default)
     }
 
     /// Waits until so many calls wait for their sub-agents: all that run. Leaves them, and gives
     /// them.
     pub(crate) async fn stuck(&self, n_running: usize) -> BTreeSet<ToolCallId> {
-        self.board.stuck(n_running).await
+        self.board().stuck(n_running).await
     }
 
     pub(crate) async fn run(&self, mut spawn: Spawn) -> SubAgentRun {
         let call = spawn.tool_call_id.clone();
-        let (waits, begun) = self.board.begin(&call);
+        let (waits, begun) = self.board().begin(&call);
         spawn.waits = waits;
         let run = match &self.host {
             Host::Memory(host) => host.run(spawn),
@@ -68,7 +73,7 @@ impl Hosted {
         };
         let run = run.await;
         drop(begun);
-        self.board.keep(&call, &run.traces);
+        self.board().keep(&call, &run.traces);
         run
     }
 
@@ -82,7 +87,8 @@ impl Hosted {
 
     /// The traces of the sub-agents that this call has spawned; it has ended.
     pub(crate) fn take(&self, call: &ToolCallId) -> Vec<SubagentExecutionTrace> {
-        self.board.take(call)
+        let board = self.board.get();
+        board.map_or_else(Vec::new, |board| board.take(call))
     }
 }
 

@@ -89,8 +89,8 @@ struct Phase<'a> {
     round: &'a Round<'a>,
     state_id: Arc<str>,
     hosted: Arc<Hosted>,
-    /// The parent of the tools' signals. Dropped before its end, the phase tells the tools that
-    /// nobody wants their results.
+    /// The signal of the only tool, or the parent of the tools' signals; one that is cancelled does not
+    /// stop the run. Dropped before its end, the phase tells the tools that nobody wants their results.
     signal: Signal,
     is_over: AtomicBool,
 }
@@ -120,7 +120,9 @@ impl Phase<'_> {
     async fn alone(&self, call: &ToolCall) -> Result<Outcome, AgentError> {
         let (result, traces) = match self.task(0, call) {
             Task::Run(arguments, approved) => {
-                let run = pin!(self.execute(0, call, arguments, approved));
+                // Nobody else hears the phase's own signal.
+                let signal = self.signal.clone();
+                let run = pin!(self.execute(0, call, arguments, approved, signal));
                 let stuck = pin!(self.hosted.stuck(1));
                 match select(run, stuck).await {
                     Either::Left((ended, _)) => ended?,
@@ -177,8 +179,9 @@ impl Phase<'_> {
                     ready.extend(schedule::freed(&mut n_open, &needed_by, at));
                 } else if let Some(call) = calls.get(at) {
                     match self.task(at, call) {
+                        // A tool that cancels its own signal stops no other tool.
                         Task::Run(arguments, approved) => running.push(Either::Left(
-                            self.execute(at, call, arguments, approved)
+                            self.execute(at, call, arguments, approved, self.signal.child())
                                 .map(move |ended| (at, ended)),
                         )),
                         Task::Settle(execution) => running.push(Either::Right(
@@ -222,6 +225,12 @@ impl Phase<'_> {
 
     fn task(&self, at: usize, call: &ToolCall) -> Task {
         let answers = self.context.answers;
+        // Somebody else has run it: what is known of its tool here makes no difference.
+        if let Some(result) = answers.and_then(|it| it.results.get(&call.tool_call_id))
+            && !self.round.repeated.contains(&at)
+        {
+            return Task::Settle(brought(call, result));
+        }
         let checked = || self.context.agent.toolbox().check(call);
         match self.round.asks(at) {
             None => Task::Run(self.arguments(at, call), false),
@@ -237,12 +246,7 @@ impl Phase<'_> {
                     None => Task::Wait,
                 }
             }
-            Some(PendingKind::External) => {
-                match answers.and_then(|it| it.results.get(&call.tool_call_id)) {
-                    Some(result) => Task::Settle(brought(call, result)),
-                    None => Task::Wait,
-                }
-            }
+            Some(PendingKind::External) => Task::Wait,
             Some(PendingKind::Subagent) => {
                 match answers.and_then(|it| it.resumptions.get(&call.tool_call_id)) {
                     Some(resumption) => {
@@ -286,6 +290,7 @@ impl Phase<'_> {
         call: &ToolCall,
         arguments: Result<Value, ToolFailure>,
         approved: Approved,
+        signal: Signal,
     ) -> Result<Ended, AgentError> {
         if self.context.signal.is_cancelled() {
             return Err(AgentError::Cancelled);
@@ -299,8 +304,6 @@ impl Phase<'_> {
         show(self.context.journal, start).await?;
         let options = self.context.agent.options();
         let tool = self.context.agent.tool(&call.tool_name);
-        // A tool that cancels its own signal stops neither the run nor the other tools.
-        let signal = self.signal.child();
         let context = ToolContext {
             tool_call_id: call.tool_call_id.clone(),
             idempotency_key: [self.scope(), call.tool_call_id.as_str()].join(":").into(),

@@ -25,8 +25,8 @@ pub(crate) struct Round<'a> {
     /// The positions whose call id occurs before; they do not run, for their results could not be
     /// told apart and both would have one idempotency key.
     pub(crate) repeated: BTreeSet<usize>,
-    /// So many calls of the response may run.
-    n_allowed: usize,
+    /// The positions of the calls that are too many: the run may make no more of its own tools.
+    beyond: BTreeSet<usize>,
     /// The calls whose sub-agents wait elsewhere.
     pub(crate) suspended: &'a BTreeSet<ToolCallId>,
     /// What open calls ask from outside, by position.
@@ -42,7 +42,12 @@ impl<'a> Round<'a> {
         }
         let response = &state.last_response()?.id;
         let (calls, results) = state.last_round();
-        let recorded = matched(calls, results);
+        // Mostly no call has one.
+        let recorded = if results.is_empty() {
+            BTreeMap::new()
+        } else {
+            matched(calls, results)
+        };
         if recorded.len() == calls.len() {
             return None;
         }
@@ -62,7 +67,7 @@ impl<'a> Round<'a> {
             recorded: recorded.collect(),
             refusal,
             repeated: repeated(calls),
-            n_allowed: usize::MAX,
+            beyond: BTreeSet::new(),
             suspended: state.suspended(),
             asks: BTreeMap::new(),
         };
@@ -70,18 +75,21 @@ impl<'a> Round<'a> {
         Some(round)
     }
 
-    /// The same, with a limit of how many calls of the response may run.
+    /// The same, with a limit of how many calls of the agent's own tools may run.
     pub(crate) fn limited(mut self, n_allowed: Option<usize>) -> Self {
         if let Some(n_allowed) = n_allowed {
-            self.n_allowed = n_allowed;
-            self.asks.retain(|at, _| *at < n_allowed);
+            let own = (0..)
+                .zip(self.calls)
+                .filter(|(_, call)| self.agent.runs(&call.tool_name));
+            self.beyond = own.skip(n_allowed).map(|(at, _)| at).collect();
+            self.asks.retain(|at, _| !self.beyond.contains(at));
         }
         self
     }
 
     /// Whether the call at a position is one too many.
     pub(crate) fn is_beyond(&self, at: usize) -> bool {
-        at >= self.n_allowed
+        self.beyond.contains(&at)
     }
 
     /// Only a call that could run asks: nobody is bothered with one that fails anyway.
@@ -96,13 +104,11 @@ impl<'a> Round<'a> {
             if self.suspended.contains(&call.tool_call_id) {
                 return Some((at, PendingKind::Subagent));
             }
-            let tool = self.agent.tool(&call.tool_name)?;
-            let kind = if tool.external {
-                PendingKind::External
-            } else if tool.requires_approval {
-                PendingKind::Approval
-            } else {
-                return None;
+            let kind = match self.agent.tool(&call.tool_name) {
+                Some(tool) if tool.external => PendingKind::External,
+                Some(tool) if tool.requires_approval => PendingKind::Approval,
+                None if self.agent.options().foreign_calls => PendingKind::External,
+                Some(_) | None => return None,
             };
             self.agent.toolbox().check(call).ok()?;
             Some((at, kind))
@@ -170,7 +176,7 @@ impl<'a> Round<'a> {
             answered.insert(at);
         }
         for (id, result) in &answers.results {
-            answered.insert(self.asked(id, PendingKind::External)?);
+            answered.insert(self.brought(id)?);
             check_depth(id, &result.result)?;
         }
         for id in answers.resumptions.keys() {
@@ -208,6 +214,21 @@ impl<'a> Round<'a> {
                 expected,
             }),
         }
+    }
+
+    /// The position of the call that this result is for. Whoever ran it did so whether or not the
+    /// tool is known here by now, and whatever its schema says.
+    fn brought(&self, id: &ToolCallId) -> Result<usize, AnswerError> {
+        let asked = self.asked(id, PendingKind::External);
+        let Err(AnswerError::WrongKind { expected: None, .. }) = asked else {
+            return asked;
+        };
+        let at = self.calls.iter().position(|it| it.tool_call_id == *id);
+        let elsewhere = |at: &usize| {
+            let call = self.calls.get(*at);
+            call.is_some_and(|call| !self.agent.runs(&call.tool_name))
+        };
+        at.filter(elsewhere).map_or(asked, Ok)
     }
 
     fn check_arguments(&self, at: usize, arguments: &Value) -> Result<(), AnswerError> {

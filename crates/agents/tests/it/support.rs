@@ -273,6 +273,7 @@ impl Keeper {
             answers: None,
             n_calls_left: None,
             host: None,
+            kept: None,
         }
     }
 }

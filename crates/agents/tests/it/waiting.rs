@@ -1,6 +1,7 @@
 //! How a run waits and goes on: order, hooks, events, limits, laws.
 
 mod context;
+mod elsewhere;
 mod law;
 mod order;
 mod plans;
@@ -340,4 +341,24 @@ async fn what_a_crash_left_is_taken_in_a_waiting_round_too() {
     assert_eq!(outcome.next, Next::Continue, "every call has its result");
     assert_eq!(log.lines(), ["+2", "-2"]);
     assert_eq!(answered(&outcome.state), ["g", "1", "2"]);
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_there_is_not_waits_where_calls_are_foreign() {
+    for foreign in [false, true] {
+        let mut options = options(Canned::calls(vec![call("x", "nowhere", &[])]));
+        options.tools = tools(&Log::default());
+        options.foreign_calls = foreign;
+        let agent = agent(options);
+        let waiting = start(&agent).await;
+        if !foreign {
+            assert_eq!(ids(&waiting), [""; 0]);
+            continue;
+        }
+        assert_eq!(ids(&waiting), ["x"]);
+        let answers = Answers::new().result("x", 42);
+        let done = agent.resume(answers, waiting.state).await.unwrap();
+        assert!(done.pending.is_empty());
+        assert_eq!(answered(&done.state), ["x"]);
+    }
 }

@@ -15,6 +15,7 @@ mod diff_merge;
 mod documents;
 #[cfg(unix)]
 mod hang_up;
+mod hostile;
 mod jsonl;
 mod main_job;
 mod policies;

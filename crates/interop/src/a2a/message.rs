@@ -78,6 +78,11 @@ impl Incoming {
         parts.map(|(place, part)| (format!("{}/parts/{place}", self.pointer), part))
     }
 
+    /// Where a member of it stands in the request.
+    pub fn at(&self, member: &str) -> String {
+        format!("{}/{member}", self.pointer)
+    }
+
     /// What it says, as an item's content.
     ///
     /// # Errors

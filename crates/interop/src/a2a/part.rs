@@ -2,6 +2,7 @@
 
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
+use crate::model::unreadable_part;
 use crate::parts::OUTPUT_FILE;
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
@@ -44,6 +45,9 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         }
         file(url, media_type)
     };
+    if given[1].is_some() && unreadable_part(&json!([said]).into()).is_some() {
+        return Err(RequestError::param(fields.at("raw"), "expected base64"));
+    }
     if let Some(name) = fields.text("filename", MAX_ID)? {
         said["filename"] = name.into();
     }
@@ -141,6 +145,11 @@ mod tests {
             (json!({"text": "a", "data": 1}), ErrorKind::InvalidParams),
             (json!({"text": 7}), ErrorKind::InvalidParams),
             (json!({"raw": ""}), ErrorKind::InvalidParams),
+            (json!({"raw": "no base64!"}), ErrorKind::InvalidParams),
+            (
+                json!({"raw": "%%", "mediaType": "image/png"}),
+                ErrorKind::InvalidParams,
+            ),
             (
                 json!({"url": "file:///etc/passwd"}),
                 ErrorKind::ContentTypeNotSupported,

@@ -1,7 +1,7 @@
 //! From the log of one execution to the events of a run.
 
 use super::messages::{arguments, reasoning_id, result_id, text_id};
-use crate::ai_sdk::{ChunkJson, StreamView, chunks};
+use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,9 +72,9 @@ impl RunView {
     #[must_use]
     pub fn continuing(self) -> Self {
         // No event of this protocol names the message that goes on.
-        let message_id = Some(self.run_id.clone());
+        let message = MessageSoFar::of(self.run_id.clone());
         Self {
-            chunks: self.chunks.continuing(message_id),
+            chunks: self.chunks.continuing(Some(message)),
             ..self
         }
     }

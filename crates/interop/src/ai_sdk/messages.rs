@@ -1,17 +1,22 @@
 //! A thread as the messages that a client shows when it loads.
 
+mod chains;
+
+pub use chains::goes_on;
+
 use super::chunk::Major;
 use super::reduce::Reducer;
-use super::stream::StreamView;
+use super::revision::said_as;
+use super::stream::{MessageSoFar, StreamView, Told};
 use crate::document::{data_url, read_object};
-use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse};
+use crate::parts::{EventPart, OUTPUT_FILE, PROMPT, StepResponse, ThreadEvent};
 use crate::{Converted, Losses};
+use chains::Chains;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use thread::Json;
 use timeline::{
     Answer, Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, PartKind, Payload,
-    Reaction, Role, StepStatus, Transcript, part_kind, said_beside,
+    Reaction, Role, StepRecord, StepStatus, Transcript, part_kind, said_beside,
 };
 
 /// The member of an item's metadata that is the metadata of the client's message.
@@ -23,22 +28,47 @@ const NEWEST: u8 = 7;
 /// The messages of a thread, as a client has them that saw every stream.
 ///
 /// The execution that runs is not among them: its stream is resumed from the start. The text of an
-/// answer that was cut off is there if the transcript was read with its chunks.
+/// answer that was cut off is there if the transcript was read with its chunks. Where a message was
+/// changed since it was said first, it has the id that it was said under.
 pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
+    let shown = shown_messages(transcript, false);
+    let messages = shown.value.into_iter().map(|shown| shown.message);
+    Converted {
+        value: messages.collect(),
+        losses: shown.losses,
+    }
+}
+
+/// A message, and the executions that have written it.
+pub(super) struct Shown<'a> {
+    pub(super) message: Value,
+    pub(super) chain: Vec<&'a Reaction>,
+}
+
+/// The messages of a thread, and also, if that is wanted, as much as is written of the answer that is
+/// being written.
+pub(super) fn shown_messages(
+    transcript: &Transcript,
+    with_running: bool,
+) -> Converted<Vec<Shown<'_>>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
-    let chains = Chains::of(transcript);
+    let chains = Chains::of(transcript, with_running);
+    let said = |message: Value| Shown {
+        message,
+        chain: Vec::new(),
+    };
     for (place, entry) in transcript.entries.iter().enumerate() {
         let at = format!("/entries/{place}");
         match entry {
             Entry::Item(item) => {
-                messages.extend(item_message(item, &at, &mut losses));
+                messages.extend(item_message(item, &at, &mut losses).map(said));
                 for item in said_beside(item) {
-                    messages.extend(item_message(&item, &at, &mut losses));
+                    messages.extend(item_message(&item, &at, &mut losses).map(said));
                 }
             }
             Entry::Reaction(reaction) => {
-                if reaction.execution.status == ExecutionStatus::Executing {
+                if reaction.execution.status == ExecutionStatus::Executing && !with_running {
                     continue;
                 }
                 let parts = reaction.steps.iter().flat_map(|step| &step.parts);
@@ -54,7 +84,7 @@ pub fn to_ui_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
                     continue;
                 }
                 match answered(&chain) {
-                    Some(message) => messages.push(message),
+                    Some(message) => messages.push(Shown { message, chain }),
                     None => losses.push(at, "chunks that make no message"),
                 }
             }
@@ -76,8 +106,15 @@ fn item_message(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
             losses.push(at, "an action");
             None
         }
-        (ItemType::ItemReference, _) => None,
+        (ItemType::ItemReference, _) => happened(item),
     }
+}
+
+/// An event of the thread, as a message with the one part that it is.
+fn happened(item: &Item) -> Option<Value> {
+    let event = ThreadEvent::of_item(item)?;
+    let part = json!({"type": event.part_type, "id": event.id, "data": event.data.value()});
+    Some(json!({"id": item.id.as_str(), "role": "system", "parts": [part]}))
 }
 
 fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
@@ -100,7 +137,7 @@ fn said(item: &Item, role: &str, at: &str, losses: &mut Losses) -> Value {
         })
         .collect();
     let mut message = Map::new();
-    message.insert("id".to_owned(), item.id.as_str().into());
+    message.insert("id".to_owned(), said_as(item.id.as_str()).into());
     let metadata = read_object(item.metadata.as_ref());
     if let Some(metadata) = metadata
         .get(METADATA)
@@ -156,114 +193,100 @@ fn is_foreign(part: &Payload) -> bool {
     matches!(kind, Some(PartKind::Extension(name)) if name != OUTPUT_FILE && name != PROMPT)
 }
 
-/// The id of the message in which a client sees what this execution says: its own, or the one of
-/// the execution whose calls it answers or that has handed over to it.
-pub fn message_of(transcript: &Transcript, execution: &ExecutionId) -> Option<String> {
+/// What an execution answers, by the item that it writes: the item that was said, also where its trigger
+/// only points to that.
+pub fn answered_item(transcript: &Transcript, reaction: &ItemId) -> Option<ItemId> {
+    let mut trigger = None;
+    for entry in transcript.entries.iter().rev() {
+        match entry {
+            Entry::Reaction(it) if it.execution.reaction_item_id == *reaction => {
+                trigger = Some(&it.execution.trigger_item_id);
+            }
+            Entry::Item(item) if trigger == Some(&item.id) => {
+                let points = item.item_type == ItemType::ItemReference;
+                let to = item.content.as_ref().filter(|_| points);
+                let to = to.and_then(|content| content.str_field("itemId"));
+                return Some(to.map_or_else(|| item.id.clone(), |to| to.as_str().into()));
+            }
+            Entry::Item(_) | Entry::Reaction(_) => {}
+        }
+    }
+    None
+}
+
+/// The message that this execution goes on with, whose calls it answers or that has handed over to
+/// it, as far as the others have written it, or `with_it`; none where nothing of it is written.
+pub fn message_so_far(
+    transcript: &Transcript,
+    execution: &ExecutionId,
+    with_it: bool,
+) -> Option<MessageSoFar> {
     let place = transcript.entries.iter().position(
         |entry| matches!(entry, Entry::Reaction(reaction) if reaction.execution.id == *execution),
     )?;
-    let chain = Chains::of(transcript).up_to(place);
+    let mut chain = Chains::of(transcript, false).up_to(place);
+    if !with_it {
+        chain.pop();
+    }
     let first = chain.first()?;
-    Some(first.execution.reaction_item_id.to_string())
+    let mut told = Told::default();
+    for reaction in &chain {
+        told.goes_on(&reaction.execution);
+        let said = reaction.steps.iter().filter_map(response);
+        said.for_each(|said| told.responded(&said));
+    }
+    let id = first.execution.reaction_item_id.to_string();
+    Some(MessageSoFar { id, told })
 }
 
-/// Executions that answer calls or were handed over to, each with the one it goes on with.
-struct Chains<'a> {
-    transcript: &'a Transcript,
-    /// The place of each execution, and of the one that it goes on with.
-    before: BTreeMap<usize, usize>,
-    /// The places of those that another one that is over goes on with.
-    followed: BTreeSet<usize>,
-}
-
-impl<'a> Chains<'a> {
-    fn of(transcript: &'a Transcript) -> Self {
-        let mut before = BTreeMap::new();
-        let mut followed = BTreeSet::new();
-        let mut answers: BTreeSet<&ItemId> = BTreeSet::new();
-        let mut last = None;
-        for (place, entry) in transcript.entries.iter().enumerate() {
-            match entry {
-                Entry::Item(item)
-                    if matches!(
-                        item.item_type,
-                        ItemType::ActionResult | ItemType::ItemReference
-                    ) =>
-                {
-                    answers.insert(&item.id);
-                }
-                // What was said between is answered by a message of its own.
-                Entry::Item(item) if item.run.is_none() => last = None,
-                Entry::Item(_) => {}
-                Entry::Reaction(reaction) => {
-                    if answers.contains(&reaction.execution.trigger_item_id)
-                        && let Some(last) = last
-                    {
-                        before.insert(place, last);
-                        if reaction.execution.status != ExecutionStatus::Executing {
-                            followed.insert(last);
-                        }
-                    }
-                    last = Some(place);
-                }
-            }
-        }
-        Self {
-            transcript,
-            before,
-            followed,
-        }
-    }
-
-    /// Whether the message of this execution goes on in another one that is over.
-    fn goes_on(&self, place: usize) -> bool {
-        self.followed.contains(&place)
-    }
-
-    /// The executions of one message, up to the one at this place.
-    fn up_to(&self, place: usize) -> Vec<&'a Reaction> {
-        let mut places = vec![place];
-        while let Some(before) = places.last().and_then(|place| self.before.get(place)) {
-            places.push(*before);
-        }
-        let entries = places.iter().rev().filter_map(|place| {
-            let entry = self.transcript.entries.get(*place)?;
-            match entry {
-                Entry::Reaction(reaction) => Some(reaction),
-                Entry::Item(_) => None,
-            }
-        });
-        entries.collect()
-    }
+pub(super) fn response(step: &StepRecord) -> Option<StepResponse> {
+    let (said, _) = step.response.as_ref()?;
+    said.read().ok()
 }
 
 /// What a client that saw the whole streams of these executions, which make one message, has.
 fn answered(chain: &[&Reaction]) -> Option<Value> {
-    let first = chain.first()?;
+    let (first, last) = (chain.first()?, chain.last()?);
     let mut view = StreamView::new(NEWEST);
-    view.started(first.execution.reaction_item_id.as_str());
-    for step in chain.iter().flat_map(|reaction| &reaction.steps) {
-        let response = step.response.as_ref();
-        let said = response.and_then(|(said, _)| said.read::<StepResponse>().ok());
-        if said.is_some_and(|said| said.answers) {
-            view.goes_on();
+    view.started(
+        first.execution.reaction_item_id.as_str(),
+        first.execution.created_at,
+    );
+    for reaction in chain {
+        view.executed(&reaction.execution);
+        for step in &reaction.steps {
+            stepped(&mut view, step);
         }
-        view.step_started(&step.step.id, step.step.iteration);
-        if step.response.is_none() {
-            for (kind, data) in &step.chunks {
-                view.emitted(kind, data.as_ref());
-            }
-        }
-        for (idx, part) in (0..).zip(&step.parts) {
-            view.part_created(idx, &part.part);
-        }
-        if step.step.status == StepStatus::Completed {
-            view.step_completed();
-        }
+    }
+    let execution = &last.execution;
+    if let Some(at) = last.ended_at {
+        view.closed(execution.status, execution.interruption.as_ref(), at);
     }
     let mut reducer = Reducer::new(Major::NEWEST, None);
     for chunk in view.take() {
         reducer.push(&Json::from(chunk)).ok()?;
     }
     reducer.finish().message?.to_value().ok()
+}
+
+fn stepped(view: &mut StreamView, step: &StepRecord) {
+    let said = response(step);
+    if said.as_ref().is_some_and(|said| said.answers) {
+        view.goes_on();
+    }
+    view.step_started(&step.step.id, step.step.iteration);
+    match &said {
+        Some(said) => view.told(said),
+        None => {
+            for (kind, data) in &step.chunks {
+                view.emitted(kind, data.as_ref());
+            }
+        }
+    }
+    for (idx, part) in (0..).zip(&step.parts) {
+        view.part_created(idx, &part.part);
+    }
+    if step.step.status == StepStatus::Completed {
+        view.step_completed();
+    }
 }

@@ -1,13 +1,14 @@
 //! What `useChat` posts (`DefaultChatTransport`).
 
-use super::messages::METADATA;
-use crate::request::is_web;
-use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Payload};
+mod message;
 
-/// The most messages a request may have; they are counted and not read.
+pub use message::{ChatAnswer, SentMessage, SentRole, UserMessage};
+
+use serde_json::{Map, Value};
+
+/// The most messages a request may have.
 const MAX_MESSAGES: usize = 10_000;
-/// The most parts of the message that is read.
+/// The most parts of a message that a user has written.
 const MAX_PARTS: usize = 256;
 /// The most bytes of an id.
 const MAX_ID_BYTES: usize = 256;
@@ -23,18 +24,6 @@ pub enum ChatTrigger {
     RegenerateMessage,
 }
 
-/// What a user said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UserMessage {
-    /// The client's id of it.
-    pub id: String,
-    /// The parts, in the log's shapes.
-    pub content: Payload,
-    /// The client's own metadata of it, as the metadata of its item: under a name of its own, where it
-    /// comes from again and can pass for nothing else.
-    pub metadata: Option<Payload>,
-}
-
 /// A request for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatRequest {
@@ -44,23 +33,30 @@ pub struct ChatRequest {
     pub trigger: ChatTrigger,
     /// The message that is edited, regenerated, or gone on with.
     pub message_id: Option<String>,
-    /// The last message, if a user said it. The history before it is the server's own.
-    pub last_user: Option<UserMessage>,
-    /// What the last message answers, if it is an agent's that the client has added answers to.
-    pub answers: Vec<ChatAnswer>,
-    /// How many messages the client sent.
-    pub n_messages: usize,
+    /// What the client shows; the server owns the history, so it can say the same and nothing else.
+    pub messages: Vec<SentMessage>,
 }
 
-/// An answer that a client has put into the part of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChatAnswer {
-    /// The call.
-    pub tool_call_id: String,
-    /// Whether it answers a question; what is no answer to one is a result.
-    pub is_approval: bool,
-    /// The answer, as a part of the log's ([`timeline::Answer`]).
-    pub part: Value,
+impl ChatRequest {
+    /// The message in which the client answers what the agent has asked: the one that it names, or the
+    /// last one; none if that is a user's.
+    pub fn answering(&self) -> Option<&SentMessage> {
+        if self.trigger == ChatTrigger::RegenerateMessage {
+            return None;
+        }
+        let named = self.message_id.as_ref();
+        let named = named.and_then(|id| self.messages.iter().rfind(|message| message.id == *id));
+        let message = named.or(self.messages.last())?;
+        (message.role == SentRole::Assistant).then_some(message)
+    }
+
+    /// Whether the last message was said before, and the client has changed it.
+    pub fn is_edit(&self) -> bool {
+        let is_named = |last: &SentMessage| {
+            last.role == SentRole::User && self.message_id.as_ref() == Some(&last.id)
+        };
+        self.trigger == ChatTrigger::SubmitMessage && self.messages.last().is_some_and(is_named)
+    }
 }
 
 /// Why a body is no request.
@@ -96,6 +92,14 @@ pub enum ChatRequestError {
         /// The type.
         kind: String,
     },
+    /// The id is one that the server gives.
+    #[error("{pointer}: {id:?} reads as a changed message of another one; take another id")]
+    Reserved {
+        /// Where.
+        pointer: String,
+        /// The id.
+        id: String,
+    },
     /// A file is at an address that is not fetched.
     #[error("{pointer}: a file is a data:, http: or https: URL")]
     Url {
@@ -109,10 +113,13 @@ fn expected(pointer: impl Into<String>, expected: &'static str) -> ChatRequestEr
     ChatRequestError::Expected { pointer, expected }
 }
 
-/// Reads the body of a request; members it does not know are left alone.
-pub fn from_chat_request(body: &Value) -> Result<ChatRequest, ChatRequestError> {
-    let body = body.as_object().ok_or_else(|| expected("", "an object"))?;
-    let chat_id = id(body, "")?;
+/// Reads the body of a request; members it does not know are left alone. Of its messages no more is
+/// read than that they are some.
+pub fn from_chat_request(body: Value) -> Result<ChatRequest, ChatRequestError> {
+    let Value::Object(mut body) = body else {
+        return Err(expected("", "an object"));
+    };
+    let chat_id = id(&body, "")?;
     if matches!(chat_id.as_str(), "." | "..") || chat_id.contains(['/', '\0']) {
         return Err(ChatRequestError::ChatId { id: chat_id });
     }
@@ -129,68 +136,17 @@ pub fn from_chat_request(body: &Value) -> Result<ChatRequest, ChatRequestError> 
         Some(Value::String(id)) if id.len() <= MAX_ID_BYTES => Some(id.clone()),
         Some(_) => return Err(expected("/messageId", "a string of tolerable length")),
     };
-    let messages = body.get("messages").and_then(Value::as_array);
-    let messages = messages.ok_or_else(|| expected("/messages", "an array"))?;
+    let Some(Value::Array(messages)) = body.remove("messages") else {
+        return Err(expected("/messages", "an array"));
+    };
     at_most("/messages", messages.len(), MAX_MESSAGES)?;
-    let last_user = match messages.last() {
-        Some(last) if last.get("role").and_then(Value::as_str) == Some("user") => {
-            Some(user(last, &format!("/messages/{}", messages.len() - 1))?)
-        }
-        Some(_) | None => None,
-    };
-    let answers = match messages.last() {
-        Some(last) if last.get("role").and_then(Value::as_str) == Some("assistant") => {
-            answers(last, &format!("/messages/{}", messages.len() - 1))?
-        }
-        Some(_) | None => Vec::new(),
-    };
+    let messages = messages.into_iter().enumerate();
+    let messages = messages.map(|(place, message)| SentMessage::read(message, place));
     Ok(ChatRequest {
-        answers,
         chat_id,
         trigger,
         message_id,
-        last_user,
-        n_messages: messages.len(),
-    })
-}
-
-/// The answers in the tool parts of an agent's message: to questions, and results of tools that
-/// the client has run. Whether anybody asked is not known here.
-fn answers(message: &Value, pointer: &str) -> Result<Vec<ChatAnswer>, ChatRequestError> {
-    let pointer = format!("{pointer}/parts");
-    let parts = message.get("parts").and_then(Value::as_array);
-    let parts = parts.ok_or_else(|| expected(pointer.as_str(), "an array"))?;
-    at_most(&pointer, parts.len(), MAX_MESSAGES)?;
-    Ok(parts.iter().filter_map(answer).collect())
-}
-
-fn answer(part: &Value) -> Option<ChatAnswer> {
-    let text = |key: &str| part.get(key).and_then(Value::as_str);
-    let kind = text("type")?;
-    if kind != "dynamic-tool" && !kind.starts_with("tool-") {
-        return None;
-    }
-    let id = text("toolCallId")?;
-    let mut answer = json!({"type": ANSWER, "toolCallId": id});
-    let state = text("state")?;
-    match state {
-        "approval-responded" => {
-            let approval = part.get("approval")?;
-            let approved = approval.get("approved")?.as_bool()?;
-            answer["approved"] = approved.into();
-            let reason = approval.get("reason").and_then(Value::as_str);
-            if let Some(reason) = reason.filter(|_| !approved) {
-                answer["message"] = reason.into();
-            }
-        }
-        "output-available" => answer["output"] = part.get("output").cloned().unwrap_or_default(),
-        "output-error" => answer["errorText"] = text("errorText").unwrap_or_default().into(),
-        _ => return None,
-    }
-    Some(ChatAnswer {
-        tool_call_id: id.to_owned(),
-        is_approval: state == "approval-responded",
-        part: answer,
+        messages: messages.collect::<Result<_, _>>()?,
     })
 }
 
@@ -211,68 +167,4 @@ fn at_most(pointer: &str, n: usize, limit: usize) -> Result<(), ChatRequestError
     }
     let pointer = pointer.to_owned();
     Err(ChatRequestError::TooLarge { pointer, limit })
-}
-
-fn user(message: &Value, pointer: &str) -> Result<UserMessage, ChatRequestError> {
-    let message = message
-        .as_object()
-        .ok_or_else(|| expected(pointer, "an object"))?;
-    let id = id(message, pointer)?;
-    let pointer = format!("{pointer}/parts");
-    let parts = message.get("parts").and_then(Value::as_array);
-    let parts = parts.ok_or_else(|| expected(pointer.as_str(), "an array"))?;
-    at_most(&pointer, parts.len(), MAX_PARTS)?;
-    let content = parts
-        .iter()
-        .enumerate()
-        .map(|(place, part)| own_part(part, &format!("{pointer}/{place}")))
-        .collect::<Result<Vec<Value>, _>>()?;
-    let metadata = message
-        .get("metadata")
-        .filter(|metadata| !metadata.is_null());
-    Ok(UserMessage {
-        id,
-        content: Value::Array(content).into(),
-        metadata: metadata.map(|noted| json!({ METADATA: noted }).into()),
-    })
-}
-
-fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
-    let text = |key: &str| {
-        let text = part.get(key).and_then(Value::as_str);
-        text.ok_or_else(|| expected(format!("{pointer}/{key}"), "a string"))
-    };
-    let kind = text("type")?;
-    match kind {
-        "text" => {
-            let said = text("text")?;
-            at_most(&format!("{pointer}/text"), said.len(), MAX_TEXT_BYTES)?;
-            Ok(json!({"type": "input_text", "text": said}))
-        }
-        "file" => file(part, text("url")?, text("mediaType")?, pointer),
-        _ if kind.len() > "data-".len() && kind.starts_with("data-") => Ok(part.clone()),
-        _ => Err(ChatRequestError::Part {
-            pointer: pointer.to_owned(),
-            kind: kind.to_owned(),
-        }),
-    }
-}
-
-fn file(part: &Value, url: &str, mime: &str, pointer: &str) -> Result<Value, ChatRequestError> {
-    let inline = url.starts_with("data:");
-    if !inline && !is_web(url) {
-        let pointer = format!("{pointer}/url");
-        return Err(ChatRequestError::Url { pointer });
-    }
-    let mut own = if mime.starts_with("image/") {
-        json!({"type": "input_image", "image_url": url, "media_type": mime})
-    } else {
-        let field = if inline { "file_data" } else { "file_url" };
-        json!({"type": "input_file", field: url, "media_type": mime})
-    };
-    let name = part.get("filename").and_then(Value::as_str);
-    if let (Value::Object(own), Some(name)) = (&mut own, name) {
-        own.insert("filename".to_owned(), name.into());
-    }
-    Ok(own)
 }

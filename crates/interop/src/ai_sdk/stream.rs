@@ -2,14 +2,21 @@
 
 mod blocks;
 mod part;
+mod record;
+mod system;
+mod told;
 
 use crate::parts::StepResponse;
 use blocks::{Blocks, Kind};
+use jiff::Timestamp;
+pub use record::chunks;
 use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 use timeline::{
-    Event, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, Record, StepId, StepStatus,
-    chunk_type,
+    Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, Payload, StepId, chunk_type,
 };
+pub use told::MessageSoFar;
+pub(super) use told::Told;
 
 /// The first major version whose clients can take back a step.
 const RESETS_STEPS: u8 = 7;
@@ -33,14 +40,30 @@ impl ChunkJson {
     }
 }
 
+/// What is shown beside the run, as transient data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// What happens in the thread.
+    Thread,
+    /// The runtime's own chunks.
+    Runtime,
+}
+
 /// What comes after the execution that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// Nothing: the stream ends.
     Ends,
-    /// The execution that it has handed over to.
-    GoesOn,
+    /// The execution that it has handed over to, or that has answered its calls.
+    GoesOn {
+        /// Whether it has answered calls.
+        answers: bool,
+    },
 }
+
+/// The reason of an execution that somebody has stopped.
+const CANCELLED: &str = "user_cancelled";
 
 /// What one reader of a stream has seen, and what it wants to see.
 ///
@@ -50,9 +73,14 @@ enum Then {
 #[derive(Clone, Debug)]
 pub struct StreamView {
     major: u8,
-    ek: bool,
+    beside: Beside,
     trigger: Option<ItemId>,
     message_id: Option<String>,
+    /// The metadata of the message so far.
+    told: Told,
+    /// Of the executions that go on with the message before the last one of it, in order: whether each
+    /// answers calls.
+    through: VecDeque<bool>,
     /// Whether the step has parts of calls that the client knows.
     answers: bool,
     execution: Option<ExecutionId>,
@@ -61,7 +89,6 @@ pub struct StreamView {
     iteration: u32,
     step_open: bool,
     blocks: Blocks,
-    finish_reason: Option<&'static str>,
     out: Vec<Value>,
 }
 
@@ -70,9 +97,11 @@ impl StreamView {
     pub fn new(major: u8) -> Self {
         Self {
             major,
-            ek: false,
+            beside: Beside::Nothing,
             trigger: None,
             message_id: None,
+            told: Told::default(),
+            through: VecDeque::new(),
             answers: false,
             execution: None,
             then: Then::Ends,
@@ -80,7 +109,6 @@ impl StreamView {
             iteration: 0,
             step_open: false,
             blocks: Blocks::default(),
-            finish_reason: None,
             out: Vec::new(),
         }
     }
@@ -94,15 +122,33 @@ impl StreamView {
 
     /// A view of an execution that goes on with a message: its calls were answered.
     #[must_use]
-    pub fn continuing(mut self, message_id: Option<String>) -> Self {
-        self.message_id = message_id;
+    pub fn continuing(mut self, message: Option<MessageSoFar>) -> Self {
+        if let Some(message) = message {
+            self.message_id = Some(message.id);
+            self.told = message.told;
+        }
+        self
+    }
+
+    /// A view that does not end where an execution ends whose message others go on with: for each of
+    /// those in order, whether it answers calls.
+    #[must_use]
+    pub fn through(mut self, goes_on: impl IntoIterator<Item = bool>) -> Self {
+        self.through = goes_on.into_iter().collect();
+        self
+    }
+
+    /// A view that also shows what happens in the thread beside its runs, as transient data.
+    #[must_use]
+    pub fn with_thread(mut self) -> Self {
+        self.beside = Beside::Thread;
         self
     }
 
     /// A view that also shows the runtime's own chunks (EK §8.1), as transient data.
     #[must_use]
     pub fn with_ek(mut self) -> Self {
-        self.ek = true;
+        self.beside = Beside::Runtime;
         self
     }
 
@@ -114,13 +160,21 @@ impl StreamView {
         std::mem::take(&mut self.out)
     }
 
-    /// The message that the execution goes on with, or its own.
-    pub fn message_id(&self) -> Option<&str> {
-        self.message_id.as_deref()
+    /// The message that the execution writes, as far as it is told.
+    pub fn message(&self) -> Option<MessageSoFar> {
+        let id = self.message_id.clone()?;
+        let told = self.told.clone();
+        Some(MessageSoFar { id, told })
     }
 
-    pub(super) fn started(&mut self, message_id: &str) {
-        self.push(json!({"type": "start", "messageId": message_id}));
+    pub(super) fn started(&mut self, message_id: &str, at: Timestamp) {
+        let metadata = self.told.began(at);
+        self.push(json!({"type": "start", "messageId": message_id, "messageMetadata": metadata}));
+    }
+
+    /// An execution writes the message from here on.
+    pub(super) fn executed(&mut self, execution: &Execution) {
+        self.told.goes_on(execution);
     }
 
     /// The execution goes on with the message: what its first step is about is there already.
@@ -170,12 +224,12 @@ impl StreamView {
             chunk_type::STEP_RESPONSE => self.responded(data),
             chunk_type::STEP_RESET => self.reset(),
             chunk_type::CONTEXT_ID | chunk_type::CONTEXT_SUBSTATE | chunk_type::THREAD_PING => {
-                if self.ek {
+                if self.beside == Beside::Runtime {
                     let data = data.map(Payload::value);
                     self.push(json!({"type": kind, "data": data, "transient": true}));
                 }
             }
-            chunk_type::TOOL_STARTED => {}
+            chunk_type::TOOL_STARTED | chunk_type::STEP_NOTED => {}
             _ if kind.starts_with("data-") => self.data(kind, data),
             _ => self.spoken(kind, data),
         }
@@ -225,38 +279,53 @@ impl StreamView {
 
     fn responded(&mut self, response: Option<&Payload>) {
         let said: Option<StepResponse> = response.and_then(|response| response.read().ok());
-        self.finish_reason =
-            said.and_then(|said| said.stop_reason)
-                .map(|word| match word.as_str() {
-                    "end_turn" => "stop",
-                    "max_tokens" => "length",
-                    "content_filter" => "content-filter",
-                    "tool_use" => "tool-calls",
-                    "error" => "error",
-                    _ => "other",
-                });
+        if let Some(said) = said {
+            self.told.responded(&said);
+        }
     }
 
-    fn ended(&mut self, to: ExecutionStatus, why: Option<&Interruption>) {
+    fn ended(&mut self, to: ExecutionStatus, why: Option<&Interruption>, at: Timestamp) {
         if to == ExecutionStatus::Completed {
             self.end_blocks();
             self.finish_step();
-            if self.then == Then::GoesOn {
-                return;
-            }
-            let reason = self.finish_reason.unwrap_or("stop");
-            self.push(json!({"type": "finish", "finishReason": reason}));
+        }
+        if self.goes_on_after() {
+            return;
+        }
+        let metadata = self.told.ended(to, why, at);
+        if to == ExecutionStatus::Completed {
+            let reason = self.told.finish_reason();
+            self.push(
+                json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}),
+            );
             return;
         }
         let reason = why.map_or("error", |why| why.reason.as_str());
         let detail = why.and_then(|why| why.detail.as_deref());
-        if reason == "user_cancelled" {
+        if reason == CANCELLED {
+            self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
             self.push(json!({"type": "abort", "reason": detail.unwrap_or(reason)}));
             return;
         }
         self.push(json!({"type": "error", "errorText": detail.unwrap_or(reason)}));
         self.finish_step();
-        self.push(json!({"type": "finish", "finishReason": "error"}));
+        self.push(json!({"type": "finish", "finishReason": "error", "messageMetadata": metadata}));
+    }
+
+    /// The metadata of a message whose executions are over, as its stream has told it at its end.
+    pub(super) fn closed(
+        &mut self,
+        to: ExecutionStatus,
+        why: Option<&Interruption>,
+        at: Timestamp,
+    ) {
+        let metadata = self.told.ended(to, why, at);
+        self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
+    }
+
+    /// Whether the message goes on in another execution.
+    fn goes_on_after(&self) -> bool {
+        self.then != Then::Ends || !self.through.is_empty()
     }
 
     fn is_step(&self, step: &StepId) -> bool {
@@ -274,89 +343,4 @@ fn typed(kind: &str, fields: Map<String, Value>) -> Value {
     chunk.insert("type".to_owned(), kind.into());
     chunk.extend(fields.into_iter().filter(|(key, _)| key != "type"));
     Value::Object(chunk)
-}
-
-/// The chunks that one record of the log is to a reader.
-///
-/// A dead attempt is taken back with `reset-step`, which clients have from `ai` 7 on; for older
-/// ones its open blocks are ended and what it said stays.
-pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
-    let mut done = false;
-    match &record.event {
-        Event::ExecutionCreated { execution } => {
-            let wanted = view
-                .trigger
-                .as_ref()
-                .is_none_or(|id| *id == execution.trigger_item_id);
-            if view.execution.is_none() && view.then == Then::GoesOn {
-                // It begins in the moment in which the one before it ends.
-                view.then = Then::Ends;
-                view.answers = false;
-                view.finish_reason = None;
-                view.execution = Some(execution.id.clone());
-            } else if view.execution.is_none() && wanted {
-                view.execution = Some(execution.id.clone());
-                let own = execution.reaction_item_id.to_string();
-                let id = view.message_id.clone().unwrap_or(own);
-                view.answers = view.message_id.is_some();
-                view.started(&id);
-                view.message_id = Some(id);
-            }
-        }
-        Event::StepCreated { step } if view.is_execution(&step.execution_id) => {
-            view.step_started(&step.id, step.iteration);
-        }
-        Event::StepStatusChanged { step_id, to, .. }
-            if view.is_step(step_id) && *to == StepStatus::Completed =>
-        {
-            view.step_completed();
-        }
-        Event::PartCreated {
-            step_id, idx, part, ..
-        } if view.is_step(step_id) => {
-            view.part_created(*idx, part);
-        }
-        Event::PartUpdated { step_id, part, .. } if view.is_step(step_id) => {
-            view.part_updated(part);
-        }
-        Event::ChunkEmitted {
-            chunk_type,
-            execution_id: Some(id),
-            data,
-            ..
-        } if view.is_execution(id) => {
-            view.emitted(chunk_type, data.as_ref());
-        }
-        Event::ExecutionStatusChanged {
-            execution_id,
-            to,
-            interruption,
-            ..
-        } if view.is_execution(execution_id) => {
-            view.ended(*to, interruption.as_ref());
-        }
-        Event::ThreadFinished { execution_id, .. } if view.is_execution(execution_id) => {
-            done = view.then == Then::Ends;
-            if !done {
-                view.execution = None;
-            }
-        }
-        Event::StepCreated { .. }
-        | Event::StepStatusChanged { .. }
-        | Event::PartCreated { .. }
-        | Event::PartUpdated { .. }
-        | Event::ChunkEmitted { .. }
-        | Event::ExecutionStatusChanged { .. }
-        | Event::ThreadFinished { .. }
-        | Event::ContextCreated { .. }
-        | Event::ContextResolved { .. }
-        | Event::ContextStatusChanged { .. }
-        | Event::ThreadCreated { .. }
-        | Event::ThreadResolved { .. }
-        | Event::ThreadStatusChanged { .. }
-        | Event::ItemCreated { .. }
-        | Event::ItemStatusChanged { .. } => {}
-    }
-    let chunks = view.take().into_iter().map(ChunkJson::Chunk);
-    chunks.chain(done.then_some(ChunkJson::Done)).collect()
 }

@@ -170,7 +170,7 @@ pub(super) fn read_id(value: Option<&Value>, at: &str) -> Result<String, Violati
 }
 
 /// Reads a list of capabilities; one that stands there twice counts once.
-pub(super) fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Violation> {
+pub fn read_capabilities(value: &Value, at: &str) -> Result<Vec<Capability>, Violation> {
     let list = value
         .as_array()
         .ok_or_else(|| Violation::new(at, "a list of capabilities"))?;
@@ -231,12 +231,17 @@ pub struct ThreadMetadata {
 }
 
 impl ThreadMetadata {
+    /// The thread that one with this metadata goes on from. Pointers begin at the metadata.
+    pub fn read_parent(metadata: &Map<String, Value>) -> Result<Option<String>, Violation> {
+        match metadata.get("parent_id") {
+            None | Some(Value::Null) => Ok(None),
+            id => read_id(id, "/parent_id").map(Some),
+        }
+    }
+
     /// Reads the metadata of a thread. Pointers begin at the metadata.
     pub fn read(metadata: &Map<String, Value>) -> Result<Self, Violation> {
-        let parent_id = match metadata.get("parent_id") {
-            None | Some(Value::Null) => None,
-            id => Some(read_id(id, "/parent_id")?),
-        };
+        let parent_id = Self::read_parent(metadata)?;
         let actors = match metadata.get("actors") {
             None | Some(Value::Null) => Vec::new(),
             Some(actors) => read_actors(actors, "/actors")?,

@@ -10,7 +10,7 @@ use super::ledger::{Ask, Key, Ledger, Request, Verdict};
 use super::meaning::{Asked, check_answer};
 use super::message::{Message, find};
 use super::question::Question;
-use super::roster::{Party, Roster, Voice};
+use super::roster::{MayNotSpeak, Party, Roster, Voice};
 use super::schemas::{Schemas, Strictness};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -141,24 +141,34 @@ impl Desk {
     }
 
     /// Whether a message that came in with this credential may be recorded now, and what it does.
+    /// Capability messages are held to their schemas leniently.
     pub fn judge(
         &self,
         principal: &str,
         message: &NewItem,
         now: Timestamp,
     ) -> Result<Accepted, Turned> {
+        self.judge_as(principal, message, Strictness::Lenient, now)
+    }
+
+    /// The same, so strictly.
+    pub fn judge_as(
+        &self,
+        principal: &str,
+        message: &NewItem,
+        strictness: Strictness,
+        now: Timestamp,
+    ) -> Result<Accepted, Turned> {
         if message.item_type != ItemType::Message {
             return Err(Turned::NotAMessage);
         }
         let actor = named_actor(message.metadata.as_ref()).map_err(Turned::Actor)?;
-        let voice = self
-            .roster()
-            .may_speak(principal, actor.as_deref(), message.role)?;
         let found = match &message.content {
             Some(content) => find(content)?,
             None => Vec::new(),
         };
-        let messages = self.judged(found, &voice.party, now)?;
+        let voice = self.voice(principal, actor.as_deref(), message.role, &found)?;
+        let messages = self.judged(found, &voice.party, strictness, now)?;
         let mut item = message.clone();
         item.role = item.role.or(Some(match voice.party {
             Party::Initiator => Role::User,
@@ -171,10 +181,28 @@ impl Desk {
         })
     }
 
+    /// Who says it. Where nobody ever was an actor an id is a note of its client's, unless there is a
+    /// capability message: who says that takes part.
+    fn voice(
+        &self,
+        principal: &str,
+        actor: Option<&str>,
+        role: Option<Role>,
+        found: &[(usize, Message)],
+    ) -> Result<Voice, MayNotSpeak> {
+        let is_plain = found.iter().all(|(_, it)| it.capability.is_none());
+        if actor.is_some() && is_plain && self.roster().is_empty() {
+            let role = role.or(Some(Role::User));
+            return self.roster().may_speak(principal, None, role);
+        }
+        self.roster().may_speak(principal, actor, role)
+    }
+
     fn judged(
         &self,
         found: Vec<(usize, Message)>,
         by: &Party,
+        strictness: Strictness,
         now: Timestamp,
     ) -> Result<Vec<Judged>, Turned> {
         if found.is_empty() {
@@ -182,7 +210,7 @@ impl Desk {
         }
         let schemas = Schemas::shared()?;
         for (place, message) in &found {
-            let wrong = schemas.violations(message, Strictness::Lenient);
+            let wrong = schemas.violations(message, strictness);
             if !wrong.is_empty() {
                 let place = *place;
                 return Err(Turned::Unfit { place, wrong });
@@ -231,7 +259,7 @@ impl Desk {
     /// The questions that wait for an answer at this instant, in the order in which they were asked.
     pub fn pending(&self, now: Timestamp) -> Vec<Question> {
         let requests = self.ledger.pending(now).into_iter();
-        requests.filter_map(|it| self.question_of(it)).collect()
+        requests.filter_map(|it| self.question_about(it)).collect()
     }
 
     /// Of these, those that somebody may answer.
@@ -239,12 +267,12 @@ impl Desk {
         let may = |ask: &Ask| self.ledger.may_answer(ask, party).is_ok();
         let requests = self.ledger.pending(now).into_iter();
         let requests = requests.filter(|request| may(&request.ask));
-        requests.filter_map(|it| self.question_of(it)).collect()
+        requests.filter_map(|it| self.question_about(it)).collect()
     }
 
     /// The question that was last asked under this key, whatever came of it.
     pub fn question(&self, key: &Key) -> Option<Question> {
-        self.question_of(self.ledger.request(key)?)
+        self.question_about(self.ledger.request(key)?)
     }
 
     /// When the next of the questions that wait expires: the last instant at which an answer counts.
@@ -253,7 +281,8 @@ impl Desk {
         pending.filter_map(|it| it.life.expires_at).min()
     }
 
-    fn question_of(&self, request: &Request) -> Option<Question> {
+    /// The question that a request is, also one that is not the last under its key.
+    pub fn question_about(&self, request: &Request) -> Option<Question> {
         match self.whole(request) {
             Some(whole) => Question::asking(request, whole.clone()),
             None => Question::of(request),

@@ -101,6 +101,8 @@ fn turns(
                     }
                 }
             }
+            // All that it said is removed.
+            Entry::Reaction(reaction) if reaction.steps.is_empty() => {}
             Entry::Reaction(reaction) => {
                 if reaction.execution.status == ExecutionStatus::Executing {
                     continue;

@@ -6,7 +6,7 @@ use super::result::{UNKNOWN, result_of};
 use super::user::user_message;
 use crate::parts::{StepResponse, ToolPart};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use timeline::{
     Entry, Item, ItemType, Payload, Removed, Role, StepId, StepRecord, StepStatus, Transcript,
     said_beside,
@@ -39,15 +39,25 @@ pub struct Marked {
     pub removed: RemovedMessages,
 }
 
-/// Which messages of a conversation are removed.
+/// Which messages of a conversation are removed, each with how many executions had begun then.
 #[derive(Clone, Debug, Default)]
-pub struct RemovedMessages(BTreeSet<String>);
+pub struct RemovedMessages(BTreeMap<String, usize>);
 
 impl RemovedMessages {
     /// The messages without the removed ones.
-    pub fn left_out(&self, mut messages: Vec<Message>) -> Vec<Message> {
+    pub fn left_out(&self, messages: Vec<Message>) -> Vec<Message> {
+        self.left_out_before(usize::MAX, messages)
+    }
+
+    /// The messages without those that were removed before this execution began, by its place among
+    /// all.
+    pub fn left_out_before(&self, execution: usize, mut messages: Vec<Message>) -> Vec<Message> {
         if !self.0.is_empty() {
-            messages.retain(|message| !self.0.contains(message.id().as_str()));
+            let is_gone = |message: &Message| {
+                let removed = self.0.get(message.id().as_str());
+                removed.is_some_and(|n_begun| *n_begun <= execution)
+            };
+            messages.retain(|message| !is_gone(message));
         }
         messages
     }
@@ -59,18 +69,17 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
     let mut marked = Marked::default();
     let mut beside = Vec::new();
     for entry in &transcript.entries {
-        let messages = &mut marked.messages;
         match entry {
             Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {
                 beside = said_beside(item);
             }
             Entry::Item(item) => {
-                let from = hear(messages, item);
+                let from = marked.hear(item);
                 let what = || Removed::Item(item.id.clone());
                 marked.note(transcript, what, from);
             }
             Entry::Reaction(reaction) => {
-                marked.marks.push(messages.len());
+                marked.marks.push(marked.messages.len());
                 // What was said with the answers that began it comes after their results.
                 let mut beside = std::mem::take(&mut beside).into_iter();
                 let steps = reaction.steps.iter();
@@ -80,7 +89,7 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
                     let what = || Removed::Step(step.step.id.clone());
                     marked.note(transcript, what, from);
                     for item in beside.by_ref() {
-                        hear(&mut marked.messages, &item);
+                        marked.hear(&item);
                     }
                 }
             }
@@ -90,24 +99,35 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
 }
 
 impl Marked {
+    /// Puts in what was said, after what the calls that waited until then come to, which goes with the
+    /// calls if they are removed. Answers with its place.
+    fn hear(&mut self, item: &Item) -> usize {
+        if let Some(left) = superseded(open_calls(&self.messages), item) {
+            let mut asked = self.messages.iter().rev();
+            let asked = asked.find(|message| matches!(message, Message::Assistant(_)));
+            let removed = asked.and_then(|asked| self.removed.0.get(asked.id().as_str()));
+            if let Some(n_begun) = removed.copied() {
+                let id = left.id.as_str().to_owned();
+                self.removed.0.insert(id, n_begun);
+            }
+            self.messages.push(left.into());
+        }
+        self.messages.push(item_message(item));
+        self.messages.len().saturating_sub(1)
+    }
+
     /// Notes the messages from a place on, if they are of something that is removed.
     fn note(&mut self, transcript: &Transcript, what: impl Fn() -> Removed, from: usize) {
         let removed = transcript.removed();
-        if !removed.is_empty() && removed.contains(&what()) {
+        if removed.is_empty() {
+            return;
+        }
+        if let Some(n_begun) = removed.get(&what()) {
             let messages = self.messages.iter().skip(from);
             let ids = messages.map(|message| message.id().as_str().to_owned());
-            self.removed.0.extend(ids);
+            self.removed.0.extend(ids.map(|id| (id, *n_begun)));
         }
     }
-}
-
-/// Puts in what was said, after what the calls that waited until then come to. Answers with its place.
-fn hear(messages: &mut Vec<Message>, item: &Item) -> usize {
-    let left = superseded(open_calls(messages), item);
-    messages.extend(left.map(Message::from));
-    let place = messages.len();
-    messages.push(item_message(item));
-    place
 }
 
 /// The results of calls that waited when this item came: the user went on without answering. None

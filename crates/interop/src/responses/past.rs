@@ -19,8 +19,14 @@ pub fn transcript_until(mut transcript: Transcript, execution: &ExecutionId) -> 
     Some(transcript)
 }
 
+/// Whether the request of another response has brought this execution as a part of its past.
+pub fn is_brought(transcript: &Transcript, execution: &ExecutionId) -> bool {
+    reaction_of(transcript, execution).is_some_and(|(_, reaction)| is_imported(reaction))
+}
+
 /// Whether a thread was made for the response that begins with this execution, and has nothing else
-/// but the past that its request has brought; none where there is no such response.
+/// but the past that its request has brought, as far as the transcript goes; none where there is no
+/// such response.
 pub fn is_alone(transcript: &Transcript, execution: &ExecutionId) -> Option<bool> {
     let (place, reaction) = reaction_of(transcript, execution)?;
     let (last, _) = chain(transcript, place).last()?;

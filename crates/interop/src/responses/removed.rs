@@ -7,14 +7,14 @@ use timeline::{Entry, Item, Reaction, Removed, Transcript};
 /// Whether something that was said is left out.
 pub(super) fn is_removed(transcript: &Transcript, item: &Item) -> bool {
     let removed = transcript.removed();
-    !removed.is_empty() && removed.contains(&Removed::Item(item.id.clone()))
+    !removed.is_empty() && removed.contains_key(&Removed::Item(item.id.clone()))
 }
 
 /// What is left of what an agent has said and done.
 pub(super) fn left_over<'a>(transcript: &Transcript, reaction: &'a Reaction) -> Cow<'a, Reaction> {
     let removed = transcript.removed();
     let is_removed = |step: &timeline::StepRecord| {
-        !removed.is_empty() && removed.contains(&Removed::Step(step.step.id.clone()))
+        !removed.is_empty() && removed.contains_key(&Removed::Step(step.step.id.clone()))
     };
     if !reaction.steps.iter().any(is_removed) {
         return Cow::Borrowed(reaction);

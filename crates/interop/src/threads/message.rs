@@ -2,7 +2,7 @@
 
 use super::content;
 use super::ids::message_id;
-use super::metadata::{Carrier, Metadata, own};
+use super::metadata::{ACTOR, Carrier, Metadata, own};
 use super::object::{Attachment, MessageObject, MessageStatus};
 use crate::ids::THREAD;
 use crate::{Converted, Losses};
@@ -25,7 +25,11 @@ pub fn message_of_item(thread_id: &str, item: &Item) -> Option<Converted<Message
     let kept = own(item.metadata.as_ref());
     let (content, attachments) = split(item.content.as_ref(), &kept, &mut losses);
     let metadata: Option<Payload> = kept.get("metadata").map(|kept| kept.clone().into());
-    let metadata = Metadata::shown(metadata.as_ref(), Carrier::Message, "", &mut losses);
+    let mut metadata = Metadata::shown(metadata.as_ref(), Carrier::Message, "", &mut losses);
+    let actor = item.metadata.as_ref().and_then(|it| it.str_field(ACTOR));
+    metadata
+        .0
+        .extend(actor.map(|actor| (ACTOR.to_owned(), actor.into())));
     let at = item.created_at.as_second();
     Some(losses.with(MessageObject {
         id: message_id(item.id.as_str()),

@@ -14,6 +14,8 @@ pub(super) const NAMESPACE: &str = "threads";
 
 /// AITP's member of a thread's metadata that says who takes part.
 const ACTORS: &str = "actors";
+/// The member of a message's metadata that says who speaks (AITP).
+pub(super) const ACTOR: &str = "actor";
 
 const MAX_PAIRS: usize = 16;
 const MAX_KEY: usize = 64;
@@ -34,7 +36,7 @@ impl Carrier {
     fn is_aitp(self, key: &str) -> bool {
         match self {
             Self::Thread => is_aitp(key),
-            Self::Message => key == "actor",
+            Self::Message => key == ACTOR,
             Self::Other => false,
         }
     }

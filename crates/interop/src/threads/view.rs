@@ -206,7 +206,7 @@ impl ThreadView {
 }
 
 /// The execution that an item says is stopped, if it says that.
-pub(super) fn cancelled(item: &Item) -> Option<String> {
+pub(crate) fn cancelled(item: &Item) -> Option<String> {
     if item.item_type != ItemType::ItemReference {
         return None;
     }

@@ -229,7 +229,10 @@ fn a_cancelled_run_aborts_and_a_failed_one_says_why() {
         });
         types(&log, 7).split_off(2)
     };
-    assert_eq!(ended("user_cancelled"), ["abort", "[DONE]"]);
+    assert_eq!(
+        ended("user_cancelled"),
+        ["message-metadata", "abort", "[DONE]"]
+    );
     assert_eq!(
         ended("timeout"),
         ["error", "finish-step", "finish", "[DONE]"]

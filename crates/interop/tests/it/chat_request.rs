@@ -10,20 +10,20 @@ use std::path::Path;
 
 fn with_parts(parts: &Value) -> Value {
     json!({"id": "chat-1", "trigger": "submit-message", "messages": [
-        {"id": "a", "role": "assistant", "parts": "not read"}, {"id": "u1", "role": "user", "parts": parts}]})
+        {"id": "a", "role": "assistant", "parts": [{"type": "unread"}]}, {"id": "u1", "role": "user", "parts": parts}]})
 }
 
 #[test]
-fn only_what_the_user_just_said_is_taken() {
+fn what_a_user_says_is_taken_in_the_logs_shapes() {
     let parts = json!([{"type": "text", "text": "see"},
         {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"},
         {"type": "file", "mediaType": "application/pdf", "url": "https://a/b.pdf"}, {"type": "data-poll", "data": 1}]);
-    let request = from_chat_request(&with_parts(&parts)).unwrap();
+    let request = from_chat_request(with_parts(&parts)).unwrap();
     assert_eq!(
-        (request.chat_id.as_str(), request.n_messages),
+        (request.chat_id.as_str(), request.messages.len()),
         ("chat-1", 2)
     );
-    let user = request.last_user.unwrap();
+    let user = request.messages[1].said().unwrap();
     let expected = json!([{"type": "input_text", "text": "see"},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "media_type": "image/png", "filename": "a.png"},
         {"type": "input_file", "file_url": "https://a/b.pdf", "media_type": "application/pdf"},
@@ -38,7 +38,7 @@ fn what_a_client_notes_on_a_message_comes_back_and_passes_for_nothing_else() {
     let mut message = json!({"id": "m", "role": "user", "metadata": noted});
     message["parts"] = json!([{"type": "text", "text": "hi"}]);
     let body = json!({"id": "c", "messages": [message]});
-    let user = from_chat_request(&body).unwrap().last_user.unwrap();
+    let user = from_chat_request(body).unwrap().messages[0].said().unwrap();
     let kept = user.metadata.clone().unwrap();
     assert_eq!(kept.value(), json!({"ai_sdk": noted}));
 
@@ -51,20 +51,44 @@ fn what_a_client_notes_on_a_message_comes_back_and_passes_for_nothing_else() {
 }
 
 #[test]
-fn a_request_that_ends_with_the_assistant_brings_nothing_new() {
-    let body = json!({"id": "c", "trigger": "submit-message", "messageId": "a",
-        "messages": [{"id": "a", "role": "assistant", "parts": []}]});
-    let request = from_chat_request(&body).unwrap();
+fn a_client_answers_in_the_message_that_it_names_or_in_the_last_one() {
+    let answering = |trigger: &str, named: Option<&str>, roles: &[&str]| {
+        let messages: Vec<Value> = (0..)
+            .zip(roles)
+            .map(|(n, role): (u32, _)| json!({"id": format!("m{n}"), "role": role, "parts": []}))
+            .collect();
+        let body = json!({"id": "c", "trigger": trigger, "messageId": named, "messages": messages});
+        let request = from_chat_request(body).unwrap();
+        (
+            request.answering().map(|it| it.id.clone()),
+            request.is_edit(),
+        )
+    };
+    let submit = "submit-message";
+    let (user, both) = (["user"], ["user", "assistant"]);
+    let m1 = Some("m1".to_owned());
+    assert_eq!(answering(submit, None, &both), (m1.clone(), false));
     assert_eq!(
-        (request.last_user, request.message_id),
-        (None, Some("a".to_owned()))
+        answering(submit, Some("m1"), &["user", "assistant", "user"]),
+        (m1, false)
     );
+    assert_eq!(answering(submit, None, &user), (None, false));
+    assert_eq!(answering(submit, Some("m0"), &user), (None, true));
+    assert_eq!(
+        answering("regenerate-message", Some("m0"), &user),
+        (None, false)
+    );
+    assert_eq!(answering("regenerate-message", None, &both), (None, false));
+    assert_eq!(answering(submit, None, &[]), (None, false));
 }
 
 #[test]
 fn what_is_wrong_is_refused_where_it_stands() {
-    let refused = |body: Value| from_chat_request(&body).unwrap_err();
-    let part = |part: Value| refused(with_parts(&json!([part]))).to_string();
+    let refused = |body: Value| from_chat_request(body).unwrap_err();
+    let part = |part: Value| {
+        let request = from_chat_request(with_parts(&json!([part]))).unwrap();
+        request.messages[1].said().unwrap_err().to_string()
+    };
     for id in [".", "..", "a/b"] {
         let error = refused(json!({"id": id, "messages": []}));
         assert_eq!(error, ChatRequestError::ChatId { id: id.into() });
@@ -112,7 +136,7 @@ fn every_recorded_request_of_the_real_client_is_read() {
     for request in
         requests.filter(|request| request["method"] == "POST" && request["body"].is_object())
     {
-        let read = from_chat_request(&request["body"]).unwrap();
+        let read = from_chat_request(request["body"].clone()).unwrap();
         let regenerate = request["body"]["trigger"] == "regenerate-message";
         assert_eq!(read.trigger == ChatTrigger::RegenerateMessage, regenerate);
         n_read += 1;
@@ -157,10 +181,12 @@ fn json_value() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn whatever_is_taken_is_content_the_log_takes(body in json_value()) {
-        if let Ok(request) = from_chat_request(&body)
-            && let Some(user) = request.last_user
-        {
-            prop_assert_eq!(timeline::check_content(&user.content), Ok(()));
+        let messages = from_chat_request(body).map(|request| request.messages);
+        for message in messages.unwrap_or_default() {
+            message.answers();
+            if let Ok(user) = message.said() {
+                prop_assert_eq!(timeline::check_content(&user.content), Ok(()));
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod aitp;
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
+mod chat_history;
 mod chat_request;
 #[cfg(test)]
 mod dice;
@@ -26,6 +27,8 @@ mod history;
 mod history_laws;
 #[cfg(test)]
 mod history_vectors;
+#[cfg(test)]
+mod langgraph;
 #[cfg(test)]
 mod log;
 #[cfg(test)]

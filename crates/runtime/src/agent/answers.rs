@@ -222,8 +222,9 @@ impl<'a> Board<'a> {
 }
 
 /// Checks answers against the tools that they are for: edited arguments must match the schema, and
-/// a call must not come after another one that still waits. An answer for a tool that is gone is
-/// taken; the model is told that the tool is not there.
+/// a call must not come after another one that still waits. A result is taken whatever has become of
+/// its tool, for the call was run elsewhere. So is a verdict on a tool that is gone; the model is told
+/// that the tool is not there.
 pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
     let is_open = |id: &&String| open.iter().any(|open| open.tool_call_id == **id);
     let calls = open.iter().filter_map(|open| {
@@ -250,7 +251,14 @@ pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Res
         .with_suspended(suspended.collect());
     let asked = answers.iter().cloned().fold(Answers::new(), with);
     match agent.check(&asked, &state) {
-        Ok(()) | Err(AnswerError::WrongKind { expected: None, .. }) => Ok(()),
+        Ok(())
+        | Err(
+            AnswerError::WrongKind { expected: None, .. }
+            | AnswerError::WrongKind {
+                given: PendingKind::External,
+                ..
+            },
+        ) => Ok(()),
         Err(error) => {
             let call = match &error {
                 AnswerError::NothingWaits => None,

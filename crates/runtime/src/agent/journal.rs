@@ -76,14 +76,27 @@ impl<'a> AgentJournal<'a> {
         list.map(|(idx, part)| (idx, part.clone())).collect()
     }
 
-    /// How many calls of tools the model has made in the step's answer.
+    /// How many calls of the agent's own tools the model has made in the step's answer.
     pub(super) fn n_made(&self) -> u64 {
-        self.parts().n_made()
+        let parts = self.parts();
+        let own = parts
+            .made()
+            .filter(|tool| self.agent.runs(tool.tool_name()));
+        u64::try_from(own.count()).unwrap_or(u64::MAX)
     }
 
-    /// The ids of the calls that the step is about, from this place on.
+    /// The ids of the calls of the agent's own tools that the step is about, but for the first so
+    /// many.
     pub(super) fn calls_from(&self, first: usize) -> BTreeSet<String> {
-        self.parts().calls_from(first)
+        let parts = self.parts();
+        let earlier = parts.earlier().iter();
+        let earlier = earlier.filter(|call| self.agent.runs(&call.tool_name));
+        let earlier = earlier.map(|call| call.tool_call_id.as_str().to_owned());
+        let made = parts
+            .made()
+            .filter(|tool| self.agent.runs(tool.tool_name()));
+        let made = made.map(|tool| tool.tool_call_id);
+        earlier.chain(made).skip(first).collect()
     }
 
     /// Writes a part again, or one more; durable when this returns.

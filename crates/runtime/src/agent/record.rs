@@ -1,5 +1,6 @@
 //! What a step adds to the agent's state beside messages, and the state that the log comes to.
 
+mod rewound;
 mod view;
 
 use super::limits::Spent;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use timeline::{Entry, Payload, Reaction, Step, StepRecord, Transcript};
 use upp::ToolCallId;
 
+use rewound::Rewound;
 pub(super) use view::View;
 
 /// What one step added; kept with its end. Written anew is only what changed, so that a run is
@@ -47,7 +49,7 @@ pub(super) struct StateRecord {
     /// The open calls whose sub-agents wait on threads of their own.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     suspended: BTreeSet<ToolCallId>,
-    /// How many calls of tools the run has made so far, where it has a limit.
+    /// How many calls of the agent's own tools the run has made so far, where it has a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_calls: Option<u64>,
     /// How many tokens its answers have had so far, likewise.
@@ -150,8 +152,9 @@ pub(super) struct Folded {
 }
 
 /// The state of an agent before the running step, from the log alone: the conversation of the
-/// whole thread as its middleware left it, and what this agent's own steps added beside it. Linear
-/// in the transcript.
+/// whole thread as its middleware left it, and what this agent's own steps added beside it. What a
+/// thread was taken back from is as if it had never been. Linear in the transcript, and in the messages
+/// for each run whose middleware has changed them.
 pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Step) -> Folded {
     let model::Marked {
         messages,
@@ -171,9 +174,13 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         Entry::Reaction(reaction) => Some(reaction),
         Entry::Item(_) => None,
     });
-    for (reaction, mark) in reactions.zip(marks) {
+    let rewound = Rewound::of(transcript);
+    for (number, (reaction, mark)) in reactions.zip(marks).enumerate() {
         viewed.extend(messages.by_ref().take(mark - n_taken));
         n_taken = mark;
+        if rewound.has(number) {
+            continue;
+        }
         // Whichever agent has made them: a run goes on when it is handed over.
         if let Some(last) = last_record(reaction, running) {
             folded.spent = last.tool_calls.map(|calls| Spent {
@@ -189,7 +196,9 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
             let record = step.step.outcome.agent_state.as_ref();
             // A record of another program's making says nothing that could be used.
             let record = record.and_then(|record| record.read::<StateRecord>().ok());
-            if let Some(record) = &record {
+            if let Some(record) = record.as_ref().filter(|it| !it.view.is_empty()) {
+                // Middleware counted the messages that were there then.
+                viewed = removed.left_out_before(number, viewed);
                 record.view.apply(&mut viewed);
             }
             if is_running {
@@ -206,7 +215,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         }
     }
     viewed.extend(messages);
-    // Only now: middleware counted the messages before they were removed.
+    // Only now: middleware counted the messages that were removed after it.
     folded.state = folded.state.with_context(removed.left_out(viewed));
     folded
 }

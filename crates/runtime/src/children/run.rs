@@ -7,6 +7,7 @@ use super::report::Report;
 use super::stop::{StoppedChildren, is_active};
 use crate::error::{RuntimeError, told};
 use crate::follow::{Until, facts, follow};
+use crate::gate::Terms;
 use crate::live::Live;
 use crate::request::{Accepted, NewThreadRequest, ParentRun, Policy, React, Run};
 use crate::store::StoreError;
@@ -276,6 +277,7 @@ impl Site {
         };
         let request = React {
             before: Vec::new(),
+            rewind: None,
             tenant: child.tenant.clone(),
             key: child.key.clone(),
             item: NewItem::user(self.runtime.mint(), content),
@@ -294,7 +296,7 @@ impl Site {
         self.runtime
             .owned(async move {
                 let accepted = if is_known {
-                    runtime.accept_on(&child, request).await?
+                    runtime.accept_on(&child, request, Terms::default()).await?
                 } else {
                     runtime.react(request).await?
                 };

@@ -132,6 +132,7 @@ impl Runtime {
                 parent: Some(parent),
                 ..run
             })?),
+            (Some(run), _) if run.execution_id.is_some() => Some(Payload::write(&run)?),
             (Some(_) | None, Some(_) | None) => None,
         };
         Ok(self.start(Trigger::Waiting, run))

@@ -162,12 +162,22 @@ impl<'a> Chain<'a> {
         after: Place,
         limit: usize,
     ) -> Result<Vec<Logged>, StoreError> {
+        self.page(after, limit, Filter::Facts).await
+    }
+
+    /// The same of all records.
+    pub(crate) async fn page(
+        &self,
+        after: Place,
+        limit: usize,
+        filter: Filter,
+    ) -> Result<Vec<Logged>, StoreError> {
         let Some(log) = self.log_after(after) else {
             return Ok(Vec::new());
         };
         let seq = log.seq(after);
-        let facts = self.store.read(&log.thread, seq, limit, Filter::Facts);
-        let mut page = facts.await?;
+        let page = self.store.read(&log.thread, seq, limit, filter);
+        let mut page = page.await?;
         page.retain(|logged| logged.record.seq <= log.end);
         Ok(page)
     }
@@ -229,7 +239,7 @@ impl<'a> Chain<'a> {
 }
 
 /// What of a transcript can be removed.
-fn told(transcript: &Transcript) -> Vec<Removed> {
+pub(crate) fn told(transcript: &Transcript) -> Vec<Removed> {
     let mut told = Vec::new();
     for entry in &transcript.entries {
         match entry {

@@ -112,6 +112,7 @@ pub(crate) fn say(runtime: &Runtime, key: &str, text: &str, policy: Policy) -> R
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant(),
         key: key.into(),
         item: NewItem::user(runtime.mint(), content),

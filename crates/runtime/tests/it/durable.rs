@@ -7,6 +7,7 @@ mod middleware;
 mod model;
 mod options;
 mod reconcile;
+mod rewind;
 pub(crate) mod rig;
 mod strategies;
 mod tools;

@@ -12,6 +12,7 @@ mod children;
 mod durable;
 mod gate;
 mod handoff;
+mod judged;
 mod mortal;
 mod stretches;
 mod tree;

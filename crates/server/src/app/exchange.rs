@@ -83,6 +83,7 @@ impl App {
             losses,
         } = spawn_blocking(read).await??;
         let import = Import {
+            fork: None,
             title,
             metadata,
             created_at,

@@ -1,5 +1,6 @@
 //! Agents: what they are made of.
 
+use super::remote::RemoteConfig;
 use super::template::PromptTemplate;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,8 +12,10 @@ use upp::ToolChoice;
 /// An agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentConfig {
-    /// The name of its model.
+    /// The name of its model; empty where it is an agent elsewhere.
     pub model: String,
+    /// The agent elsewhere that it is.
+    pub remote: Option<RemoteConfig>,
     /// What it is for, for people and for agents that hand over to it.
     pub description: Option<String>,
     /// The system prompt.

@@ -1,17 +1,19 @@
 //! From what was typed to what it means.
 
 mod agents;
+mod auth;
 mod links;
 mod mcp;
 mod models;
 mod names;
 mod outbound;
+mod remote;
 mod secrets;
 mod subagents;
 mod tenants;
 
 use super::file::{File, Server, Telemetry, Tools};
-use super::{Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
+use super::{AitpConfig, Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
 use http::HeaderValue;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -132,6 +134,10 @@ impl Checker<'_> {
             server: self.server(file.server)?,
             tools: self.tools(file.tools)?,
             outbound: self.outbound(&file.outbound)?,
+            aitp: AitpConfig {
+                strict: file.aitp.strict,
+                fetch_forms: file.aitp.fetch_forms,
+            },
             ..Config::default()
         };
         if !file.agents.is_empty() {
@@ -158,6 +164,13 @@ impl Checker<'_> {
             .telemetry
             .map(|telemetry| self.telemetry(telemetry))
             .transpose()?;
+        if let Some(jwt) = file.auth.jwt {
+            if file.tenants.is_empty() {
+                let message = "tokens name their tenant, and there is none: add [tenants.NAME]";
+                return Err(self.wrong(&jwt, message));
+            }
+            config.tokens = Some(self.tokens(jwt)?);
+        }
         self.distinct_keys(&file.tenants)?;
         for (name, tenant) in file.tenants {
             let tenant = self.tenant(&tenant)?;

@@ -4,7 +4,7 @@ mod agent;
 mod mcp;
 mod model;
 
-pub(super) use agent::{Agent, External, Subagent};
+pub(super) use agent::{Agent, External, Remote, Subagent};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
 
@@ -26,7 +26,9 @@ pub(super) struct File {
     pub(super) tools: Tools,
     pub(super) mcp: BTreeMap<String, Spanned<McpTable>>,
     pub(super) outbound: Outbound,
+    pub(super) aitp: Aitp,
     pub(super) telemetry: Option<Telemetry>,
+    pub(super) auth: Auth,
     pub(super) tenants: BTreeMap<String, Tenant>,
 }
 
@@ -67,6 +69,13 @@ pub(super) struct Outbound {
     pub(super) http: bool,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Aitp {
+    pub(super) strict: bool,
+    pub(super) fetch_forms: bool,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Telemetry {
@@ -77,6 +86,36 @@ pub(super) struct Telemetry {
     pub(super) sample_ratio: Option<Spanned<f64>>,
     #[serde(default)]
     pub(super) capture_content: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Auth {
+    pub(super) jwt: Option<Spanned<Jwt>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Jwt {
+    pub(super) issuer: Spanned<String>,
+    pub(super) audience: Vec<Spanned<String>>,
+    pub(super) algorithms: Option<Vec<Spanned<String>>>,
+    pub(super) jwks: Option<Spanned<String>>,
+    pub(super) jwks_file: Option<PathBuf>,
+    pub(super) jwks_url: Option<Spanned<String>>,
+    pub(super) leeway_s: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub(super) claims: Claims,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Claims {
+    pub(super) tenant: Option<String>,
+    pub(super) scopes: Option<String>,
+    pub(super) scope_prefix: Option<String>,
+    pub(super) threads: Option<String>,
+    pub(super) actors: Option<String>,
 }
 
 #[derive(Deserialize)]

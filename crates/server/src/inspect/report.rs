@@ -1,7 +1,8 @@
 //! What an agent is, by its configuration.
 
 use crate::config::{
-    AgentConfig, Config, MiddlewareConfig, ModelConfig, StrategyConfig, SubagentConfig, ToolRef,
+    AgentConfig, Config, MiddlewareConfig, ModelConfig, RemoteConfig, StrategyConfig,
+    SubagentConfig, ToolRef,
 };
 use crate::tools;
 use serde::Serialize;
@@ -121,8 +122,14 @@ pub(super) fn agents(config: &Config) -> Vec<AgentReport> {
         name: name.clone(),
         is_default: *name == config.default_agent,
         description: agent.description.clone(),
-        model: model(&agent.model, config),
-        strategy: strategy(agent),
+        model: match &agent.remote {
+            Some(remote) => elsewhere(remote),
+            None => model(&agent.model, config),
+        },
+        strategy: match &agent.remote {
+            Some(remote) => format!("remote, by {}", remote.protocol.as_str()),
+            None => strategy(agent),
+        },
         structure: agent.structure.is_some() || agent.structure_file.is_some(),
         tool_choice: tool_choice(&agent.tool_choice),
         tools: tool_list(agent, config),
@@ -131,6 +138,17 @@ pub(super) fn agents(config: &Config) -> Vec<AgentReport> {
         middleware: agent.middleware.iter().map(layer).collect(),
     };
     config.agents.iter().map(report).collect()
+}
+
+fn elsewhere(remote: &RemoteConfig) -> ModelReport {
+    ModelReport {
+        name: remote.url.clone(),
+        provider: remote.protocol.as_str().to_owned(),
+        id: remote.agent.clone(),
+        key_envs: Vec::new(),
+        n_keys: usize::from(remote.key.is_some()),
+        retry: None,
+    }
 }
 
 fn model(name: &str, config: &Config) -> ModelReport {

@@ -4,9 +4,11 @@ use super::mcp::{McpServers, is_meant};
 use super::models::text_of;
 use super::{AgentsError, Models};
 use crate::config::{
-    AgentConfig, Config, ExternalTool, LevelConfig, MiddlewareConfig, StrategyConfig,
+    AgentConfig, Config, ExternalTool, LevelConfig, MiddlewareConfig, RemoteConfig, StrategyConfig,
     SubagentConfig,
 };
+use crate::outbound::Outbound;
+use crate::remote;
 use crate::tools;
 use agents::middleware::{
     LogLevel, LoggingOptions, PruneToolOutputs, SlidingWindow, Summarise, logging,
@@ -73,6 +75,7 @@ pub(super) struct Builder<'a> {
     pub(super) config: &'a Config,
     pub(super) files: &'a Path,
     pub(super) models: &'a Models,
+    pub(super) outbound: &'a Outbound,
     pub(super) texts: &'a BTreeMap<String, Texts>,
     pub(super) servers: &'a McpServers,
     pub(super) made: BTreeMap<String, Agent>,
@@ -91,6 +94,9 @@ impl Builder<'_> {
         };
         let agent = self.config.agents.get(name);
         let agent = agent.ok_or_else(|| unknown(name))?;
+        if let Some(elsewhere) = &agent.remote {
+            return self.elsewhere(name, agent, elsewhere);
+        }
         let model = self.models.get(&agent.model);
         let model = model.ok_or_else(|| unknown(&agent.model))?;
         let mut options = AgentOptions::new(name, Arc::clone(model));
@@ -112,6 +118,23 @@ impl Builder<'_> {
         options.middleware = self.middleware(name, agent)?;
         options.tools = self.tools(name, agent)?;
         let made = Agent::new(options).map_err(|source| AgentsError::Agent {
+            agent: name.to_owned(),
+            source,
+        })?;
+        self.made.insert(name.to_owned(), made.clone());
+        Ok(made)
+    }
+
+    /// An agent that is one elsewhere: asked as a model is, which keeps the conversation and has tools of its own.
+    fn elsewhere(
+        &mut self,
+        name: &str,
+        agent: &AgentConfig,
+        elsewhere: &RemoteConfig,
+    ) -> Result<Agent, AgentsError> {
+        let params = agent.params.clone();
+        let made = remote::agent(name, elsewhere.clone(), params, self.outbound.clone());
+        let made = made.map_err(|source| AgentsError::Agent {
             agent: name.to_owned(),
             source,
         })?;

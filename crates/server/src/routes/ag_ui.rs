@@ -5,6 +5,7 @@ mod stream;
 
 use super::answers::item;
 use super::check_named_key;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
@@ -80,7 +81,10 @@ pub(crate) async fn messages(
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
 ) -> Result<Json<AgUiMessages>, ApiError> {
-    let transcript = api.runtime().transcript(&tenant, &key, Filter::All).await?;
+    let transcript = api
+        .runtime()
+        .transcript(&tenant, &key, Filter::Facts)
+        .await?;
     let messages = to_messages(&transcript).value;
     Ok(Json(AgUiMessages { messages }))
 }
@@ -99,12 +103,18 @@ async fn run(
         params: Some(serde_json::to_value(&input.options).map_err(RuntimeError::from)?),
         ..Run::default()
     };
-    let tenant = caller.tenant;
+    let tenant = caller.tenant.clone();
+    let last = body.get("messages").and_then(Value::as_array);
+    let last = last.map_or(0, Vec::len).saturating_sub(1);
+    let (speech, place) = (
+        Speech::new(&api, &caller),
+        Place::text(format!("/messages/{last}/content")),
+    );
     let answers = answers(&api, &tenant, &input).await?;
     let accepted = if answers.is_empty() {
-        say(&api, &tenant, &input, run).await?
+        say(&speech, &tenant, &input, run, place).await?
     } else {
-        answer(&api, &tenant, &input, answers, run).await?
+        answer(&speech, &tenant, &input, (answers, run), place).await?
     };
     let run = RunEvents::of(accepted.item_id.clone());
     let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
@@ -138,11 +148,11 @@ async fn answers(api: &Api, tenant: &TenantId, input: &RunInput) -> Result<Vec<V
 }
 
 async fn answer(
-    api: &Api,
+    speech: &Speech<'_>,
     tenant: &TenantId,
     input: &RunInput,
-    mut parts: Vec<Value>,
-    run: Run,
+    (mut parts, run): (Vec<Value>, Run),
+    place: Place,
 ) -> Result<Accepted, ApiError> {
     parts.extend(input.said.as_ref().map(|said| beside(&user(said)).value()));
     let metadata = json!({"tenant": tenant.as_str(), "via": VIA});
@@ -150,20 +160,27 @@ async fn answer(
         run: Some(run),
         tenant: tenant.clone(),
         key: input.thread_id.clone(),
-        item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
+        item: item(
+            speech.runtime().mint(),
+            Value::Array(parts).into(),
+            metadata,
+        ),
         token: Some(token(input)),
     };
-    Ok(api.runtime().answer(request).await?)
+    let accepted = speech.answer(request, None, |_| place.clone()).await;
+    Ok(accepted?)
 }
 
 async fn say(
-    api: &Api,
+    speech: &Speech<'_>,
     tenant: &TenantId,
     input: &RunInput,
     run: Run,
+    place: Place,
 ) -> Result<Accepted, ApiError> {
     let react = |item| React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant.clone(),
         key: input.thread_id.clone(),
         item,
@@ -173,15 +190,16 @@ async fn say(
         token: Some(token(input)),
     };
     if let Some(said) = &input.said {
-        match api.runtime().react(react(user(said))).await {
+        let done = speech.react(react(user(said)), |_| place.clone()).await;
+        match done {
             // It was said before: nothing is new.
             Err(RuntimeError::Store(StoreError::Duplicate(id))) if id == said.id => {}
             done => return Ok(done?),
         }
     }
     // The agent goes on with what there is.
-    let goes_on = react(NewItem::reference(api.runtime().mint(), None));
-    Ok(api.runtime().react(goes_on).await?)
+    let goes_on = react(NewItem::reference(speech.runtime().mint(), None));
+    Ok(speech.react(goes_on, |_| place.clone()).await?)
 }
 
 /// A client's name of its run is its own: the run that has it is begun once.

@@ -1,6 +1,9 @@
 //! Calls that wait for somebody, and the answers.
 
-mod above;
+pub(super) mod above;
+mod given;
+
+pub(super) use given::Given;
 
 use super::messages::{AcceptedView, accepted_view, replayed, streamed, token};
 use super::tree::TreeQuery;
@@ -8,7 +11,6 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
-use crate::run_events::RunEvents;
 use crate::sse;
 use crate::state::Api;
 use axum::Json;
@@ -16,16 +18,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use interop::parts::ToolPart;
-use runtime::{Addressed, AnswerRequest, Pending, TenantId};
+use runtime::Pending;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Answer, ExecutionId, ItemType, NewItem, OpenKind, Payload};
+use serde_json::{Map, Value};
+use timeline::{ExecutionId, ItemType, NewItem, OpenKind, Payload};
 use utoipa::ToSchema;
-
-/// The most answers in one request.
-const MAX_ANSWERS: usize = 256;
-/// The longest name of who answers, in bytes.
-const MAX_ACTOR_BYTES: usize = 255;
 
 /// What a thread waits for.
 #[derive(Serialize, ToSchema)]
@@ -62,6 +59,20 @@ pub(crate) struct PendingView {
     thread_key: String,
     /// The calls whose sub-agents led to it, this thread's own first; none for its own calls.
     path: Vec<PathView>,
+}
+
+impl PendingView {
+    /// What it asks, in words.
+    pub(super) fn told(&self) -> String {
+        let (name, call) = (&self.tool_name, &self.tool_call_id);
+        let input = self.input.as_ref().map_or("", Payload::text);
+        match self.kind {
+            OpenKind::Approval => format!("[{name} {input} waits for approval: call {call}]"),
+            OpenKind::External => format!("[{name} {input} waits for its result: call {call}]"),
+            OpenKind::Others => format!("[{name} {input} comes after another call: call {call}]"),
+            OpenKind::Child => format!("[{name} {input} waits for its sub-agent: call {call}]"),
+        }
+    }
 }
 
 /// A call on the way to another one.
@@ -106,7 +117,7 @@ pub(crate) async fn pending(
     }))
 }
 
-fn view(pending: Pending) -> PendingView {
+pub(super) fn view(pending: Pending) -> PendingView {
     let Pending {
         path,
         place,
@@ -148,109 +159,24 @@ pub(crate) async fn post(
     PathOf(key): PathOf<String>,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
-    JsonBody(mut body): JsonBody<NewAnswers>,
+    JsonBody(body): JsonBody<NewAnswers>,
 ) -> Result<Response, ApiError> {
     let token = token(&headers)?;
-    let named = named(&mut body.answers)?;
-    let content = content(body.answers)?;
-    check_actor(&caller, body.actor.as_deref())?;
+    let given = Given::read(&caller, body.answers, body.actor.as_deref(), "api")?;
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
-    let tenant = caller.tenant;
-    let metadata = json!({"actor": body.actor, "tenant": tenant.as_str(), "via": "api"});
-    let asked = (&content, named.as_slice(), token.as_deref());
-    let target = target(&api, &tenant, &key, asked).await?;
-    // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
-    let (state, before) = api.runtime().state(&tenant, &key).await?;
-    let running = state.active().map(|active| active.execution.id.clone());
-    let request = AnswerRequest {
-        run: None,
-        tenant: tenant.clone(),
-        key: target.clone(),
-        item: item(api.runtime().mint(), content, metadata),
-        token,
-    };
-    let accepted = api.runtime().answer(request).await?;
-    let repeated = accepted.repeated;
-    let response = match open {
-        Some(open) => {
-            let (run, after) = if target == key {
-                (RunEvents::of(accepted.item_id), accepted.after)
-            } else if repeated {
-                above::went_on(&api, &tenant, &key, &target, &accepted).await?
-            } else {
-                (RunEvents::running(running), before)
-            };
-            streamed(&api, &tenant, &key, run, after, query, open).await?
-        }
-        None => (StatusCode::ACCEPTED, Json(accepted_view(target, accepted))).into_response(),
+    let answered = given.answer(&api, &caller, &key, token).await?;
+    let repeated = answered.accepted.repeated;
+    let response = if let Some(open) = open {
+        let tenant = caller.tenant;
+        let (run, after) = answered.went_on(&api, &tenant, &key).await?;
+        streamed(&api, &tenant, &key, run, after, query, open).await?
+    } else {
+        let view = accepted_view(answered.target, answered.accepted);
+        (StatusCode::ACCEPTED, Json(view)).into_response()
     };
     Ok(replayed(response, repeated))
-}
-
-/// Refuses who can't have answered, or whom the key may not speak as.
-fn check_actor(caller: &Caller, actor: Option<&str>) -> Result<(), ApiError> {
-    let Some(actor) = actor else { return Ok(()) };
-    if actor.len() > MAX_ACTOR_BYTES {
-        let what = format!("an actor has at most {MAX_ACTOR_BYTES} bytes");
-        return Err(ApiError::field("/actor", what));
-    }
-    caller.check_actor(actor, "/actor")
-}
-
-/// Takes from each answer the key of the thread that has its call.
-fn named(answers: &mut [Map<String, Value>]) -> Result<Vec<Option<String>>, ApiError> {
-    let named =
-        (0..).zip(answers).map(
-            |(at, answer): (usize, _)| match answer.remove("threadKey") {
-                None => Ok(None),
-                Some(Value::String(key)) => Ok(Some(key)),
-                Some(_) => {
-                    let pointer = format!("/answers/{at}/threadKey");
-                    Err(ApiError::field(pointer, "a thread's key is a string"))
-                }
-            },
-        );
-    named.collect()
-}
-
-/// The key of the thread that the answers are for.
-async fn target(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-    (content, named, token): (&Payload, &[Option<String>], Option<&str>),
-) -> Result<String, ApiError> {
-    let answers =
-        Answer::read(Some(content)).map_err(|error| ApiError::content("/answers", &error))?;
-    let mut target = None;
-    for (at, (answer, named)) in answers.iter().zip(named).enumerate() {
-        let pointer = format!("/answers/{at}/threadKey");
-        let call = answer.tool_call_id.as_str();
-        let named = named.as_deref();
-        let found = api.runtime().addressed(tenant, key, call, named, token);
-        let found = match found.await? {
-            Addressed::To(found) => found,
-            Addressed::Ambiguous => {
-                let what = "several sub-agents have a call of this id: name the thread";
-                return Err(ApiError::field(pointer, what));
-            }
-            Addressed::Elsewhere => {
-                let what = "this thread is not one of a sub-agent beneath the other";
-                return Err(ApiError::field(pointer, what));
-            }
-        };
-        match &target {
-            None => target = Some(found),
-            Some(known) if *known == found => {}
-            Some(_) => {
-                let what = "the answers of one request are for calls of one thread";
-                return Err(ApiError::field(pointer, what));
-            }
-        }
-    }
-    Ok(target.unwrap_or_else(|| key.to_owned()))
 }
 
 /// The item of answers: who answered stands in its metadata.
@@ -263,18 +189,4 @@ pub(super) fn item(id: String, content: Payload, metadata: Value) -> NewItem {
         content: Some(content),
         metadata: Some(metadata.into()),
     }
-}
-
-fn content(answers: Vec<Map<String, Value>>) -> Result<Payload, ApiError> {
-    if answers.is_empty() || answers.len() > MAX_ANSWERS {
-        let what = format!("there are 1 to {MAX_ANSWERS} answers");
-        return Err(ApiError::field("/answers", what));
-    }
-    let parts = answers.into_iter().map(|mut answer| {
-        answer.insert("type".to_owned(), ANSWER.into());
-        Value::Object(answer)
-    });
-    let content = Payload::from(Value::Array(parts.collect()));
-    Answer::read(Some(&content)).map_err(|error| ApiError::content("/answers", &error))?;
-    Ok(content)
 }

@@ -2,35 +2,32 @@
 
 mod answers;
 mod begun;
+mod history;
 mod nested;
+mod say;
+mod stream;
 
 use super::check_named_key;
+use super::messages::token_of;
 use super::threads::CancelledView;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
-use crate::run_events::RunEvents;
-use crate::sse::{self, View};
-use crate::state::{Api, OpenStream};
+use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode};
-use interop::ai_sdk::sse::write_event;
-use interop::ai_sdk::{
-    ChatRequest, ChatRequestError, ChatTrigger, StreamView, UserMessage, chunks, from_chat_request,
-    to_ui_messages,
-};
-use nested::{Nested, Shown};
-use runtime::{
-    Below, Filter, Logged, Policy, React, Run, RuntimeError, StoreError, TenantId, Until,
-};
+use history::Chat;
+use http::{HeaderMap, StatusCode};
+use interop::ai_sdk::{ChatRequestError, from_chat_request, subagent, to_ui_messages};
+use nested::Shown;
+use runtime::{Filter, Policy, React, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use timeline::{ItemId, NewItem, Seq};
+use serde_json::Value;
+use stream::{UiStream, Wanted, questions};
+use timeline::{ItemId, NewItem};
 use utoipa::{IntoParams, ToSchema};
 
 /// Why a client's stop ended a run.
@@ -55,113 +52,43 @@ pub(crate) struct ChatQuery {
     subagents: Shown,
 }
 
+/// How a stream is resumed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ResumeQuery {
+    /// As of a message; who answers is known, and goes on.
+    agent: Option<String>,
+    /// As of a message.
+    ai: Option<u8>,
+    /// As of a message.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    subagents: Shown,
+    /// Leaves out so many chunks from the beginning: a client that keeps what it has goes on there. Not
+    /// counted is what sub-agents say and ask.
+    #[serde(rename = "startIndex")]
+    #[param(rename = "startIndex")]
+    start_index: Option<usize>,
+}
+
+impl ResumeQuery {
+    fn into_chat(self) -> (ChatQuery, usize) {
+        let query = ChatQuery {
+            agent: self.agent,
+            ai: self.ai,
+            subagents: self.subagents,
+        };
+        (query, self.start_index.unwrap_or_default())
+    }
+}
+
 /// The messages of a chat, as the AI SDK has them.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UiMessages {
     /// The messages.
     #[schema(value_type = Vec<Value>)]
     messages: Vec<Value>,
-}
-
-/// How a client wants its stream.
-#[derive(Clone, Copy)]
-struct Wanted {
-    major: u8,
-    subagents: Shown,
-}
-
-/// Shows one run as a UI message stream.
-struct UiStream {
-    run: RunEvents,
-    view: StreamView,
-    nested: Nested,
-}
-
-impl UiStream {
-    fn new(trigger: ItemId, wanted: Wanted) -> Self {
-        Self {
-            run: RunEvents::of(trigger.clone()),
-            view: StreamView::new(wanted.major).answering(trigger),
-            nested: Nested::new(wanted.major, wanted.subagents),
-        }
-    }
-
-    /// What follows goes on with this message.
-    fn continuing(self, message_id: Option<String>) -> Self {
-        Self {
-            view: self.view.continuing(message_id),
-            ..self
-        }
-    }
-
-    /// The stream of what comes after an event.
-    async fn response(
-        self,
-        api: &Api,
-        tenant: &TenantId,
-        key: &str,
-        after: Seq,
-        open: OpenStream,
-    ) -> Result<Response, ApiError> {
-        let (runtime, until) = (api.runtime(), Until::Forever);
-        let mut response = if self.nested.is_wanted() {
-            let tree = runtime.tree(tenant, key, after.into(), until).await?;
-            sse::response(tree, self, open)
-        } else {
-            let follow = runtime.follow(tenant, key, after, until).await?;
-            sse::response(follow, self, open)
-        };
-        response.headers_mut().insert(
-            "x-vercel-ai-ui-message-stream",
-            HeaderValue::from_static("v1"),
-        );
-        Ok(response)
-    }
-}
-
-impl View<Below> for UiStream {
-    fn write(&mut self, below: &Below, out: &mut String) -> ControlFlow<()> {
-        if below.path.is_empty() {
-            return self.write(&below.logged, out);
-        }
-        for chunk in self.nested.chunks(below) {
-            // Before the run begins, what happens beneath is another run's.
-            if self.run.has_begun() {
-                write_event(&chunk.to_string(), out);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn finish(&mut self, out: &mut String) {
-        View::<Arc<Logged>>::finish(self, out);
-    }
-
-    fn fail(&mut self, error: &ApiError, out: &mut String) {
-        View::<Arc<Logged>>::fail(self, error, out);
-    }
-}
-
-impl View<Arc<Logged>> for UiStream {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
-        for chunk in self.nested.taken_back(&logged.record) {
-            write_event(&chunk.to_string(), out);
-        }
-        for chunk in chunks(&logged.record, &mut self.view) {
-            write_event(&chunk.to_text(), out);
-        }
-        self.run.see(&logged.record.event).flow()
-    }
-
-    fn finish(&mut self, _: &mut String) {}
-
-    fn fail(&mut self, error: &ApiError, out: &mut String) {
-        write_event(
-            &json!({ "type": "error", "errorText": error.failure().message }).to_string(),
-            out,
-        );
-        write_event("[DONE]", out);
-    }
 }
 
 impl From<ChatRequestError> for ApiError {
@@ -172,82 +99,70 @@ impl From<ChatRequestError> for ApiError {
             ChatRequestError::Expected { pointer, .. }
             | ChatRequestError::TooLarge { pointer, .. }
             | ChatRequestError::Part { pointer, .. }
+            | ChatRequestError::Reserved { pointer, .. }
             | ChatRequestError::Url { pointer } => pointer,
         };
         Self::field(pointer, what)
     }
 }
 
-/// Says something in a chat, and streams the answer.
+/// Says something in a chat, or answers what the agent has asked, and streams the answer.
 ///
-/// Takes what `DefaultChatTransport` sends. Only the last message is read, for the server keeps the
-/// history; its id makes a repetition harmless. Where the last message is the agent's, answers in it
-/// are taken to what the agent has asked. The answer is written whether or not anyone waits.
-#[utoipa::path(post, path = "/api/chat", operation_id = "chatPost", tag = "ai-sdk", security(("key" = [])), params(ChatQuery), request_body = Object,
+/// Takes what `DefaultChatTransport` sends. The server keeps the history: of the messages it takes what
+/// is new, and refuses others that were not said so. A message that is named by `messageId` takes the
+/// place of the one with its id, and `regenerate-message` has another answer to what is sent: what came
+/// after goes, and what runs is stopped. Answers in an agent's message are taken to what the agent has
+/// asked. The answer is written whether or not anyone waits.
+#[utoipa::path(post, path = "/api/chat", operation_id = "chatPost", tag = "ai-sdk", security(("key" = [])),
+    params(ChatQuery, ("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
     Query(query): Query<ChatQuery>,
+    headers: HeaderMap,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let wanted = wanted(&query)?;
-    let request = from_chat_request(&body)?;
+    let token = token_of(&headers, "chat-request")?;
+    let request = from_chat_request(body)?;
     check_named_key(&caller, Some(&request.chat_id), "/id")?;
-    let tenant = caller.tenant.clone();
-    if request.last_user.is_none() && request.trigger == ChatTrigger::SubmitMessage {
-        let given = answers::recorded(&api, &tenant, &request).await?;
+    let chat = Chat {
+        api: &api,
+        tenant: &caller.tenant,
+        key: &request.chat_id,
+    };
+    if let Some(message) = request.answering() {
+        let given = answers::given(chat, message).await?;
         if !given.is_empty() {
-            return answers::answered(&api, &caller, request.chat_id, given, wanted).await;
+            chat.check(&request.messages).await?;
+            return answers::answered(chat, &caller, (message, given), token, wanted).await;
         }
     }
-    let said = said(&request)?;
+    let saying = say::saying(chat, &request).await?;
     let open = api.open_stream(&caller)?;
-    let mut item = NewItem::user(said.id.as_str(), said.content.clone());
-    item.channel = Some("web".into());
-    item.metadata.clone_from(&said.metadata);
     let react = React {
         before: Vec::new(),
-        tenant: tenant.clone(),
+        rewind: None,
+        tenant: caller.tenant.clone(),
         key: request.chat_id.clone(),
-        item,
+        item: NewItem::reference(ItemId::from(""), None),
         run: Run {
             agent: query.agent,
             ..Run::default()
         },
         policy: Policy::Queue,
         must_exist: false,
-        token: Some(format!("chat:{}", said.id)),
+        token,
     };
-    let accepted = api.runtime().react(react).await?;
-    let (key, after) = (&request.chat_id, accepted.after);
+    let speech = Speech::new(&api, &caller);
+    let first = request.messages.len().saturating_sub(saying.n_said());
+    let place = |index| Place::parts(format!("/messages/{}/parts", first + index));
+    let accepted = speech.react(saying.into_react(react), place).await?;
     let stream = UiStream::new(accepted.item_id, wanted);
-    stream.response(&api, &tenant, key, after, open).await
-}
-
-/// What the user has just said.
-fn said(request: &ChatRequest) -> Result<&UserMessage, ApiError> {
-    if request.trigger == ChatTrigger::RegenerateMessage {
-        return Err(ApiError::RegenerateUnsupported);
-    }
-    let place = request.n_messages.saturating_sub(1);
-    let Some(said) = &request.last_user else {
-        return Err(ApiError::field(
-            format!("/messages/{place}"),
-            "the last message is the user's, and there is one",
-        ));
-    };
-    if said.content.text() == "[]" {
-        return Err(ApiError::field(
-            format!("/messages/{place}/parts"),
-            "a message has at least one part",
-        ));
-    }
-    // The client names the message only if it has changed one that was sent before.
-    if request.message_id.as_ref() == Some(&said.id) {
-        return Err(ApiError::EditUnsupported);
-    }
-    Ok(said)
+    stream
+        .response(&api, &caller.tenant, &request.chat_id, accepted.after, open)
+        .await
 }
 
 fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
@@ -261,17 +176,18 @@ fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
     })
 }
 
-/// Streams the running answer of a chat from its first event; 204 if none runs.
+/// Streams the running answer of a chat from the beginning of its message; 204 if none runs.
 #[utoipa::path(get, path = "/api/chat/{id}/stream", operation_id = "chatResume", tag = "ai-sdk", security(("key" = [])),
-    params(("id" = String, Path), ChatQuery),
+    params(("id" = String, Path), ResumeQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 204, description = "None runs"),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn resume(
     State(api): State<Api>,
     caller: Caller,
     PathOf(id): PathOf<String>,
-    Query(query): Query<ChatQuery>,
+    Query(query): Query<ResumeQuery>,
 ) -> Result<Response, ApiError> {
+    let (query, start) = query.into_chat();
     let wanted = wanted(&query)?;
     let tenant = &caller.tenant;
     // Clients ask on mount, also for a chat in which nothing was said yet.
@@ -286,16 +202,14 @@ pub(crate) async fn resume(
     };
     let open = api.open_stream(&caller)?;
     let begun = begun::begun(&api, tenant, &id, active, tail).await?;
-    let message = if begun.is_answer {
-        answers::message_id(&api, tenant, &id, &begun.execution).await?
-    } else {
-        None
-    };
-    let stream = UiStream::new(begun.trigger, wanted).continuing(message);
+    let stream = UiStream::new(begun.trigger, wanted).through(begun.goes_on);
+    let stream = stream.from(start);
     stream.response(&api, tenant, &id, begun.after, open).await
 }
 
 /// Reads the messages of a chat; the answer that is being written is not among them.
+///
+/// Where sub-agents wait for somebody, the last message ends with what they ask.
 #[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path)),
     responses((status = 200, body = UiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
@@ -304,10 +218,12 @@ pub(crate) async fn messages(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<UiMessages>, ApiError> {
     // With the chunks: an answer that was cut off keeps what it had said.
-    let transcript = api.runtime().transcript(&tenant, &id, Filter::All).await?;
-    Ok(Json(UiMessages {
-        messages: to_ui_messages(&transcript).value,
-    }))
+    let runtime = api.runtime();
+    let transcript = runtime.transcript(&tenant, &id, Filter::All).await?;
+    let mut messages = to_ui_messages(&transcript).value;
+    let (pending, _) = runtime.pending(&tenant, &id).await?;
+    subagent::ask(&mut messages, questions(&pending, *MAJORS.end()));
+    Ok(Json(UiMessages { messages }))
 }
 
 /// Stops the running answer of a chat.

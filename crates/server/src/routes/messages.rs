@@ -3,6 +3,7 @@
 use super::check_key;
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -33,27 +34,97 @@ const MAX_TOKEN_BYTES: usize = 255;
 pub(crate) struct NewMessage {
     /// A text, or a list of parts such as `{"type": "input_text", "text": "…"}`.
     #[schema(value_type = Value)]
-    content: Payload,
+    pub(super) content: Payload,
     /// The agent that answers; the default one when absent.
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     /// What happens if the thread is busy: `queue` (the default), `reject` or `interrupt`.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
-    policy: Policy,
+    pub(super) policy: Policy,
     /// At most so many steps; unbounded when absent.
     #[schema(value_type = Option<u32>)]
-    max_steps: Option<NonZeroU32>,
+    pub(super) max_steps: Option<NonZeroU32>,
     /// The execution is stopped after so many milliseconds.
     #[schema(value_type = Option<u64>)]
-    timeout_ms: Option<NonZeroU64>,
+    pub(super) timeout_ms: Option<NonZeroU64>,
     /// The client's own.
     #[schema(value_type = Option<Value>)]
-    metadata: Option<Payload>,
+    pub(super) metadata: Option<Payload>,
     /// Where it came in: `web`, `email`, or another name.
-    channel: Option<String>,
+    pub(super) channel: Option<String>,
     /// Whether the events of the answer are streamed; the same as `Accept: text/event-stream`.
     #[serde(default)]
+    pub(super) stream: bool,
+}
+
+/// A message that may be said.
+pub(super) struct Sayable {
+    item: NewItem,
+    /// Where what it says stands in the request.
+    place: Place,
+    run: Run,
+    policy: Policy,
     stream: bool,
+}
+
+impl NewMessage {
+    /// Refuses what can't be said.
+    pub(super) fn read(self, api: &Api) -> Result<Sayable, ApiError> {
+        let place = match self.content.value() {
+            Value::Array(_) => Place::parts("/content"),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => Place::text("/content"),
+        };
+        let mut item = NewItem::user(api.runtime().mint(), content(&self.content)?);
+        item.channel = self.channel;
+        if self.metadata.as_ref().is_some_and(names_actor) {
+            // Its role is its actor's.
+            item.role = None;
+        }
+        item.metadata = self.metadata;
+        let run = Run {
+            agent: self.agent,
+            max_steps: self.max_steps.map(NonZeroU32::get),
+            timeout_ms: self.timeout_ms.map(NonZeroU64::get),
+            ..Run::default()
+        };
+        Ok(Sayable {
+            item,
+            place,
+            run,
+            policy: self.policy,
+            stream: self.stream,
+        })
+    }
+}
+
+impl Sayable {
+    /// Says it on a thread, which is made if there is none. Refuses as whom the caller may not speak.
+    pub(super) async fn say(
+        self,
+        api: &Api,
+        caller: &Caller,
+        key: &str,
+        token: Option<String>,
+    ) -> Result<Accepted, ApiError> {
+        let request = React {
+            must_exist: false,
+            rewind: None,
+            before: Vec::new(),
+            tenant: caller.tenant.clone(),
+            key: key.to_owned(),
+            item: self.item,
+            run: self.run,
+            policy: self.policy,
+            token,
+        };
+        let speech = Speech::new(api, caller);
+        let place = |_| self.place.clone().by("/metadata/actor");
+        Ok(speech.react(request, place).await?)
+    }
 }
 
 /// A message that is kept, and whose answer begins or waits.
@@ -145,32 +216,13 @@ pub(crate) async fn post(
 ) -> Result<Response, ApiError> {
     check_key(&key, "")?;
     let token = token(&headers)?;
-    caller.check_speaker(message.metadata.as_ref(), "/metadata")?;
+    let new = message.read(&api)?;
     // Before anything is written: a client that can't be served has changed nothing.
-    let open = (message.stream || sse::wants_stream(&headers))
+    let open = (new.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))
         .transpose()?;
+    let accepted = new.say(&api, &caller, &key, token).await?;
     let tenant = caller.tenant;
-    let mut item = NewItem::user(api.runtime().mint(), content(&message.content)?);
-    item.channel = message.channel;
-    item.metadata = message.metadata;
-    let run = Run {
-        agent: message.agent,
-        max_steps: message.max_steps.map(NonZeroU32::get),
-        timeout_ms: message.timeout_ms.map(NonZeroU64::get),
-        ..Run::default()
-    };
-    let request = React {
-        before: Vec::new(),
-        tenant: tenant.clone(),
-        key: key.clone(),
-        item,
-        run,
-        policy: message.policy,
-        must_exist: false,
-        token,
-    };
-    let accepted = api.runtime().react(request).await?;
     let repeated = accepted.repeated;
     let response = match open {
         Some(open) => {
@@ -180,6 +232,16 @@ pub(crate) async fn post(
         None => (StatusCode::ACCEPTED, Json(accepted_view(key, accepted))).into_response(),
     };
     Ok(replayed(response, repeated))
+}
+
+/// Whether metadata of a message says who speaks (AITP).
+fn names_actor(metadata: &Payload) -> bool {
+    match metadata.value() {
+        Value::Object(members) => members.get("actor").is_some_and(|actor| !actor.is_null()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            false
+        }
+    }
 }
 
 /// Says in the response whether it repeats an earlier one.
@@ -238,10 +300,7 @@ pub(super) fn token_of(headers: &HeaderMap, kind: &str) -> Result<Option<String>
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
-    let valid = value
-        .to_str()
-        .ok()
-        .filter(|token| !token.is_empty() && token.len() <= MAX_TOKEN_BYTES);
+    let valid = value.to_str().ok().filter(|token| is_token(token));
     let error = ApiError::InvalidHeader {
         name: "idempotency-key",
         expected: "1 to 255 ASCII characters",
@@ -249,6 +308,11 @@ pub(super) fn token_of(headers: &HeaderMap, kind: &str) -> Result<Option<String>
     valid
         .map(|token| Some(format!("{kind}:{token}")))
         .ok_or(error)
+}
+
+/// Whether a client may name its request so.
+pub(super) fn is_token(token: &str) -> bool {
+    (1..=MAX_TOKEN_BYTES).contains(&token.len())
 }
 
 /// A text becomes a part; parts are checked and kept as they came.

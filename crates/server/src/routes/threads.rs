@@ -1,7 +1,7 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
 use super::view::ThreadView;
-use super::{check_named_key, listing, threads_api};
+use super::{check_named_key, forget, listing};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -10,8 +10,9 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use runtime::{Cancelled, NewThreadRequest, Page};
+use runtime::{Cancelled, NewThreadRequest, Page, ThreadRow};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use timeline::{ExecutionId, Payload, Seq};
 use utoipa::{IntoParams, ToSchema};
 
@@ -51,8 +52,8 @@ pub(crate) struct NewThread {
     key: Option<String>,
     /// For people.
     title: Option<String>,
-    /// The application's own.
-    #[schema(value_type = Option<Value>)]
+    /// The application's own, an object. A few names in it are the server's.
+    #[schema(value_type = Option<Object>)]
     metadata: Option<Payload>,
 }
 
@@ -126,6 +127,23 @@ pub(crate) async fn list(
     }))
 }
 
+/// What an application notes on a thread beside names that are the server's.
+fn check_metadata(metadata: &Value) -> Result<(), ApiError> {
+    let Value::Object(members) = metadata else {
+        return Err(ApiError::field("/metadata", "expected an object"));
+    };
+    match members.keys().find(|key| interop::metadata::is_own(key)) {
+        Some(own) => {
+            let pointer = format!("/metadata/{own}");
+            Err(ApiError::field(
+                pointer,
+                format!("expected {}", interop::metadata::EXPECTED),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Makes a thread, or finds the one with that key.
 #[utoipa::path(post, path = "/threads", operation_id = "createThread", tag = "threads", security(("key" = [])), request_body = Option<NewThread>,
     responses((status = 201, description = "Made", body = ThreadView), (status = 200, description = "Found", body = ThreadView),
@@ -135,20 +153,32 @@ pub(crate) async fn create(
     caller: Caller,
     OptionalBody(new): OptionalBody<NewThread>,
 ) -> Result<(StatusCode, Json<ThreadView>), ApiError> {
-    check_named_key(&caller, new.key.as_deref(), "/key")?;
-    let new = NewThreadRequest {
-        key: new.key,
-        title: new.title,
-        metadata: new.metadata,
-        fork: None,
-    };
-    let (row, created) = api.runtime().get_or_create(&caller.tenant, new).await?;
+    let (row, created) = make(&api, &caller, new).await?;
     let status = if created {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
     Ok((status, Json(row.into())))
+}
+
+/// Makes a thread, or finds the one with that key; says whether it is new.
+pub(super) async fn make(
+    api: &Api,
+    caller: &Caller,
+    new: NewThread,
+) -> Result<(ThreadRow, bool), ApiError> {
+    check_named_key(caller, new.key.as_deref(), "/key")?;
+    if let Some(metadata) = &new.metadata {
+        check_metadata(&metadata.value())?;
+    }
+    let new = NewThreadRequest {
+        key: new.key,
+        title: new.title,
+        metadata: new.metadata,
+        fork: None,
+    };
+    Ok(api.runtime().get_or_create(&caller.tenant, new).await?)
 }
 
 /// Reads a thread.
@@ -172,7 +202,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let id = api.runtime().find(&tenant, &key).await?.thread.id;
     api.runtime().delete(&tenant, &key).await?;
-    threads_api::forget(&api, &tenant, id.as_str()).await?;
+    forget(&api, &tenant, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

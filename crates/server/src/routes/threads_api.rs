@@ -17,6 +17,7 @@ mod threads;
 pub(super) use notes::forget;
 
 use super::messages::token_of;
+use crate::aitp::Place;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
@@ -26,6 +27,7 @@ use http::HeaderMap;
 use interop::ids::THREAD;
 use interop::threads::{ObjectKind, RequestError};
 use runtime::ThreadRow;
+use serde_json::Value;
 use std::fmt::Write as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -91,6 +93,19 @@ impl Found {
     }
 }
 
+/// Where a message stands in a body: its content, and what names its actor.
+fn said_at(pointer: &str, body: &Value) -> Place {
+    let message = body.pointer(pointer);
+    let content = message.and_then(|message| message.get("content"));
+    let place = match content {
+        Some(Value::Array(_)) => Place::parts(format!("{pointer}/content")),
+        Some(_) => Place::text(format!("{pointer}/content")),
+        // AITP's may be a text alone.
+        None => Place::text(pointer),
+    };
+    place.by(format!("{pointer}/metadata/actor"))
+}
+
 fn not_found(what: ObjectKind, id: &str) -> ApiError {
     let id = id.to_owned();
     RequestError::NotFound { what, id }.into()
@@ -110,7 +125,7 @@ fn token(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
 
 /// An id for what a request makes: the same for the same token, and else a new one. A request whose
 /// answer was lost then finds what it has made before.
-fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
+pub(super) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
     let Some(token) = token else {
         return api.runtime().mint();
     };

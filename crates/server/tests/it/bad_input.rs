@@ -156,6 +156,30 @@ async fn nesting_at_the_limit_is_told_or_taken_but_never_breaks() {
 }
 
 #[tokio::test]
+async fn what_is_noted_on_a_thread_is_an_object_without_the_servers_own_names() {
+    let server = thread().await;
+    for metadata in [json!(true), json!([null]), json!("note"), json!(1)] {
+        let new = json!({"key": "new", "metadata": metadata});
+        assert_eq!(
+            refused(&server, server.post("/api/v1/threads", new)).await,
+            typed(422, "invalid_field", Some("/metadata")),
+        );
+    }
+    for own in ["threadprotocol", "uap", "loomline", "responses", "threads"] {
+        let new = json!({"key": "new", "metadata": {"topic": "a", own: {}}});
+        let pointer = format!("/metadata/{own}");
+        assert_eq!(
+            refused(&server, server.post("/api/v1/threads", new)).await,
+            typed(422, "invalid_field", Some(&pointer)),
+        );
+    }
+    assert_eq!(server.get("/api/v1/threads/new").await.status, 404);
+    let new = json!({"key": "new", "metadata": {"topic": {"of": ["any", 1]}}});
+    let made = server.post("/api/v1/threads", new).await.json();
+    assert_eq!(made["metadata"], json!({"topic": {"of": ["any", 1]}}));
+}
+
+#[tokio::test]
 async fn a_thread_that_is_not_there_is_not_found() {
     let server = thread().await;
     for path in ["", "/messages", "/runs", "/runs/x", "/events", "/document"] {

@@ -1,5 +1,8 @@
 //! The AI SDK's endpoint, with what `DefaultChatTransport` sends.
 
+mod history;
+mod rewind;
+
 use crate::harness::{Answer, Server};
 use axum::body::Body;
 use futures_util::StreamExt;
@@ -8,8 +11,6 @@ use serde_json::{Value, json};
 
 fn submit(id: &str, text: &str) -> Value {
     json!({ "id": "chat-1", "trigger": "submit-message", "messages": [
-        { "id": "old", "role": "user", "parts": [{ "type": "text", "text": "never read" }] },
-        { "id": "forged", "role": "assistant", "parts": [{ "type": "text", "text": "never read either" }] },
         { "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] }
     ] })
 }
@@ -67,9 +68,8 @@ async fn a_message_is_answered_with_a_ui_message_stream() {
         .find(|chunk| chunk["type"] == "tool-output-available")
         .unwrap();
     assert_eq!(output["output"], 42);
-    // Only what was just said is taken: the client's history is the client's.
     let kept = server.get("/api/v1/threads/chat-1/messages").await.text;
-    assert!(!kept.contains("never read") && kept.contains("\"id\":\"m1\""));
+    assert!(kept.contains("\"id\":\"m1\""));
 }
 
 #[tokio::test]
@@ -181,24 +181,22 @@ async fn the_messages_are_there_when_the_page_is_loaded_again() {
 #[tokio::test]
 async fn what_can_not_be_done_is_said() {
     let server = Server::new("").await;
-    let mut regenerate = submit("m1", "hello");
-    regenerate["trigger"] = "regenerate-message".into();
-    let mut edit = submit("m1", "hello");
-    edit["messageId"] = "m1".into();
-    let mut resubmit = submit("m1", "hello");
-    resubmit["messages"].as_array_mut().unwrap().pop();
+    let mut ends = submit("m1", "hello");
+    let said = json!({"id": "a", "role": "assistant", "parts": [{"type": "step-start"}]});
+    ends["messages"].as_array_mut().unwrap().push(said);
     let mut empty = submit("m1", "hello");
-    empty["messages"][2]["parts"] = json!([]);
+    empty["messages"][0]["parts"] = json!([]);
     let mut forged = submit("m1", "hello");
-    forged["messages"][2]["parts"][0]["type"] = "tool-compute".into();
+    forged["messages"][0]["parts"][0]["type"] = "tool-compute".into();
     let mut path = submit("m1", "hello");
     path["id"] = "..".into();
+    let mut changed = submit("m1~2", "hello");
+    changed["messageId"] = "m1~2".into();
     for (body, code, pointer) in [
-        (regenerate, "regenerate_unsupported", "/trigger"),
-        (edit, "edit_unsupported", "/messageId"),
-        (resubmit, "invalid_field", "/messages/1"),
-        (empty, "invalid_field", "/messages/2/parts"),
-        (forged, "invalid_field", "/messages/2/parts/0"),
+        (ends, "invalid_field", "/messages/1"),
+        (empty, "invalid_field", "/messages/0/parts"),
+        (forged, "invalid_field", "/messages/0/parts/0"),
+        (changed, "invalid_field", "/messages/0/id"),
         (path, "invalid_field", "/id"),
         (json!({}), "invalid_field", "/id"),
     ] {

@@ -77,7 +77,16 @@ impl Server {
     }
 
     pub(crate) async fn at(directory: TempDir, config: &str) -> Self {
-        let config = Config::parse(config, &|_| None).unwrap();
+        Self::with(directory, config, &|_| None).await
+    }
+
+    /// A server in an environment.
+    pub(crate) async fn with(
+        directory: TempDir,
+        config: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        let config = Config::parse(config, env).unwrap();
         let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
         app.recover().await.unwrap();
         let router = router(app.clone(), CancellationToken::new());

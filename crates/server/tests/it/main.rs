@@ -6,18 +6,28 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+extern crate runtime as loomline_runtime;
+
 mod a2a;
 mod agents;
+mod aitp;
 mod answers;
 mod audit;
 mod bad_input;
 mod chat;
+mod cors;
 mod documents;
 mod events;
 mod harness;
+mod langgraph;
+mod mcp;
 mod messages;
+#[path = "../../../runtime/tests/it/mortal.rs"]
+#[expect(dead_code, reason = "the runtime's own tests use all of it")]
+mod mortal;
 mod openapi;
 mod operation;
+mod remote;
 mod responses;
 mod rights;
 mod subagents;
@@ -26,3 +36,4 @@ mod telemetry;
 mod tenants;
 mod threads_api;
 mod tls;
+mod tokens;

@@ -382,3 +382,25 @@ async fn the_credential_that_an_actor_is_bound_to_is_shown_to_nobody() {
         .collect();
     assert_eq!(own, [&json!({"principal": "mine"})]);
 }
+
+#[tokio::test]
+async fn a_run_that_waits_for_answers_is_stopped_by_its_id() {
+    let config = "default_agent = \"clerk\"\n[models.s]\nprovider = \"scripted\"\n[agents.clerk]\nmodel = \"s\"\ntools = [\"compute\"]\nrequires_approval = [\"compute\"]\n";
+    let server = Server::new(config).await;
+    server.say("t", "compute 1 + 2").await;
+    let pending = server.get("/api/v1/threads/t/pending").await.json();
+    let id = pending["calls"][0]["executionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let cancel = json!({ "executionId": "x" });
+    let other = server.post("/api/v1/threads/t/cancel", cancel).await;
+    assert_eq!(other.error(), (409, "not_running".into(), None));
+    let path = format!("/api/v1/threads/t/runs/{id}/cancel");
+    let stopped = server.post(&path, json!({})).await;
+    assert_eq!(stopped.status, 200, "{}", stopped.text);
+    let pending = server.get("/api/v1/threads/t/pending").await.json();
+    assert_eq!(pending["calls"], json!([]));
+    let again = server.post(&path, json!({})).await;
+    assert_eq!(again.error(), (409, "not_running".into(), None));
+}

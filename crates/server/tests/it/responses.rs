@@ -1,5 +1,7 @@
 //! Open Responses, with what its clients send.
 
+mod branches;
+mod brought;
 mod conversations;
 mod create;
 mod goes_on;

@@ -380,8 +380,13 @@ async fn a_chat_that_waits_for_a_sub_agent_leaves_its_call_without_an_output() {
     let answer = server.post("/api/chat", submit("m1", &said)).await;
     let all = chunks(&answer.text);
     let of_call = |it: &&Value| it["toolCallId"].is_string();
-    let last = all.iter().rfind(of_call).unwrap();
-    assert_eq!(last["type"], "tool-input-available");
+    let is_beneath = |it: &&Value| it["toolCallId"].as_str().unwrap().starts_with("subagent:");
+    let (beneath, own): (Vec<&Value>, Vec<&Value>) =
+        all.iter().filter(of_call).partition(is_beneath);
+    assert_eq!(own.last().unwrap()["type"], "tool-input-available");
+    // What it asks stands in a step of its own.
+    let kinds: Vec<&Value> = beneath.iter().map(|it| &it["type"]).collect();
+    assert_eq!(kinds, ["tool-input-available", "tool-approval-request"]);
     assert_eq!(all.last().unwrap(), "[DONE]");
     assert!(answer.text.contains("tool-approval-request"));
 }

@@ -8,7 +8,12 @@ use serde_json::{Value, json};
 /// Every route of the server's own dialect that needs a key, so that none is forgotten.
 pub(crate) fn guarded_routes() -> Vec<(String, String)> {
     let mut routes = all_guarded_routes();
-    routes.retain(|(_, path)| !path.starts_with("/v1/") && !path.starts_with("/a2a"));
+    routes.retain(|(_, path)| {
+        let others = ["/v1/", "/a2a", "/mcp"]
+            .iter()
+            .any(|first| path.starts_with(first));
+        !others && !crate::langgraph::has(path)
+    });
     routes
 }
 
@@ -40,6 +45,9 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
             "messages": [{ "id": "m1", "role": "user", "content": "mine" }]
         })),
         ("POST", Some("import")) => Some(json!([])),
+        ("POST", Some("actors")) => Some(json!({ "actor": { "id": "me" } })),
+        ("PATCH", Some("{actor}")) => Some(json!({ "capabilities": [] })),
+        ("POST", Some("answer")) => Some(json!({ "value": {} })),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
         _ => None,
     }
@@ -50,6 +58,8 @@ pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &s
         .replace("{key}", "secret")
         .replace("{id}", "secret")
         .replace("{executionId}", execution)
+        .replace("{actor}", "me")
+        .replace("{request}", "decision:seat")
         .replace("{agent}", "demo");
     let query = if path.ends_with("/import") {
         "?from=pydantic-ai&key=secret"

@@ -14,6 +14,8 @@ pub(super) const TOOL_STARTED: u8 = 34;
 pub(super) const THREAD_UPDATED: u8 = 35;
 /// The marker `data-item-removed`; the index `thread_removals` counts on it.
 pub(super) const ITEM_REMOVED: u8 = 36;
+/// The marker `data-step-noted`.
+pub(super) const STEP_NOTED: u8 = 37;
 
 /// The event's type, and for the markers one code each.
 pub(super) fn kind(event: &Event) -> u8 {
@@ -24,6 +26,7 @@ pub(super) fn kind(event: &Event) -> u8 {
         chunk_type::STEP_RESPONSE => STEP_RESPONSE,
         chunk_type::STEP_RESET => STEP_RESET,
         chunk_type::TOOL_STARTED => TOOL_STARTED,
+        chunk_type::STEP_NOTED => STEP_NOTED,
         chunk_type::THREAD_UPDATED => THREAD_UPDATED,
         chunk_type::ITEM_REMOVED => ITEM_REMOVED,
         _ => SHOWN,

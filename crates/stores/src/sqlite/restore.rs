@@ -5,11 +5,11 @@ use super::error::statement;
 use super::kind::{SHOWN, THREAD_UPDATED};
 use super::rows::{decoded, status};
 use super::value::{count, instant};
-use runtime::{Head, StoreError};
+use runtime::{Head, StoreError, inherited};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use timeline::{
-    Context, ContextStatus, Event, EventType, Execution, ExecutionStatus, Item, Payload, Seq,
-    State, StepOutcome, Thread, ThreadId, ThreadStatus,
+    Context, ContextStatus, Event, EventType, ExecutionStatus, Item, Open, Payload, Seq, State,
+    Thread, ThreadId, ThreadStatus,
 };
 
 /// Where the thread's log stands.
@@ -48,6 +48,16 @@ struct Log<'a> {
     no: i64,
 }
 
+/// What the last execution before a place has left.
+enum Left {
+    /// None was there.
+    NeverRan,
+    /// No call waits.
+    Nothing,
+    /// These calls wait.
+    Open(Box<Open>),
+}
+
 struct Running {
     id: String,
     seq: i64,
@@ -69,10 +79,7 @@ impl Log<'_> {
         let waiting = self.waiting(before, running.as_ref())?;
         let kept = self.kept(before)?;
         let open = self.open(before)?;
-        let open = open
-            .as_ref()
-            .map(|(execution, outcome)| (execution.clone(), outcome));
-        let mut state = State::restored(thread, context, waiting, kept, open);
+        let mut state = State::restored(thread, context, waiting, kept).with_open(open);
         if let Some(running) = running {
             self.apply_running(&mut state, &running)?;
         }
@@ -137,45 +144,72 @@ impl Log<'_> {
             .find_map(item))
     }
 
-    // The last execution that was over then, with the calls its last step left open, unless it ended
-    // otherwise or a message was kept since it began.
-    fn open(&self, before: i64) -> Result<Option<(Execution, StepOutcome)>, StoreError> {
+    // The calls that wait: those that the last execution left which was over then. Where a fork has
+    // none of its own and nothing was said in it, what was open where it was made.
+    fn open(&self, before: i64) -> Result<Option<Open>, StoreError> {
+        let (mut no, mut before, mut is_own) = (self.no, before, true);
+        loop {
+            let found = match self.left(no, before)? {
+                Left::Nothing => return Ok(None),
+                Left::Open(open) if is_own => return Ok(Some(*open)),
+                Left::Open(open) => return Ok(inherited(*open)),
+                Left::NeverRan => {
+                    let sql = "SELECT fork_no, fork_seq FROM thread_threads
+                               WHERE no = ?1 AND fork_no IS NOT NULL AND NOT EXISTS (
+                                   SELECT 1 FROM thread_items i
+                                   WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL
+                                   AND i.type = 'message' AND i.seq < ?2)";
+                    one(self.conn, sql, [no, before], |row| {
+                        Ok((row.get(0)?, row.get::<_, i64>(1)?))
+                    })?
+                }
+            };
+            let Some((parent, seq)) = found else {
+                return Ok(None);
+            };
+            (no, before, is_own) = (parent, seq.saturating_add(1), false);
+        }
+    }
+
+    // What the last execution has left that was over then, unless it ended otherwise or a message was
+    // kept since it began.
+    fn left(&self, no: i64, before: i64) -> Result<Left, StoreError> {
         let sql = "SELECT x.status, e.payload, (
                        SELECT s.open_calls FROM thread_steps s
                        WHERE s.thread_no = x.thread_no AND s.execution_id = x.id
-                       ORDER BY s.iteration DESC LIMIT 1)
+                       ORDER BY s.iteration DESC LIMIT 1), EXISTS (
+                       SELECT 1 FROM thread_items i
+                       WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL
+                       AND i.type = 'message' AND i.seq > x.seq AND i.seq < ?2)
                    FROM thread_executions x JOIN thread_events e
                    ON e.thread_no = x.thread_no AND e.seq = x.seq
                    WHERE x.thread_no = ?1 AND x.seq = (
-                       SELECT max(seq) FROM thread_executions WHERE thread_no = ?1 AND seq < ?2)
-                   AND NOT EXISTS (
-                       SELECT 1 FROM thread_items i
-                       WHERE i.thread_no = ?1 AND i.run IS NULL AND i.execution_id IS NULL
-                       AND i.type = 'message' AND i.seq > x.seq AND i.seq < ?2)";
-        let found = one(self.conn, sql, [self.no, before], |row| {
+                       SELECT max(seq) FROM thread_executions WHERE thread_no = ?1 AND seq < ?2)";
+        let found = one(self.conn, sql, [no, before], |row| {
             Ok((
                 row.get::<_, String>(0)?,
                 decoded(row.get_ref(1)?.as_str()?),
                 row.get::<_, Option<String>>(2)?,
+                row.get::<_, bool>(3)?,
             ))
         })?;
-        let Some((stands, event, Some(open_calls))) = found else {
-            return Ok(None);
+        let Some((stands, event, open_calls, is_overtaken)) = found else {
+            return Ok(Left::NeverRan);
+        };
+        let Some(open_calls) = open_calls.filter(|_| !is_overtaken) else {
+            return Ok(Left::Nothing);
         };
         let Event::ExecutionCreated { mut execution } = event? else {
-            return Ok(None);
+            return Ok(Left::Nothing);
         };
         execution.status = status(ExecutionStatus::ALL, &stands)?;
         if execution.status != ExecutionStatus::Completed {
-            return Ok(None);
+            return Ok(Left::Nothing);
         }
         let open_calls = Payload::from_text(open_calls)
             .map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let outcome = StepOutcome {
-            open_calls: Some(open_calls),
-            ..StepOutcome::default()
-        };
-        Ok(Some((execution, outcome)))
+        Ok(Open::of(execution, Some(&open_calls))
+            .map_or(Left::Nothing, |open| Left::Open(Box::new(open))))
     }
 
     // The execution's beginning, what was kept since, and its last step; not the steps between. What

@@ -137,6 +137,29 @@ fn a_reset_step_is_as_if_its_model_had_not_answered() {
 }
 
 #[test]
+fn the_last_note_of_a_step_outlives_its_reset_and_not_the_step() {
+    let note = |n: u32| Command::Note {
+        note: json!({ "n": n }).into(),
+    };
+    let noted = |state: &State| {
+        let step = state.active()?.step.as_ref()?;
+        step.note.as_ref().map(Payload::value)
+    };
+    let begun = [create(), start(), note(1), note(2), Command::ResetStep];
+    assert_eq!(noted(&after(begun.clone())), Some(json!({"n": 2})));
+    let complete = Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: Some("next".into()),
+    };
+    assert_eq!(noted(&after(begun.into_iter().chain([complete]))), None);
+    assert!(
+        after([create()])
+            .decide(note(1), Timestamp::UNIX_EPOCH)
+            .is_err()
+    );
+}
+
+#[test]
 fn a_queued_trigger_waits_until_an_execution_takes_it() {
     let content = json!([{"type": "input_text", "text": "next"}]).into();
     let enqueue = Command::Enqueue {

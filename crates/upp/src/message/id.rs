@@ -42,11 +42,16 @@ impl MessageId {
     /// The id as text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Text::Short { length, bytes } => bytes
-                .get(..usize::from(*length))
-                .and_then(|bytes| std::str::from_utf8(bytes).ok())
-                .unwrap_or_default(),
+            Text::Short { .. } => std::str::from_utf8(self.bytes()).unwrap_or_default(),
             Text::Long(text) => text,
+        }
+    }
+
+    /// The bytes of the text, which are in the order of texts.
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Text::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Text::Long(text) => text.as_bytes(),
         }
     }
 }
@@ -66,7 +71,7 @@ impl From<&str> for MessageId {
 
 impl PartialEq for MessageId {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        self.bytes() == other.bytes()
     }
 }
 
@@ -80,7 +85,7 @@ impl PartialOrd for MessageId {
 
 impl Ord for MessageId {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.as_str().cmp(other.as_str())
+        self.bytes().cmp(other.bytes())
     }
 }
 

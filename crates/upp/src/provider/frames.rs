@@ -101,6 +101,23 @@ pub(super) fn events(
     }
 }
 
+/// The data of the server-sent events in these bytes, however they are cut; an event longer than `most` bytes is an
+/// error, and what is malformed is one in `provider`'s name.
+pub fn event_data<S>(
+    bytes: S,
+    most: usize,
+    provider: &str,
+) -> impl Stream<Item = Result<String, Error>> + Send + use<S> + 'static
+where
+    S: Stream<Item = Result<Bytes, Error>> + Send + 'static,
+{
+    let provider = provider.to_owned();
+    events(bytes, most).map(move |frame| match frame {
+        Ok(frame) => Ok(frame.data),
+        Err(error) => Err(error.into_error(&provider)),
+    })
+}
+
 fn failure(error: sse_stream::Error, most: usize) -> FrameError {
     let sse_stream::Error::Body(cause) = error else {
         return FrameError::Malformed(error);

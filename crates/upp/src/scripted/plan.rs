@@ -3,6 +3,7 @@
 use super::arguments::from_text;
 use super::check::accepts;
 use super::instance::Instances;
+use super::limit;
 use super::prompt::{self, Action, Failure};
 use super::script::{Script, ScriptTurn};
 use super::situation::{Situation, words};
@@ -44,6 +45,7 @@ pub(super) fn plan(
         Some(script) => scripted(request, &situation, script)?,
         None => prompted(request, &situation, slow)?,
     };
+    limit::limit(&mut plan, &request.params);
     count(&mut plan, &situation);
     Ok(plan)
 }
@@ -58,11 +60,7 @@ fn count(plan: &mut Plan, situation: &Situation) {
     }
     let reasoning = plan.reasoning.as_ref().map_or(0, |(text, _)| words(text));
     let text = plan.text.as_deref().map_or(0, words);
-    let calls: usize = plan
-        .calls
-        .iter()
-        .map(|call| 1 + words(call.arguments.text()))
-        .sum();
+    let calls: usize = plan.calls.iter().map(limit::call_words).sum();
     plan.usage.input_tokens = situation.words() as u64;
     plan.usage.output_tokens = (reasoning + text + calls) as u64;
     plan.usage.reasoning_tokens = reasoning as u64;

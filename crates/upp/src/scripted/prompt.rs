@@ -1,5 +1,6 @@
 //! Reads what a prompt asks the scripted model to do.
 
+use super::hint::meant;
 use crate::error::Code;
 use crate::tool::Tool;
 use serde_json::{Map, Value};
@@ -33,10 +34,10 @@ pub(super) enum Action<'a> {
 }
 
 /// The parts of the text that are quoted or JSON objects; they ask for nothing.
-struct Quoted(Vec<Range<usize>>);
+pub(super) struct Quoted(Vec<Range<usize>>);
 
 impl Quoted {
-    fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         let mut ranges = Vec::new();
         let mut from = 0;
         while let Some(found) = text.get(from..).and_then(|rest| rest.find(['"', '{'])) {
@@ -58,7 +59,7 @@ impl Quoted {
         Self(ranges)
     }
 
-    fn covers(&self, at: usize) -> bool {
+    pub(super) fn covers(&self, at: usize) -> bool {
         self.0.iter().any(|range| range.contains(&at))
     }
 }
@@ -75,7 +76,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// Whether `word` stands at `at` as a whole word, whatever its case.
-fn stands_at(text: &str, at: usize, word: &str) -> bool {
+pub(super) fn stands_at(text: &str, at: usize, word: &str) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
     text.get(at..at + word.len())
         .is_some_and(|found| found.eq_ignore_ascii_case(word))
@@ -98,7 +99,8 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|word| !word.is_empty())
 }
 
-/// What the parts of a text joined by `then` do, in order. Parts that only talk are left out.
+/// What the parts of a text joined by `then` do, in order. Parts that only talk are left out. Where
+/// all do, the text may still mean a tool that is executed elsewhere.
 pub(super) fn actions<'a>(text: &'a str, tools: &'a [Tool]) -> Vec<Action<'a>> {
     let quoted = Quoted::of(text);
     let mut cuts = vec![0];
@@ -108,10 +110,15 @@ pub(super) fn actions<'a>(text: &'a str, tools: &'a [Tool]) -> Vec<Action<'a>> {
         }
     }
     cuts.push(text.len());
-    cuts.chunks(2)
+    let mut actions: Vec<Action<'a>> = cuts
+        .chunks(2)
         .filter_map(|cut| text.get(*cut.first()?..*cut.last()?))
         .filter_map(|part| action(part, tools))
-        .collect()
+        .collect();
+    if actions.is_empty() {
+        actions.extend(meant(text, tools).map(|mention| Action::Call(vec![mention])));
+    }
+    actions
 }
 
 fn action<'a>(part: &'a str, tools: &'a [Tool]) -> Option<Action<'a>> {

@@ -268,3 +268,86 @@ async fn a_script_may_run_on_through_the_thread() {
         "two"
     );
 }
+
+fn with_params(text: &str, params: Value) -> Request {
+    let Value::Object(params) = params else {
+        panic!("{params} is no object");
+    };
+    Request {
+        params: Arc::new(params),
+        ..request(text)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_stops_after_as_many_words_as_it_may_have() {
+    for (text, max, said, reason) in [
+        ("say 7 words", 3, "the loom weaves", StopReason::MaxTokens),
+        ("say 3 words", 3, "the loom weaves", StopReason::EndTurn),
+        ("think", 2, "", StopReason::MaxTokens),
+    ] {
+        let response = run(with_params(text, json!({"max_output_tokens": max}))).await;
+        let response = response.unwrap();
+        assert_eq!(response.message.joined_text(), said, "{text}");
+        assert_eq!(response.stop_reason, reason, "{text}");
+        assert_eq!(response.usage.output_tokens, max, "{text}");
+    }
+    let asked = "use read_file on a and compute 1";
+    let response = run(with_params(asked, json!({"max_output_tokens": 3})));
+    let response = response.await.unwrap();
+    assert_eq!(calls(&response).len(), 1, "the second does not fit");
+    assert_eq!(response.stop_reason, StopReason::MaxTokens);
+}
+
+#[tokio::test]
+async fn one_call_is_made_where_several_at_once_are_not_wanted() {
+    let asked = "use read_file on a and compute 1";
+    for (parallel, n_calls) in [(true, 2), (false, 1)] {
+        let asked = with_params(asked, json!({"parallel_tool_calls": parallel}));
+        let response = run(asked).await.unwrap();
+        assert_eq!(calls(&response).len(), n_calls);
+        assert_eq!(response.stop_reason, StopReason::ToolUse);
+    }
+}
+
+#[tokio::test]
+async fn limits_are_settings_it_knows() {
+    let settings = Settings {
+        temperature: Some(0.5),
+        max_output_tokens: Some(16),
+        parallel_tool_calls: Some(false),
+        ..Settings::default()
+    };
+    let native = Scripted::new().settings(&settings);
+    let known = json!({"max_output_tokens": 16, "parallel_tool_calls": false});
+    assert_eq!(Value::Object(native.params), known);
+    assert_eq!(native.left_out, ["temperature"]);
+}
+
+#[tokio::test]
+async fn a_tool_executed_elsewhere_is_called_where_it_is_meant() {
+    let schema = json!({"type": "object", "required": ["location"], "properties": {"location": {"type": "string"}}});
+    let ask = |text: &str| Request {
+        messages: [Message::from(text)].into_iter().collect(),
+        tools: [
+            tool("compute", "expression"),
+            Tool::external("get_weather", "", schema.clone()),
+        ]
+        .into(),
+        ..Request::default()
+    };
+    let asked = ask("What's the weather like in San Francisco?");
+    let response = run(asked.clone()).await.unwrap();
+    let expected = [("get_weather", r#"{"location":"San Francisco"}"#)];
+    assert_eq!(calls(&response), expected);
+    // Once its result is there, that is what is told.
+    let told = Request {
+        messages: answer(&asked, &response, &json!("fog")),
+        ..asked
+    };
+    let said = run(told).await.unwrap().message.joined_text();
+    assert_eq!(said, "get_weather gave fog.");
+    // A tool that is named goes before.
+    let response = run(ask("compute 1 for the weather")).await.unwrap();
+    assert_eq!(calls(&response)[0].0, "compute");
+}

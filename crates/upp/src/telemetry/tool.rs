@@ -6,18 +6,12 @@ use crate::error::Code;
 use crate::execute::ExecuteError;
 use crate::tool::{Tool, ToolCall, ToolExecution};
 use std::future::Future;
-use tracing::Instrument;
 use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
-/// Runs `run` in a span named `execute_tool {tool}`, a child of the current one. `may_run` says
-/// whether the call's arguments were accepted.
-pub(crate) async fn execute_tool(
-    call: &ToolCall,
-    tool: Option<&Tool>,
-    may_run: bool,
-    run: impl Future<Output = Result<ToolExecution, ExecuteError>>,
-) -> Result<ToolExecution, ExecuteError> {
-    let span = tracing::info_span!(
+/// A span named `execute_tool {tool}`, a child of the current one.
+pub(crate) fn tool_span(call: &ToolCall, tool: Option<&Tool>) -> Span {
+    tracing::info_span!(
         target: TARGET,
         "execute_tool",
         { names::OTEL_NAME } = %format_args!("execute_tool {}", call.tool_name),
@@ -31,10 +25,18 @@ pub(crate) async fn execute_tool(
         { names::TOOL_DESCRIPTION } = tool.map(|tool| tool.description.as_str()),
         { names::TOOL_CALL_ARGUMENTS } = Empty,
         { names::TOOL_CALL_RESULT } = Empty,
-    );
-    if span.is_disabled() {
-        return run.await;
-    }
+    )
+}
+
+/// Runs `run` in its span, and records how it ended. `may_run` says whether the call's arguments were
+/// accepted.
+pub(crate) async fn in_tool_span(
+    span: Span,
+    call: &ToolCall,
+    tool: Option<&Tool>,
+    may_run: bool,
+    run: impl Future<Output = Result<ToolExecution, ExecuteError>>,
+) -> Result<ToolExecution, ExecuteError> {
     if captures_content() {
         span.record(names::TOOL_CALL_ARGUMENTS, call.arguments.text());
     }

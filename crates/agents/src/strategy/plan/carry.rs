@@ -62,7 +62,7 @@ pub(super) async fn out(
         return Err(AgentError::MaxIterations { limit });
     }
     let state = context.acted(state).await?;
-    if rounds::only_ghosts(rounds::since_prompt(&state), context.agent) {
+    if rounds::only_ghosts(rounds::since_prompt(&state), context) {
         return Ok(ended(&state, step));
     }
     Ok(StepOutcome {

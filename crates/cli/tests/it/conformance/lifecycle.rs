@@ -37,6 +37,7 @@ pub(crate) async fn say(
     };
     let request = React {
         before: Vec::new(),
+        rewind: None,
         tenant: "acme".into(),
         key: KEY.into(),
         item: NewItem::user(runtime.mint(), content),

@@ -25,7 +25,7 @@ impl StreamView {
         if let Some(event) = EventPart::read(part) {
             let (kind, data) = (event.part_type, event.data.value());
             if kind == EventPart::AGENT_HANDOFF {
-                self.then = Then::GoesOn;
+                self.then = Then::GoesOn { answers: false };
             }
             self.push(json!({"type": kind, "id": event.id, "data": data}));
             return;

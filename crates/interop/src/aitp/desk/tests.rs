@@ -1,3 +1,5 @@
+mod voices;
+
 use super::*;
 use crate::aitp::actors::Actor;
 use crate::aitp::form::read_form_document;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use timeline::{
     Event, Execution, ExecutionStatus, Item, ItemId, ItemType, Payload, Record, Seq, StepId,
-    StepStatus, chunk_type,
+    StepStatus, chunk_type, said_beside,
 };
 
 /// Why the requests of an actor that left are open no longer.
@@ -123,6 +123,13 @@ impl Ledger {
     }
 
     fn item(&mut self, record: &Record, item: &Item) {
+        for said in said_beside(item) {
+            self.said(record, &said);
+        }
+        self.said(record, item);
+    }
+
+    fn said(&mut self, record: &Record, item: &Item) {
         let Some(content) = &item.content else {
             return;
         };

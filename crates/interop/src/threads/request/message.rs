@@ -3,7 +3,7 @@
 use crate::threads::content::read_content;
 use crate::threads::error::RequestError;
 use crate::threads::fields::{Fields, MAX_ID};
-use crate::threads::metadata::{Carrier, Metadata, NAMESPACE};
+use crate::threads::metadata::{ACTOR, Carrier, Metadata, NAMESPACE};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use timeline::{ItemType, NewItem, Role};
@@ -81,12 +81,18 @@ impl CreateMessage {
 
     /// The item that it is kept as; `id` is our id of it.
     pub fn item(self, id: &str) -> NewItem {
-        let mut own = Map::new();
+        let (mut own, mut kept) = (Map::new(), Map::new());
+        // Who speaks is no note of this view's: every other one asks for it, too.
+        let actor = self.metadata.0.get(ACTOR).filter(|actor| !actor.is_null());
+        kept.extend(actor.map(|actor| (ACTOR.to_owned(), actor.clone())));
         if !self.metadata.is_empty() {
             own.insert("metadata".to_owned(), Value::Object(self.metadata.0));
         }
         if !self.attachments.is_empty() {
             own.insert("attachments".to_owned(), Value::Array(self.attachments));
+        }
+        if !own.is_empty() {
+            kept.insert(NAMESPACE.to_owned(), Value::Object(own));
         }
         NewItem {
             id: id.into(),
@@ -94,7 +100,7 @@ impl CreateMessage {
             role: Some(self.role),
             channel: None,
             content: Some(Value::Array(self.content).into()),
-            metadata: (!own.is_empty()).then(|| json!({ NAMESPACE: own }).into()),
+            metadata: (!kept.is_empty()).then(|| Value::Object(kept).into()),
         }
     }
 }

@@ -71,6 +71,15 @@ impl ModifyThread {
         })
     }
 
+    /// AITP's `actors`, where the change has them: who takes part is no note, and changed otherwise.
+    /// The thread that it was forked off stays, whatever the change says.
+    pub fn take_actors(&mut self) -> Option<Value> {
+        let metadata = self.metadata.as_mut()?;
+        metadata.0.remove("parent_id");
+        let actors = metadata.0.remove("actors");
+        actors.filter(|actors| !actors.is_null())
+    }
+
     /// Whether there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.metadata.is_none() && self.tool_resources.is_none()

@@ -72,23 +72,15 @@ impl Parts {
         self.list.iter().map(|(idx, part)| (*idx, part))
     }
 
-    /// How many calls the step's own answer has.
-    pub(super) fn n_made(&self) -> u64 {
-        if self.calls.is_empty() {
-            return u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
-        }
-        0
+    /// The calls of the step's own answer.
+    pub(super) fn made(&self) -> impl Iterator<Item = ToolPart> {
+        let own = self.slots.values().filter(|_| self.calls.is_empty());
+        own.filter_map(|idx| ToolPart::read(self.list.get(idx)?))
     }
 
-    /// The ids of the calls of the response from this place on.
-    pub(super) fn calls_from(&self, first: usize) -> BTreeSet<String> {
-        let earlier = self.calls.iter().skip(first);
-        let earlier = earlier.map(|call| call.tool_call_id.as_str().to_owned());
-        let own = self.slots.range(first..).filter_map(|(_, idx)| {
-            let tool = ToolPart::read(self.list.get(idx)?)?;
-            Some(tool.tool_call_id)
-        });
-        earlier.chain(own).collect()
+    /// The calls of an earlier response that this step has to do with.
+    pub(super) fn earlier(&self) -> &[ToolCall] {
+        &self.calls
     }
 
     pub(super) fn is_answered(&self) -> bool {

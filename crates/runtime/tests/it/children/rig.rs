@@ -96,6 +96,7 @@ pub(crate) fn message(runtime: &Runtime, said: &str) -> React {
     let content = json!([{"type": "input_text", "text": said}]).into();
     React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant(),
         key: KEY.into(),
         item: NewItem::user(runtime.mint(), content),

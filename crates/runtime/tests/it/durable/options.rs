@@ -288,6 +288,7 @@ async fn an_agent_is_made_as_a_run_wants_it_once_a_run() {
     let content = json!([{"type": "input_text", "text": "go"}]).into();
     let request = React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant(),
         key: "k".into(),
         item: NewItem::user("item".to_owned(), content),

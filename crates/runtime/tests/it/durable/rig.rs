@@ -6,8 +6,8 @@ use interop::document::to_document;
 use interop::model::history;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, AnswerRequest, Filter, MemoryStore, Policy, React, Run, Runtime, RuntimeError,
-    RuntimeOptions, Store, TenantId,
+    AgentReactor, AnswerRequest, Filter, MemoryStore, Policy, React, Rewind, Run, Runtime,
+    RuntimeError, RuntimeOptions, Store, TenantId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -91,10 +91,20 @@ impl Client {
 
     /// Says something that is to be answered as these parameters say.
     pub(crate) async fn say_as(&mut self, text: &str, run: Run) {
+        self.react(text, run, None).await;
+    }
+
+    /// Says something after the thread was taken back.
+    pub(crate) async fn say_instead(&mut self, text: &str, rewind: Rewind) {
+        self.react(text, Run::default(), Some(rewind)).await;
+    }
+
+    async fn react(&mut self, text: &str, run: Run, rewind: Option<Rewind>) {
         let content = json!([{"type": "input_text", "text": text}]);
         loop {
             let request = React {
                 before: Vec::new(),
+                rewind: rewind.clone(),
                 tenant: tenant(),
                 key: KEY.into(),
                 item: NewItem::user(format!("item-{text}"), content.clone().into()),

@@ -11,6 +11,7 @@ fn trigger(runtime: &Runtime, key: &str, text: &str) -> React {
     let content = json!([{"type": "input_text", "text": text}]);
     React {
         before: Vec::new(),
+        rewind: None,
         tenant: tenant(),
         key: key.into(),
         item: NewItem::user(runtime.mint(), content.into()),

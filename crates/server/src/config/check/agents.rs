@@ -9,6 +9,7 @@ use crate::config::{
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use toml::Spanned;
 
 impl Checker<'_> {
@@ -20,13 +21,17 @@ impl Checker<'_> {
         let names: BTreeSet<String> = file.keys().cloned().collect();
         let mut links = BTreeMap::new();
         for (name, agent) in file {
-            let agent = agent.into_inner();
+            let span = agent.span();
+            let mut agent = agent.into_inner();
             let calls = agent.subagents.iter().map(|subagent| Link {
                 to: subagent.agent.get_ref().clone(),
                 span: subagent.agent.span(),
             });
             links.insert(name.clone(), calls.collect());
-            let agent = self.agent(&name, agent, config, &names)?;
+            let agent = match agent.remote.take() {
+                Some(remote) => self.remote_agent(agent, remote, &config.outbound)?,
+                None => self.agent((&name, span), agent, config, &names)?,
+            };
             config.agents.insert(name, agent);
         }
         self.links(&links)
@@ -34,12 +39,16 @@ impl Checker<'_> {
 
     fn agent(
         &self,
-        name: &str,
+        (name, span): (&str, Range<usize>),
         agent: Agent,
         config: &Config,
         agents: &BTreeSet<String>,
     ) -> Result<AgentConfig, ConfigError> {
-        self.known("model", &agent.model, config.models.keys())?;
+        let Some(model) = agent.model else {
+            let message = format!("the agent {name:?} needs a model, or is remote");
+            return Err(ConfigError::at(self.text, span, message));
+        };
+        self.known("model", &model, config.models.keys())?;
         let mut names = Names::new(self, config);
         for tool in &agent.tools {
             names.tool(tool)?;
@@ -76,9 +85,10 @@ impl Checker<'_> {
             tool_choice: tool_choice.transpose()?.unwrap_or_default(),
             middleware: middleware.collect::<Result<_, _>>()?,
             handoffs: self.handoffs(name, &agent.handoffs, agents)?,
-            model: agent.model.into_inner(),
+            model: model.into_inner(),
+            remote: None,
             description: agent.description,
-            system: agent.system,
+            system: agent.system.map(Spanned::into_inner),
             system_file: agent.system_file.map(Spanned::into_inner),
             tools: names.into_tools(),
             external,

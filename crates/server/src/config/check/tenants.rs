@@ -49,6 +49,7 @@ impl Checker<'_> {
         for (place, hash) in tenant.key_hashes.iter().enumerate() {
             keys.push(KeyConfig {
                 name: format!("key_hashes[{place}]"),
+                is_unnamed: true,
                 hash: self.key_hash(hash)?,
                 rights: Rights::default(),
                 expires: None,
@@ -73,6 +74,7 @@ impl Checker<'_> {
         rights.actors = key.actors.as_ref().map(|ids| ids.iter().cloned().collect());
         Ok(KeyConfig {
             name: name.to_owned(),
+            is_unnamed: false,
             hash: self.key_hash(&key.hash)?,
             rights,
             expires: key

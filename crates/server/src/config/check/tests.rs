@@ -1,6 +1,8 @@
 mod agents;
+mod auth;
 mod mcp;
 mod models;
+mod remote;
 mod subagents;
 
 use super::*;

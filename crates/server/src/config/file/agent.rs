@@ -1,17 +1,20 @@
 //! `[agents.NAME]` as it is typed.
 
+use crate::config::RemoteProtocol;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::num::NonZeroU32;
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use toml::Spanned;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::config) struct Agent {
-    pub(in crate::config) model: Spanned<String>,
+    pub(in crate::config) model: Option<Spanned<String>>,
+    pub(in crate::config) remote: Option<Spanned<Remote>>,
     pub(in crate::config) description: Option<String>,
-    pub(in crate::config) system: Option<String>,
+    pub(in crate::config) system: Option<Spanned<String>>,
     pub(in crate::config) system_file: Option<Spanned<PathBuf>>,
     #[serde(default)]
     pub(in crate::config) tools: Vec<Spanned<String>>,
@@ -32,6 +35,24 @@ pub(in crate::config) struct Agent {
     pub(in crate::config) middleware: Vec<Spanned<toml::Value>>,
     #[serde(default)]
     pub(in crate::config) params: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Remote {
+    pub(in crate::config) protocol: RemoteProtocol,
+    pub(in crate::config) url: Spanned<String>,
+    pub(in crate::config) key_env: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(in crate::config) headers: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    pub(in crate::config) headers_env: BTreeMap<String, Spanned<String>>,
+    pub(in crate::config) agent: Option<Spanned<String>>,
+    pub(in crate::config) repeatable: Option<bool>,
+    pub(in crate::config) background: Option<Spanned<bool>>,
+    pub(in crate::config) headers_timeout_s: Option<NonZeroU64>,
+    pub(in crate::config) idle_timeout_s: Option<NonZeroU64>,
+    pub(in crate::config) max_bytes: Option<NonZeroUsize>,
 }
 
 #[derive(Deserialize)]

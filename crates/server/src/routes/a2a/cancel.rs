@@ -23,20 +23,20 @@ pub(super) async fn cancel(
     };
     let read = task.read(api, wanted).await?;
     let execution = match read.state {
-        TaskState::Working | TaskState::InputRequired => {
-            read.execution.filter(|_| read.is_executing)
-        }
-        TaskState::Submitted => {
-            return refused("the task waits for its turn, and can be stopped once that has come");
-        }
+        // Never what runs for another task by now.
+        TaskState::Working | TaskState::InputRequired => read.execution,
+        TaskState::Submitted => None,
         TaskState::Completed
         | TaskState::Failed
         | TaskState::Canceled
         | TaskState::Rejected
         | TaskState::AuthRequired => return refused("the task is over"),
     };
+    let Some(execution) = execution else {
+        return refused("the task waits for its turn, and can be stopped once that has come");
+    };
     let runtime = api.runtime();
-    let stopped = runtime.cancel(&task.tenant, &task.key, execution.as_ref(), STOPPED);
+    let stopped = runtime.cancel(&task.tenant, &task.key, Some(&execution), STOPPED);
     match stopped.await {
         Ok(_) => {}
         // It has ended by itself meanwhile.

@@ -8,6 +8,7 @@ use super::tasks::{Task, asked};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
+use crate::routes::listing::visible;
 use crate::state::Api;
 use interop::a2a::{ListTasks, RequestError, Shown, TaskRun};
 use interop::ids::{self, THREAD};
@@ -117,13 +118,13 @@ pub(super) async fn list(
 
 impl Lister<'_> {
     fn page(self) -> Value {
-        let n_tasks = self.n_before + self.tasks.len();
+        let n_tasks = self.n_before.saturating_add(self.tasks.len());
         let next = self.next.map(|token| Token { n_tasks, ..token });
         json!({
             "tasks": self.tasks,
             "pageSize": self.request.page_size,
             // Nothing is counted that is not on a page: this is exact on the last one.
-            "totalSize": n_tasks + usize::from(next.is_some()),
+            "totalSize": n_tasks.saturating_add(usize::from(next.is_some())),
             "nextPageToken": next.map(|token| token.write()).unwrap_or_default(),
         })
     }
@@ -146,15 +147,18 @@ impl Lister<'_> {
                 prefix: None,
                 limit: THREADS,
             };
-            let rows = self.api.runtime().list(tenant, page).await?;
-            let is_last = rows.len() < THREADS;
+            let (rows, next) = visible(self.api, self.caller, page).await?;
             after = rows.last().map(|row| (changed(row), row.thread.id.clone()));
             for row in &rows {
-                if self.next.is_none() && self.may_see(row) {
+                // The last changed come first, and no task has changed after its thread.
+                if self.request.after.is_some_and(|since| changed(row) < since) {
+                    return Ok(());
+                }
+                if self.next.is_none() {
                     self.thread(row, None).await?;
                 }
             }
-            if is_last {
+            if next.is_none() {
                 break;
             }
         }

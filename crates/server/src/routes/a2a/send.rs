@@ -3,10 +3,11 @@
 use super::Agent;
 use super::follow::Stream;
 use super::tasks::{Read, Task, Wanted};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
-use crate::routes::answers::item as answers_item;
+use crate::routes::answers::{above::went_on, item as answers_item};
 use crate::routes::{check_key, check_named_key};
 use crate::state::Api;
 use interop::a2a::{
@@ -16,9 +17,9 @@ use interop::a2a::{
 use interop::ids::THREAD;
 use interop::model::unreadable_part;
 use jiff::Timestamp;
-use runtime::{Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
+use runtime::{Accepted, Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
 use serde_json::{Value, json};
-use timeline::{NewItem, Payload, Seq, beside, check_content};
+use timeline::{NewItem, Payload, Seq, ThreadId, beside, check_content};
 
 /// A task that a message has set off or goes on with.
 pub(super) struct Sent {
@@ -91,6 +92,7 @@ async fn begin(
         tenant: caller.tenant.clone(),
         key: key.clone(),
         before: Vec::new(),
+        rewind: None,
         item,
         run: Run {
             agent,
@@ -100,7 +102,8 @@ async fn begin(
         must_exist,
         token: Some(token(&message)),
     };
-    let accepted = api.runtime().react(react).await?;
+    let speech = Speech::new(api, caller);
+    let accepted = speech.react(react, |_| place(&message)).await?;
     let row = api.runtime().find(&caller.tenant, &key).await?;
     let task = Task::of(&row, &accepted.item_id)?;
     let view = TaskView::new(&task.id, &task.key, task.item.clone());
@@ -131,6 +134,11 @@ async fn context(
     Ok((id.clone(), false))
 }
 
+/// Where a message stands.
+fn place(message: &Incoming) -> Place {
+    Place::parts(message.at("parts"))
+}
+
 /// A message that is sent again to the same context is the same message.
 fn token(message: &Incoming) -> String {
     format!("a2a:{}", message.message_id)
@@ -152,6 +160,22 @@ async fn answer(
         }
     }
     let read = task.read(api, Wanted::default()).await?;
+    let token = token(message);
+    let reply = Reply::read(message, &read.asked);
+    let target = match &reply {
+        Ok(reply) => target(api, caller, &task, (&reply.answers, &token)).await,
+        Err(wrong) => Err(wrong.clone().into()),
+    };
+    // A message that is sent again is no other one, however the task stands by now.
+    let known = target.as_ref().ok();
+    if let Some(after) = taken(api, &task, known, &token).await? {
+        return Ok(Sent {
+            view: TaskView::new(&task.id, &task.key, task.item.clone()).asking(),
+            first: Some(goes_on(read)),
+            after,
+            task,
+        });
+    }
     let refuse = |why: &str| Err(RequestError::new(ErrorKind::UnsupportedOperation, why).into());
     match read.state {
         TaskState::InputRequired => {}
@@ -168,8 +192,7 @@ async fn answer(
             return refuse("the task is over: send a message to its context, without its id");
         }
     }
-    let reply = Reply::read(message, &read.asked)?;
-    let target = target(api, caller, &task, (&reply.answers, &token(message))).await?;
+    let (reply, target) = (reply?, target?);
     let (_, tail) = api.runtime().state(&task.tenant, &task.key).await?;
     let mut metadata = message.metadata.clone();
     metadata["tenant"] = caller.tenant.as_str().into();
@@ -179,9 +202,10 @@ async fn answer(
         key: target.clone(),
         item: answers_item(api.runtime().mint(), content(reply), metadata),
         run: None,
-        token: Some(token(message)),
+        token: Some(token),
     };
-    let accepted = api.runtime().answer(request).await;
+    let speech = Speech::new(api, caller);
+    let accepted = speech.answer(request, None, |_| place(message)).await;
     let accepted = accepted.map_err(|error| refusal(message, error))?;
     // What a sub-agent was asked goes on there; the task goes on with it.
     let after = if target == task.key {
@@ -196,6 +220,41 @@ async fn answer(
         after,
         task,
     })
+}
+
+/// The event of the task's thread before an answer that was taken already, if it was: there, or on the
+/// thread that has the calls.
+async fn taken(
+    api: &Api,
+    task: &Task,
+    target: Option<&String>,
+    token: &str,
+) -> Result<Option<Seq>, ApiError> {
+    if let Some(accepted) = accepted(api, &task.thread, token).await? {
+        return Ok(Some(accepted.after));
+    }
+    let Some(target) = target.filter(|target| **target != task.key) else {
+        return Ok(None);
+    };
+    let row = api.runtime().find(&task.tenant, target).await?;
+    let Some(accepted) = accepted(api, &row.thread.id, token).await? else {
+        return Ok(None);
+    };
+    let (_, before) = went_on(api, &task.tenant, &task.key, target, &accepted).await?;
+    Ok(Some(before))
+}
+
+/// What was answered to this token on a thread, if it was used there.
+async fn accepted(
+    api: &Api,
+    thread: &ThreadId,
+    token: &str,
+) -> Result<Option<Accepted>, RuntimeError> {
+    let answer = api.runtime().store().answer(thread, token).await?;
+    let answer = answer
+        .map(|answer| serde_json::from_str(&answer))
+        .transpose();
+    Ok(answer?)
 }
 
 /// An answer that does not fit is a wrong parameter.

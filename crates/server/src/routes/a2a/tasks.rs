@@ -71,11 +71,17 @@ impl Task {
     /// The task as it stands. Costs what the task has written.
     pub(super) async fn read(&self, api: &Api, wanted: Wanted) -> Result<Read, ApiError> {
         let mut filter = Filter::Facts;
-        let mut is_settled = false;
+        let (mut is_settled, mut is_sure) = (false, false);
         loop {
             let transcript = self.transcript(api, filter).await?;
             let run = TaskRun::find(&transcript, &self.item);
-            let run = run.ok_or_else(|| RequestError::no_task(&self.id))?;
+            let Some(run) = run else {
+                // Its turn may have come, and its place with that have become another.
+                if std::mem::replace(&mut is_sure, true) {
+                    return Err(RequestError::no_task(&self.id).into());
+                }
+                continue;
+            };
             if run.wants_chunks() && filter == Filter::Facts {
                 filter = Filter::All;
                 continue;

@@ -71,7 +71,7 @@ fn told(
             if seen == Seen::Last {
                 let mut messages = None;
                 if view.wants_messages() {
-                    match runtime.transcript(&tenant, &key, Filter::All).await {
+                    match runtime.transcript(&tenant, &key, Filter::Facts).await {
                         Ok(transcript) => messages = Some(to_messages(&transcript).value),
                         Err(RuntimeError::Store(error)) => {
                             yield Err(error);

@@ -14,7 +14,7 @@ const PAGE: u64 = 512;
 ///
 /// The answer is a repetition, so the thread may have come to rest since. It is searched from the end of the log for what was written when the answer was taken, so that it costs
 /// what was written since, and the run before that if it ran then.
-pub(super) async fn went_on(
+pub(in crate::routes) async fn went_on(
     api: &Api,
     tenant: &TenantId,
     key: &str,

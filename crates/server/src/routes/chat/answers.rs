@@ -1,85 +1,188 @@
 //! Answers that a client puts into the message that asked.
 
-use super::{UiStream, Wanted};
+use super::history::Chat;
+use super::stream::{UiStream, Wanted};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::answers::item;
-use crate::state::Api;
 use axum::response::Response;
-use interop::ai_sdk::{ChatAnswer, ChatRequest, message_of};
-use runtime::{AnswerRequest, Filter, TenantId};
+use interop::ai_sdk::{ChatAnswer, MessageSoFar, SentMessage, message_so_far, subagent};
+use runtime::{
+    Accepted, Addressed, AnswerRequest, Filter, Landmark, Pending, RuntimeError, StoreError,
+    Stretch,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use timeline::{ExecutionId, OpenKind};
+
+/// What a client answers: what the thread itself has asked, and what its sub-agents have, by the keys of
+/// their threads.
+#[derive(Default)]
+pub(super) struct Given {
+    own: Vec<ChatAnswer>,
+    beneath: BTreeMap<String, Vec<ChatAnswer>>,
+}
+
+impl Given {
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.beneath.is_empty()
+    }
+}
 
 /// The answers to what was asked: questions, and calls of tools that clients run and whose results
 /// are waited for. What else stands in the client's message was never asked.
-pub(super) async fn recorded(
-    api: &Api,
-    tenant: &TenantId,
-    request: &ChatRequest,
-) -> Result<Vec<ChatAnswer>, ApiError> {
-    if request.answers.is_empty() {
-        return Ok(Vec::new());
+pub(super) async fn given(chat: Chat<'_>, message: &SentMessage) -> Result<Given, ApiError> {
+    let answers = message.answers();
+    if answers.is_empty() {
+        return Ok(Given::default());
     }
-    let (open, _) = api.runtime().open_calls(tenant, &request.chat_id).await?;
-    let open = open.map(|open| open.calls).unwrap_or_default();
-    let is_open = |answer: &&ChatAnswer| {
+    let pending = match chat.api.runtime().pending(chat.tenant, chat.key).await {
+        Err(RuntimeError::Store(StoreError::NotFound)) => Vec::new(),
+        found => found?.0,
+    };
+    let mut given = Given::default();
+    for answer in &answers {
+        let (key, call) = match subagent::read_call(&answer.tool_call_id) {
+            Some((key, call)) => (key, call),
+            None => (chat.key, answer.tool_call_id.as_str()),
+        };
         let kind = if answer.is_approval {
             OpenKind::Approval
         } else {
             OpenKind::External
         };
-        open.iter()
-            .any(|call| call.tool_call_id == answer.tool_call_id && call.kind == kind)
-    };
-    let found: Vec<ChatAnswer> = request.answers.iter().filter(is_open).cloned().collect();
-    if !found.is_empty() {
-        return Ok(found);
+        let is_its = |asked: &Pending| {
+            asked.place.key == key && asked.place.tool_call_id == call && asked.call.kind == kind
+        };
+        if !pending.iter().any(is_its) {
+            continue;
+        }
+        if key == chat.key {
+            given.own.push(answer.clone());
+        } else {
+            let of_key = given.beneath.entry(key.to_owned()).or_default();
+            of_key.push(answer.to(call));
+        }
     }
-    // Perhaps the same request again: the runtime knows it, or says what became of the calls.
-    let approvals = request.answers.iter().filter(|answer| answer.is_approval);
-    Ok(approvals.cloned().collect())
+    if given.is_empty() {
+        // Perhaps the same request again: the runtime knows it, or says what became of the calls.
+        let is_own = |answer: &&ChatAnswer| subagent::read_call(&answer.tool_call_id).is_none();
+        let approvals = answers.iter().filter(|answer| answer.is_approval);
+        given.own = approvals.filter(is_own).cloned().collect();
+    }
+    Ok(given)
 }
 
 /// Answers calls, and streams what follows into the message that has them.
 pub(super) async fn answered(
-    api: &Api,
+    chat: Chat<'_>,
     caller: &Caller,
-    key: String,
-    answers: Vec<ChatAnswer>,
+    (message, given): (&SentMessage, Given),
+    token: Option<String>,
     wanted: Wanted,
 ) -> Result<Response, ApiError> {
+    let api = chat.api;
     let open = api.open_stream(caller)?;
-    let tenant = &caller.tenant;
-    let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
-    let token = format!("chat-answers:{}", json!(ids));
-    let parts = answers.into_iter().map(|answer| answer.part);
-    let content = Value::Array(parts.collect()).into();
-    let metadata = json!({"tenant": tenant.as_str(), "via": "ai-sdk"});
-    let request = AnswerRequest {
-        run: None,
-        tenant: tenant.clone(),
-        key: key.clone(),
-        item: item(api.runtime().mint(), content, metadata),
-        token: Some(token),
+    let calls = message
+        .answers()
+        .into_iter()
+        .map(|answer| answer.tool_call_id);
+    let calls = calls.filter(|id| subagent::read_call(id).is_some());
+    let (state, before) = api.runtime().state(chat.tenant, chat.key).await?;
+    let token = |key: &str, answers: &[ChatAnswer]| {
+        let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
+        match &token {
+            Some(token) => format!("{token}:{key}"),
+            None => format!("chat-answers:{}:{}", message.id, json!(ids)),
+        }
     };
-    let accepted = api.runtime().answer(request).await?;
-    let message = match &accepted.execution_id {
-        Some(execution) => message_id(api, tenant, &key, execution).await?,
-        None => None,
+    for (key, answers) in given.beneath {
+        check_beneath(chat, &key, &answers, message).await?;
+        let token = token(&key, &answers);
+        answer(chat, &key, answers, token).await?;
+    }
+    let running = state.active().map(|active| active.execution.id.clone());
+    let (stream, after) = if given.own.is_empty() {
+        let last = state.open().map(|open| &open.execution.id);
+        let so_far = match last.or(running.as_ref()) {
+            Some(execution) => so_far(chat, execution, running.is_none()).await?,
+            None => None,
+        };
+        let stream = UiStream::going_on(running, wanted);
+        (stream.continuing(so_far), before)
+    } else {
+        let token = token(chat.key, &given.own);
+        let accepted = answer(chat, chat.key, given.own, token).await?;
+        let so_far = match &accepted.execution_id {
+            Some(execution) => so_far(chat, execution, false).await?,
+            None => None,
+        };
+        let stream = UiStream::new(accepted.item_id, wanted);
+        (stream.continuing(so_far), accepted.after)
     };
-    let stream = UiStream::new(accepted.item_id, wanted).continuing(message);
-    let after = accepted.after;
-    stream.response(api, tenant, &key, after, open).await
+    let stream = stream.with_calls(calls);
+    stream
+        .response(api, chat.tenant, chat.key, after, open)
+        .await
 }
 
-/// The id of the message that an execution writes into.
-pub(super) async fn message_id(
-    api: &Api,
-    tenant: &TenantId,
+/// Refuses answers to calls of a thread that is not one beneath this one.
+async fn check_beneath(
+    chat: Chat<'_>,
     key: &str,
+    answers: &[ChatAnswer],
+    message: &SentMessage,
+) -> Result<(), ApiError> {
+    for answer in answers {
+        let call = answer.tool_call_id.as_str();
+        let runtime = chat.api.runtime();
+        let to = runtime.addressed(chat.tenant, chat.key, call, Some(key), None);
+        match to.await? {
+            Addressed::To(found) if found == key => {}
+            Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => {
+                let what = "this thread is not one of a sub-agent beneath the chat's";
+                let pointer = format!("{}/parts", message.pointer());
+                return Err(ApiError::field(pointer, what));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn answer(
+    chat: Chat<'_>,
+    key: &str,
+    answers: Vec<ChatAnswer>,
+    token: String,
+) -> Result<Accepted, ApiError> {
+    let parts = answers.into_iter().map(|answer| answer.part);
+    let content = Value::Array(parts.collect()).into();
+    let metadata = json!({"tenant": chat.tenant.as_str(), "via": "ai-sdk"});
+    let runtime = chat.api.runtime();
+    let request = AnswerRequest {
+        run: None,
+        tenant: chat.tenant.clone(),
+        key: key.to_owned(),
+        item: item(runtime.mint(), content, metadata),
+        token: Some(token),
+    };
+    Ok(runtime.answer(request).await?)
+}
+
+/// The message that an execution goes on with, as far as others have written it, or as it stands with
+/// it. It costs what the message has.
+async fn so_far(
+    chat: Chat<'_>,
     execution: &ExecutionId,
-) -> Result<Option<String>, ApiError> {
-    let transcript = api.runtime().transcript(tenant, key, Filter::Facts).await?;
-    Ok(message_of(&transcript, execution))
+    with_it: bool,
+) -> Result<Option<MessageSoFar>, ApiError> {
+    let runtime = chat.api.runtime();
+    let landmark = Landmark::Execution(execution);
+    let place = runtime.place_of(chat.tenant, chat.key, landmark).await?;
+    let Some(place) = place else { return Ok(None) };
+    let piece = Stretch::UpTo { place, n: 1 };
+    let piece = runtime
+        .stretch(chat.tenant, chat.key, piece, Filter::Facts)
+        .await?;
+    Ok(message_so_far(&piece.transcript, execution, with_it))
 }

@@ -1,24 +1,25 @@
-//! Where the running run of a chat began.
+//! Where the message began that a chat's running run writes.
 
 use crate::error::ApiError;
 use crate::state::Api;
+use interop::ai_sdk::goes_on;
 use runtime::TenantId;
-use timeline::{Active, Event, ExecutionId, ItemId, ItemType, Seq};
+use timeline::{Active, Event, Execution, ItemId, ItemType, Record, Seq};
 
 /// How many records are read at once.
 const PAGE: u64 = 512;
 
-/// Where a run began, whoever goes on with it by now.
-pub(super) struct RunBegun {
-    pub(super) execution: ExecutionId,
+/// Where a message began, however often an execution went on with it.
+pub(super) struct Begun {
+    /// What its first execution answers.
     pub(super) trigger: ItemId,
-    /// Whether it answers calls.
-    pub(super) is_answer: bool,
     /// The event before its first.
     pub(super) after: Seq,
+    /// Of the executions after the first: whether each answers calls.
+    pub(super) goes_on: Vec<bool>,
 }
 
-/// Where the running run began. It is searched from the end, so that it costs what the run has
+/// Where the running message began. It is searched from the end, so that it costs what the message has
 /// written.
 pub(super) async fn begun(
     api: &Api,
@@ -26,57 +27,75 @@ pub(super) async fn begun(
     key: &str,
     active: &Active,
     tail: Seq,
-) -> Result<RunBegun, ApiError> {
-    let mut found = RunBegun {
-        execution: active.execution.id.clone(),
-        trigger: active.execution.trigger_item_id.clone(),
-        is_answer: false,
-        after: Seq::ZERO,
+) -> Result<Begun, ApiError> {
+    let mut search = Search {
+        begun: Begun {
+            trigger: active.execution.trigger_item_id.clone(),
+            after: Seq::ZERO,
+            goes_on: Vec::new(),
+        },
+        execution: None,
+        later: None,
     };
-    // The running execution is the last one that has begun.
-    let mut is_sought = true;
-    let mut kind = active.trigger.as_ref().map(|item| item.item_type);
     let mut end = tail.0;
     while end > 0 {
         let after = end.saturating_sub(PAGE);
         let limit = usize::try_from(end - after).unwrap_or(usize::MAX);
         let page = api.runtime().read(tenant, key, Seq(after), limit).await?;
         for record in page.iter().rev().map(|logged| &logged.record) {
-            if let Event::ItemCreated { item } = &record.event
-                && is_sought
-                && found.after > Seq::ZERO
-                && item.item_type == ItemType::Message
-                && item.execution_id.is_none()
-                && item.run.is_none()
-            {
-                // Something was said since: that is what it answers.
-                return Ok(found);
-            }
-            if let Event::ExecutionCreated { execution } = &record.event
-                && is_sought
-            {
-                found.execution = execution.id.clone();
-                found.trigger = execution.trigger_item_id.clone();
-                found.after = Seq(record.seq.0.saturating_sub(1));
-                is_sought = false;
-            } else if let Event::ItemCreated { item } = &record.event
-                && !is_sought
-                && item.id == found.trigger
-            {
-                kind = Some(item.item_type);
-            }
-            match kind.filter(|_| !is_sought) {
-                None => {}
-                // A pointer: it goes on with what the execution before it began.
-                Some(ItemType::ItemReference) => (is_sought, kind) = (true, None),
-                Some(ItemType::ActionResult) => {
-                    found.is_answer = true;
-                    return Ok(found);
-                }
-                Some(ItemType::Message | ItemType::ActionExecute) => return Ok(found),
+            if search.see(record) {
+                return Ok(search.done());
             }
         }
         end = after;
     }
-    Ok(found)
+    Ok(search.done())
+}
+
+/// The search through a log, backwards.
+struct Search {
+    begun: Begun,
+    /// The execution that is looked at, until its trigger is found.
+    execution: Option<Execution>,
+    /// Whether the execution after it, which goes on with it, answers calls.
+    later: Option<bool>,
+}
+
+impl Search {
+    /// Looks at the record before; says whether the message began with what was seen last.
+    fn see(&mut self, record: &Record) -> bool {
+        if let Event::ExecutionCreated { execution } = &record.event
+            && self.execution.is_none()
+        {
+            self.begun.trigger = execution.trigger_item_id.clone();
+            self.begun.after = Seq(record.seq.0.saturating_sub(1));
+            self.begun.goes_on.extend(self.later.take());
+            self.execution = Some(execution.clone());
+            return false;
+        }
+        let Event::ItemCreated { item } = &record.event else {
+            return false;
+        };
+        if let Some(execution) = &self.execution {
+            if item.id != execution.trigger_item_id {
+                return false;
+            }
+            if !goes_on(execution, Some(item)) {
+                return true;
+            }
+            self.later = Some(item.item_type == ItemType::ActionResult);
+            self.execution = None;
+            return false;
+        }
+        // Something was said since: that is what it answers.
+        self.later.is_some()
+            && item.item_type == ItemType::Message
+            && item.execution_id.is_none()
+            && item.run.is_none()
+    }
+
+    fn done(mut self) -> Begun {
+        self.begun.goes_on.reverse();
+        self.begun
+    }
 }

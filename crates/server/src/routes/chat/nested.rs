@@ -5,7 +5,7 @@
 //! stream would have comes as transient data, with the calls that led there; a client that wants
 //! more than the text builds a message of them.
 
-use interop::ai_sdk::{ChunkJson, StreamView, chunks};
+use interop::ai_sdk::{ChunkJson, StreamView, chunks, subagent};
 use interop::parts::ToolPart;
 use runtime::Below;
 use serde::Deserialize;
@@ -38,6 +38,8 @@ pub(super) struct Nested {
     children: BTreeMap<ThreadId, Child>,
     /// The calls of the thread that have a preliminary output.
     preliminary: BTreeSet<String>,
+    /// The calls of sub-agents that the client has in its message.
+    calls: BTreeSet<String>,
 }
 
 /// A sub-agent as far as it is read.
@@ -63,7 +65,7 @@ impl Child {
     fn chunks(&mut self, record: &Record, major: u8) -> Vec<Value> {
         // It had waited: the message goes on.
         if self.is_done && matches!(record.event, Event::ExecutionCreated { .. }) {
-            let message = self.view.message_id().map(str::to_owned);
+            let message = self.view.message();
             self.view = StreamView::new(major).continuing(message);
             self.is_done = false;
         }
@@ -104,12 +106,19 @@ impl Nested {
             shown,
             children: BTreeMap::new(),
             preliminary: BTreeSet::new(),
+            calls: BTreeSet::new(),
         }
+    }
+
+    /// The client has these calls of sub-agents in its message, and is told what comes of them.
+    pub(super) fn with_calls(self, calls: impl IntoIterator<Item = String>) -> Self {
+        let calls = calls.into_iter().collect();
+        Self { calls, ..self }
     }
 
     /// Whether anything of sub-agents is shown.
     pub(super) fn is_wanted(&self) -> bool {
-        self.shown != Shown::None
+        self.shown != Shown::None || !self.calls.is_empty()
     }
 
     /// The chunks that a record of a sub-agent is.
@@ -127,6 +136,10 @@ impl Nested {
         for chunk in own {
             let tells = child.hear(&chunk);
             if below.is_past {
+                continue;
+            }
+            shown.extend(subagent::outcome(&below.key, &chunk, &self.calls));
+            if self.shown == Shown::None {
                 continue;
             }
             if tells && let [call] = calls.as_slice() {

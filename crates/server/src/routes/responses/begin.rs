@@ -5,21 +5,25 @@ use super::models::run_of;
 use super::passing::Passing;
 use super::past::{Found, find};
 use super::refused::refused;
+use super::site::Site;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
 use interop::ids::CONVERSATION;
 use interop::responses::{
-    Continues, CreateRequest, Last, RequestError, ResponseOf, Said, transcript_until,
+    Continues, CreateRequest, Last, RequestError, ResponseOf, transcript_until,
 };
 use jiff::Timestamp;
-use runtime::{
-    Accepted, AnswerRequest, Filter, Import, Policy, React, Run, Runtime, RuntimeError, StoreError,
-    TenantId,
-};
+use runtime::{Import, Run, Runtime, RuntimeError, TenantId};
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Seq, Transcript};
+
+/// Where a request says what it says. Several of its items may be one message.
+pub(super) fn place(_: usize) -> Place {
+    Place::text("/input")
+}
 
 /// A response that has begun.
 pub(super) struct Begun {
@@ -40,15 +44,6 @@ pub(super) struct Held {
     pub(super) id: String,
     pub(super) execution: ExecutionId,
     pub(super) passing: Passing,
-}
-
-/// A thread on which a response is to be made.
-struct Site<'a> {
-    runtime: &'a Runtime,
-    tenant: &'a TenantId,
-    key: &'a str,
-    /// What the client calls what it goes on with.
-    goes_on: &'a str,
 }
 
 /// Begins the response that is asked for. `held` is given up where the request goes on with it.
@@ -80,22 +75,18 @@ pub(super) async fn begin(
             let runtime = api.runtime();
             let site = Site {
                 runtime,
+                speech: Speech::new(api, caller),
                 tenant: &caller.tenant,
                 key: key_of(&row),
                 goes_on: &id,
+                must_exist: true,
             };
             if request.store {
                 return site.go_on(&request, run?, token).await;
             }
-            if runtime
-                .state(site.tenant, site.key)
-                .await?
-                .0
-                .active()
-                .is_some()
-            {
-                return Err(RequestError::conversation_locked(&id).into());
-            }
+            site.check_rest()
+                .await
+                .map_err(|error| refused(error, &id))?;
             let past = site.transcript().await?;
             copied(api, caller, request, run?, &past).await
         }
@@ -123,9 +114,11 @@ async fn after(
     let runtime = api.runtime();
     let mut site = Site {
         runtime,
+        speech: Speech::new(api, caller),
         tenant: &caller.tenant,
         key: &found.key,
         goes_on: id,
+        must_exist: true,
     };
     let is_known = site.knows(token.as_deref()).await?;
     if request.store && is_known {
@@ -137,17 +130,22 @@ async fn after(
         return Err(RequestError::conversation_locked(id).into());
     };
     if !request.store {
-        let past = transcript_until(site.transcript().await?, &found.execution);
+        let past = found.past(runtime).await?;
         let past = past.ok_or_else(|| RequestError::previous_response_not_found(id))?;
         return copied(api, caller, request, run, &past).await;
     }
-    if !found.is_followed(runtime, end).await? {
-        return site.go_on(&request, run, token).await;
+    let last = site.go_on_after(&request, run.clone(), token.clone(), end);
+    if let Some(begun) = last.await? {
+        return Ok(begun);
     }
     check_new(caller)?;
-    let forked = site.fork(token.clone(), end).await?;
+    let (forked, is_new) = site.fork(token.clone(), end).await?;
     site.key = &forked;
-    site.go_on(&request, run, token).await
+    let begun = site.go_on(&request, run, token).await;
+    if begun.is_err() && is_new {
+        site.give_up().await;
+    }
+    begun
 }
 
 /// What comes after a response that is not kept.
@@ -165,9 +163,11 @@ async fn after_held(
     } = held;
     let site = Site {
         runtime: &passing.runtime,
+        speech: Speech::passing(api, caller),
         tenant: &passing.tenant,
         key: &passing.key,
         goes_on: &id,
+        must_exist: true,
     };
     if request.store {
         let past = transcript_until(site.transcript().await?, &execution);
@@ -219,6 +219,15 @@ async fn anew(
         tenant: tenant.clone(),
         key: key.clone(),
     });
+    let speech = if request.store {
+        Speech::new(api, caller)
+    } else {
+        Speech::passing(api, caller)
+    };
+    if let Last::Item(item) = &said.last {
+        // Before the past is kept: who is refused has changed nothing.
+        speech.judge_after(&said.past, item, place)?;
+    }
     if !said.past.is_empty() {
         let import = Import {
             commands: said.past.clone(),
@@ -233,117 +242,12 @@ async fn anew(
     }
     let site = Site {
         runtime,
+        speech,
         tenant,
         key: &key,
         goes_on: &key,
+        must_exist: !said.past.is_empty(),
     };
-    let must_exist = !said.past.is_empty();
-    let begun = site.start(said, run, token, must_exist).await?;
+    let begun = site.begin(said, run, token).await?;
     Ok(Begun { passing, ..begun })
-}
-
-impl Site<'_> {
-    /// Whether a request with this token was taken on the thread.
-    async fn knows(&self, token: Option<&str>) -> Result<bool, ApiError> {
-        let Some(token) = token else {
-            return Ok(false);
-        };
-        let row = self.runtime.find(self.tenant, self.key).await?;
-        let answer = self.runtime.store().answer(&row.thread.id, token).await?;
-        Ok(answer.is_some())
-    }
-
-    /// The whole conversation, with what answers that were cut off had said.
-    async fn transcript(&self) -> Result<Transcript, RuntimeError> {
-        self.runtime
-            .transcript(self.tenant, self.key, Filter::All)
-            .await
-    }
-
-    /// A fork of the thread at this event; gives its key.
-    async fn fork(&self, token: Option<String>, at: Seq) -> Result<String, ApiError> {
-        let forked = self.runtime.fork(self.tenant, self.key, token, Some(at));
-        match forked.await {
-            Ok(row) => Ok(key_of(&row).to_owned()),
-            // The same request has been here before.
-            Err(RuntimeError::Store(StoreError::KeyTaken(key))) => Ok(key),
-            Err(error) => Err(refused(error, self.goes_on)),
-        }
-    }
-
-    /// The response on this thread.
-    async fn go_on(
-        &self,
-        request: &CreateRequest,
-        run: Run,
-        token: Option<String>,
-    ) -> Result<Begun, ApiError> {
-        let mut mint = || self.runtime.mint();
-        let said = request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?;
-        self.start(said, run, token, true).await
-    }
-
-    /// Begins it; `must_exist` says whether the thread is there.
-    async fn start(
-        &self,
-        said: Said,
-        run: Run,
-        token: Option<String>,
-        must_exist: bool,
-    ) -> Result<Begun, ApiError> {
-        let accepted = match said.last {
-            Last::Item(item) => {
-                let react = React {
-                    tenant: self.tenant.clone(),
-                    key: self.key.to_owned(),
-                    before: said.records,
-                    item,
-                    run,
-                    policy: Policy::Reject,
-                    must_exist,
-                    token,
-                };
-                self.runtime.react(react).await
-            }
-            Last::Answers(item) => {
-                if !self.knows(token.as_deref()).await? {
-                    self.check_rest().await?;
-                }
-                let answer = AnswerRequest {
-                    tenant: self.tenant.clone(),
-                    key: self.key.to_owned(),
-                    item,
-                    run: Some(run),
-                    token,
-                };
-                self.runtime.answer(answer).await
-            }
-        };
-        let Accepted {
-            item_id,
-            execution_id,
-            after,
-            repeated,
-            ..
-        } = accepted.map_err(|error| refused(error, self.goes_on))?;
-        let of = execution_id.map(ResponseOf::Execution);
-        Ok(Begun {
-            runtime: self.runtime.clone(),
-            tenant: self.tenant.clone(),
-            key: self.key.to_owned(),
-            of: of.unwrap_or(ResponseOf::Trigger(item_id)),
-            after,
-            repeated,
-            passing: None,
-        })
-    }
-
-    /// Refuses where another response is being made.
-    async fn check_rest(&self) -> Result<(), ApiError> {
-        let (state, _) = self.runtime.state(self.tenant, self.key).await?;
-        if state.active().is_some() {
-            return Err(RequestError::conversation_locked(self.goes_on).into());
-        }
-        Ok(())
-    }
 }

@@ -15,7 +15,7 @@ use interop::ids::CONVERSATION;
 use interop::options::ToolChoice;
 use interop::responses::{
     CompactRequest, Continues, CreateRequest, RequestError, compaction, input_tokens, n_tokens,
-    outcome, read_input_tokens, transcript_until,
+    outcome, read_input_tokens,
 };
 use jiff::Timestamp;
 use runtime::Filter;
@@ -53,25 +53,18 @@ async fn with_past(
         Continues::Response { id, .. } => {
             let not_found = || RequestError::previous_response_not_found(id);
             let found = find(api, caller, id).await?.ok_or_else(not_found)?;
-            let past = transcript(api, caller, &found.key).await?;
-            transcript_until(past, &found.execution).ok_or_else(not_found)?
+            let past = found.past(api.runtime()).await?;
+            past.ok_or_else(not_found)?
         }
         Continues::Conversation { id, .. } => {
             let row = thread_of(api, caller, CONVERSATION, id).await?;
             let row = row.ok_or_else(|| RequestError::conversation_not_found(id))?;
-            transcript(api, caller, key_of(&row)).await?
+            let (runtime, key) = (api.runtime(), key_of(&row));
+            let read = runtime.transcript(&caller.tenant, key, Filter::All);
+            read.await?
         }
     };
     Ok(request.with_past(&transcript)?)
-}
-
-async fn transcript(
-    api: &Api,
-    caller: &Caller,
-    key: &str,
-) -> Result<timeline::Transcript, ApiError> {
-    let read = api.runtime().transcript(&caller.tenant, key, Filter::All);
-    Ok(read.await?)
 }
 
 /// Puts a conversation in brief: the model writes a summary, and what users have said in the request

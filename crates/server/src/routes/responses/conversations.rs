@@ -2,10 +2,12 @@
 
 use super::begin::check_new;
 use super::refused::refused;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::{key_of, thread_of};
+use crate::routes::forget;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -38,9 +40,16 @@ pub(crate) async fn create(
     let new = CreateConversation::read(&body)?;
     check_new(&caller)?;
     let runtime = api.runtime();
+    let mut commands = new.commands(Timestamp::now(), &mut || runtime.mint())?;
+    let metadata = Some(Value::from(new.metadata).into());
+    let speech = Speech::new(&api, &caller);
+    let place = |_| Place::text("/items");
+    speech
+        .begin(metadata.clone(), None, &mut commands, place)
+        .await?;
     let import = Import {
-        commands: new.commands(Timestamp::now(), &mut || runtime.mint())?,
-        metadata: Some(Value::from(new.metadata).into()),
+        commands,
+        metadata,
         ..Import::default()
     };
     let made = runtime.import(&caller.tenant, None, import).await;
@@ -98,5 +107,6 @@ pub(crate) async fn delete(
 ) -> Result<Json<Value>, ApiError> {
     let row = found(&api, &caller, &id).await?;
     api.runtime().delete(&caller.tenant, key_of(&row)).await?;
+    forget(&api, &caller.tenant, &row.thread.id).await?;
     Ok(Json(deleted_conversation(&id)))
 }

@@ -3,6 +3,7 @@
 use super::conversations::found;
 use super::refused::refused;
 use super::stored::{Pairs, list_options, page};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -59,7 +60,10 @@ pub(crate) async fn create(
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;
     let shown = kept_items(&records, Timestamp::now());
-    let kept = runtime.record_all(&caller.tenant, key_of(&row), records);
+    let (speech, thread) = (Speech::new(&api, &caller), (&row.thread.id, key_of(&row)));
+    let kept = speech.record(thread, records, |n| {
+        Place::parts(format!("/items/{n}/content"))
+    });
     kept.await.map_err(|error| refused(error, &id))?;
     Ok(super::json(shown))
 }

@@ -5,10 +5,10 @@ use runtime::{Runtime, TenantId, Until};
 use timeline::Seq;
 
 /// A thread that is deleted once it is dropped and what runs on it is over.
-pub(super) struct Passing {
-    pub(super) runtime: Runtime,
-    pub(super) tenant: TenantId,
-    pub(super) key: String,
+pub(in crate::routes) struct Passing {
+    pub(in crate::routes) runtime: Runtime,
+    pub(in crate::routes) tenant: TenantId,
+    pub(in crate::routes) key: String,
 }
 
 impl Drop for Passing {

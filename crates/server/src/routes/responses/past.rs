@@ -5,10 +5,12 @@ use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
 use interop::ids::{THREAD, read_response_id};
-use interop::responses::{ResponseOf, ResponseStream};
+use interop::responses::{ResponseOf, ResponseStream, is_alone, is_brought, transcript_until};
 use runtime::objects::NewObject;
-use runtime::{Landmark, Runtime, RuntimeError, StoreError, TenantId, ThreadRow};
-use timeline::{Event, ExecutionId, Seq};
+use runtime::{
+    Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, TenantId, ThreadRow,
+};
+use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.
 const PAGE: usize = 512;
@@ -96,14 +98,67 @@ impl Found {
         }
     }
 
-    /// Whether its thread has gone on after this event.
-    pub(super) async fn is_followed(
+    /// The conversation up to its end, or to the last event while it is being made; none where its
+    /// thread has no such execution. Costs what the conversation has up to there.
+    pub(super) async fn past(&self, runtime: &Runtime) -> Result<Option<Transcript>, RuntimeError> {
+        let (tenant, key) = (&self.row.tenant, &self.key);
+        let Some(standing) = self.standing(runtime).await? else {
+            return Ok(None);
+        };
+        let landmark = Landmark::Execution(&self.execution);
+        let first = runtime.place_of(tenant, key, landmark).await?;
+        let after = self.after(runtime).await?;
+        let before = match (first, after, standing.end) {
+            // Counted through, as far after its first event as in its own log.
+            (Some(Place(first)), Some(after), Some(end)) => {
+                Place(first.saturating_add(end.0.saturating_sub(after.0)))
+            }
+            (_, _, Some(_) | None) => Place::END,
+        };
+        let n = usize::MAX;
+        let read = runtime.stretch(tenant, key, Stretch::Before { before, n }, Filter::All);
+        let transcript = read.await?.transcript;
+        Ok(transcript_until(transcript, &self.execution))
+    }
+
+    /// Whether its thread was made for it and has nothing else but the past that its request has
+    /// brought; none where its thread has no such execution. Costs what it has written.
+    pub(super) async fn is_alone(&self, runtime: &Runtime) -> Result<Option<bool>, RuntimeError> {
+        let (store, thread) = (runtime.store(), &self.row.thread.id);
+        let Some(standing) = self.standing(runtime).await? else {
+            return Ok(None);
+        };
+        if let Some(end) = standing.end
+            && (store.run_after(thread, end).await?.is_some()
+                || !store.triggers_after(thread, end, 1).await?.is_empty())
+        {
+            return Ok(Some(false));
+        }
+        let Some(after) = self.after(runtime).await? else {
+            return Ok(None);
+        };
+        // Where the last one before it was brought, all of them were.
+        if let Some(former) = store.run_before(thread, after.next()).await? {
+            let former = former.execution_id;
+            let piece = self.piece(runtime, &former).await?;
+            if !is_brought(&piece, &former) {
+                return Ok(Some(false));
+            }
+        }
+        Ok(is_alone(
+            &self.piece(runtime, &self.execution).await?,
+            &self.execution,
+        ))
+    }
+
+    async fn piece(
         &self,
         runtime: &Runtime,
-        end: Seq,
-    ) -> Result<bool, StoreError> {
-        let next = runtime.store().run_after(&self.row.thread.id, end).await?;
-        Ok(next.is_some())
+        execution: &ExecutionId,
+    ) -> Result<Transcript, RuntimeError> {
+        let stretch = Stretch::Execution(execution.clone());
+        let read = runtime.stretch(&self.row.tenant, &self.key, stretch, Filter::Facts);
+        Ok(read.await?.transcript)
     }
 
     /// The event before its first; none where its thread has no such execution.

@@ -8,9 +8,9 @@ use timeline::Rejected;
 /// What a client is told whose request was to go on with `goes_on`.
 pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
     let what = match &error {
-        RuntimeError::Busy(_) | RuntimeError::Rejected(Rejected::Busy(_)) => {
-            RequestError::conversation_locked(goes_on)
-        }
+        RuntimeError::Busy(_)
+        | RuntimeError::Followed(_)
+        | RuntimeError::Rejected(Rejected::Busy(_)) => RequestError::conversation_locked(goes_on),
         RuntimeError::Rejected(Rejected::NotOpen(call)) => RequestError::no_such_call(call),
         RuntimeError::Rejected(Rejected::Unanswered(call)) => RequestError::unanswered(call),
         RuntimeError::Rejected(
@@ -31,6 +31,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::NotEmpty
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
+        | RuntimeError::TurnedAway(_)
         | RuntimeError::ShuttingDown => return error.into(),
     };
     what.into()

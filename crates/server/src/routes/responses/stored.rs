@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    ListOptions, Page, RequestError, ResponseOf, deleted_response, input_items, is_alone,
+    ListOptions, Page, RequestError, ResponseOf, deleted_response, input_items,
 };
 use runtime::{Filter, RuntimeError, StoreError};
 use serde_json::Value;
@@ -123,8 +123,7 @@ pub(crate) async fn delete(
     let found = found(&api, &caller, &id).await?;
     let runtime = api.runtime();
     let (tenant, key) = (&caller.tenant, found.key.as_str());
-    let transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
-    let alone = is_alone(&transcript, &found.execution);
+    let alone = found.is_alone(runtime).await?;
     let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
     if alone {
         match runtime.delete(tenant, key).await {

@@ -1,6 +1,7 @@
 //! Messages of a thread.
 
-use super::{Found, Pairs, attach, id_for, look, not_found, notes, token};
+use super::{Found, Pairs, attach, id_for, look, not_found, notes, said_at, token};
+use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
@@ -70,16 +71,12 @@ pub(super) async fn create(
         return Ok(Json(said));
     }
     look::check_free(&api, &found, Run::check_message).await?;
-    let thread = &found.row.thread.id;
-    attach::count(&api, &found.caller.tenant, thread, n_bytes).await?;
-    let runtime = api.runtime();
     let item = asked.item(&id);
-    found
-        .caller
-        .check_speaker(item.metadata.as_ref(), "/metadata")?;
-    let kept = runtime.record(&found.caller.tenant, found.key(), item);
-    let kept = kept.await?;
-    look::message_at(&api, &found, kept).await.map(Json)
+    let speech = Speech::new(&api, &found.caller);
+    let thread = (&found.row.thread.id, found.key());
+    attach::count(&api, &found.caller.tenant, thread.0, n_bytes).await?;
+    let kept = speech.record(thread, vec![item], |_| said_at("", &body));
+    look::message_at(&api, &found, kept.await?).await.map(Json)
 }
 
 /// Reads a message.

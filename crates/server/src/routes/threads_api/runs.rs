@@ -1,8 +1,9 @@
 //! Runs: begun, read, stopped.
 
 use super::stream::RunView;
-use super::threads::items;
-use super::{Found, Pairs, assistants, attach, id_for, look, notes, token};
+use super::threads::{items, known, parent, shown};
+use super::{Found, Pairs, assistants, attach, id_for, look, notes, said_at, token};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
@@ -15,15 +16,16 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
-    Assistant, CreateRun, CreateThreadAndRun, List, RequestError, Run, RunObject, RunStream,
-    ThreadObject, metadata_of, thread_object, trigger,
+    Assistant, CreateRun, CreateThread, CreateThreadAndRun, List, RequestError, Run, RunObject,
+    RunStream, ThreadObject, metadata_of, trigger,
 };
 use jiff::Timestamp;
 use runtime::{
-    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, StoreError,
+    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, StoreError, ThreadRow,
 };
 use serde_json::Value;
 use std::time::Duration;
+use timeline::Command;
 
 /// Why a client's cancel ends a run.
 const CANCELLED: &str = "user_cancelled";
@@ -71,7 +73,7 @@ pub(super) async fn create(
     let token = token(&headers, "threads.runs")?;
     let begin = Begin::of(&api, &found.caller, asked, token).await?;
     let open = begin.opened(&api, &found.caller)?;
-    begin.on(&api, &found, None, open).await
+    begin.on(&api, &found, None, (&body, open)).await
 }
 
 /// Makes a thread and has an assistant answer it.
@@ -96,15 +98,13 @@ pub(super) async fn create_with_thread(
     };
     let begin = Begin::of(&api, &caller, asked, token).await?;
     let open = begin.opened(&api, &caller)?;
-    let new = NewThreadRequest {
-        key,
-        metadata: thread.kept(),
-        ..NewThreadRequest::default()
+    let row = match known(&api, &caller.tenant, key.as_deref()).await? {
+        Some(row) => row,
+        None => begin.made(&api, &caller, key, &thread, &body).await?,
     };
-    let (row, _) = api.runtime().get_or_create(&caller.tenant, new).await?;
-    let object = thread_object(&row.thread).value;
     let found = Found { caller, row };
-    begin.on(&api, &found, Some(object), open).await
+    let object = shown(&api, &found).await?;
+    begin.on(&api, &found, Some(object), (&body, open)).await
 }
 
 impl Begin {
@@ -114,10 +114,6 @@ impl Begin {
         mut asked: CreateRun,
         token: Option<String>,
     ) -> Result<Self, ApiError> {
-        for message in &asked.additional_messages {
-            let item = message.clone().item("");
-            caller.check_speaker(item.metadata.as_ref(), "/additional_messages/metadata")?;
-        }
         let (tenant, is_restricted) = (&caller.tenant, caller.is_restricted());
         let messages = &mut asked.additional_messages;
         let n_bytes = attach::attach(api, tenant, is_restricted, messages).await?;
@@ -151,15 +147,47 @@ impl Begin {
         wants_stream.then(|| api.open_stream(caller)).transpose()
     }
 
+    /// Makes the thread that it begins on, if what it begins with can be said there.
+    async fn made(
+        &self,
+        api: &Api,
+        caller: &Caller,
+        key: Option<String>,
+        thread: &CreateThread,
+        body: &Value,
+    ) -> Result<ThreadRow, ApiError> {
+        let fork = parent(api, caller, thread).await?;
+        let (metadata, speech) = (thread.kept(), Speech::new(api, caller));
+        let said = items(api, self.asked.additional_messages.clone()).into_iter();
+        let said = said.map(|item| (Timestamp::now(), Command::Record { item }));
+        let mut said: Vec<_> = said.collect();
+        let place = |n| said_at(&format!("/thread/messages/{n}"), body);
+        speech
+            .begin(metadata.clone(), fork.as_ref(), &mut said, place)
+            .await?;
+        let new = NewThreadRequest {
+            key,
+            metadata,
+            fork,
+            ..NewThreadRequest::default()
+        };
+        Ok(api.runtime().get_or_create(&caller.tenant, new).await?.0)
+    }
+
     /// Begins it on a thread, and says so; `object` is the thread that was made for it.
     async fn on(
         self,
         api: &Api,
         found: &Found,
         object: Option<ThreadObject>,
-        open: Option<OpenStream>,
+        (body, open): (&Value, Option<OpenStream>),
     ) -> Result<Response, ApiError> {
-        let accepted = self.accepted(api, found).await?;
+        let list = match object {
+            Some(_) => "/thread/messages",
+            None => "/additional_messages",
+        };
+        let place = |n| said_at(&format!("{list}/{n}"), body);
+        let accepted = self.accepted(api, found, place).await?;
         let mut stream = RunStream::answering(found.id(), accepted.item_id.clone());
         if let Some(open) = open {
             if let Some(object) = object {
@@ -172,7 +200,12 @@ impl Begin {
         Ok(Json(run).into_response())
     }
 
-    async fn accepted(self, api: &Api, found: &Found) -> Result<Accepted, ApiError> {
+    async fn accepted(
+        self,
+        api: &Api,
+        found: &Found,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, ApiError> {
         let runtime = api.runtime();
         let mut before = items(api, self.asked.additional_messages);
         let last = before.last().map(|item| item.id.clone());
@@ -181,6 +214,7 @@ impl Begin {
             tenant: found.caller.tenant.clone(),
             key: found.key().to_owned(),
             before: std::mem::take(&mut before),
+            rewind: None,
             item,
             run: runtime::Run {
                 agent: self.assistant.agent,
@@ -203,7 +237,8 @@ impl Begin {
             look::check_free(api, found, Run::check_run).await?;
             attach::count(api, &found.caller.tenant, thread, self.n_bytes).await?;
         }
-        match runtime.react(react).await {
+        let speech = Speech::new(api, &found.caller);
+        match speech.react(react, place).await {
             Err(RuntimeError::Busy(execution)) => Err(RequestError::ActiveRun {
                 thread: THREAD.write(found.id()),
                 run: RUN.write(execution.as_str()),
@@ -305,13 +340,7 @@ pub(super) async fn cancel(
     let last = run.executions().last();
     let stopped = runtime.cancel(tenant, key, last, CANCELLED).await;
     match stopped {
-        Ok(_) => {}
-        Err(RuntimeError::NotRunning(execution)) => {
-            let (open, _) = runtime.open_calls(tenant, key).await?;
-            if open.is_some_and(|open| open.execution.id == execution) {
-                runtime.cancel(tenant, key, None, CANCELLED).await?;
-            }
-        }
+        Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let run = look::run(&api, &found, &run_id).await?;

@@ -1,22 +1,26 @@
 //! Threads: made, read, changed, deleted.
 
-use super::{Found, attach, id_for, look, notes, token};
+use super::{Found, attach, id_for, look, not_found, said_at, token};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::check_named_key;
+use crate::protocol::thread_of;
+use crate::routes::{check_named_key, forget};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
+use interop::aitp::{Actor, Change, Roster, ThreadMetadata, Violation, read_actors};
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
-    CreateThread, Deleted, ModifyThread, RequestError, Run, ThreadObject, thread_object,
+    CreateThread, Deleted, ModifyThread, ObjectKind, RequestError, Run, ThreadObject, thread_object,
 };
 use jiff::Timestamp;
-use runtime::{Import, RuntimeError, ThreadRow};
+use runtime::{Import, RuntimeError, StoreError, TenantId, ThreadRow};
 use serde_json::Value;
-use timeline::{Command, NewItem, ThreadUpdate};
+use std::collections::BTreeSet;
+use timeline::{Command, Fork, NewItem, ThreadUpdate};
 
 /// Makes a thread, with messages if the body has some. With `idempotency-key` a repetition finds the
 /// thread that was made.
@@ -30,7 +34,7 @@ pub(super) async fn create(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = made(&api, caller, &headers, body.as_ref()).await?;
-    Ok(Json(thread_object(&found.row.thread).value))
+    shown(&api, &found).await.map(Json)
 }
 
 /// Makes a thread as AITP-T01 has it: the path in the singular, and the answer with its messages.
@@ -57,22 +61,29 @@ async fn made(
     check_named_key(&caller, None, "")?;
     let n_bytes = attach::attach(api, &caller.tenant, false, &mut asked.messages).await?;
     let token = token(headers, "threads")?;
-    let metadata = asked.kept();
-    let (now, mut commands) = (Timestamp::now(), Vec::new());
-    for message in asked.messages {
-        let item = message.item(&api.runtime().mint());
-        caller.check_speaker(item.metadata.as_ref(), "/messages/metadata")?;
-        commands.push((now, Command::Record { item }));
+    let (tenant, runtime) = (&caller.tenant, api.runtime());
+    let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
+    if let Some(row) = known(api, tenant, key.as_deref()).await? {
+        return Ok(Found { caller, row });
     }
+    let (now, metadata) = (Timestamp::now(), asked.kept());
+    let fork = parent(api, &caller, &asked).await?;
+    let items = items(api, asked.messages).into_iter();
+    let commands = items.map(|item| (now, Command::Record { item }));
+    let mut commands: Vec<_> = commands.collect();
+    let body = body.unwrap_or(&Value::Null);
+    Speech::new(api, &caller)
+        .begin(metadata.clone(), fork.as_ref(), &mut commands, |n| {
+            said_at(&format!("/messages/{n}"), body)
+        })
+        .await?;
     let import = Import {
         title: None,
         metadata,
+        fork,
         created_at: Some(now),
         commands,
     };
-    let tenant = &caller.tenant;
-    let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
-    let runtime = api.runtime();
     let row: ThreadRow = match (runtime.import(tenant, key.clone(), import).await, key) {
         // It was made before.
         (Err(RuntimeError::NotEmpty), Some(key)) => runtime.find(tenant, &key).await?,
@@ -86,6 +97,60 @@ async fn made(
     Ok(Found { caller, row })
 }
 
+/// The thread that an earlier request with the same token has made.
+pub(super) async fn known(
+    api: &Api,
+    tenant: &TenantId,
+    key: Option<&str>,
+) -> Result<Option<ThreadRow>, ApiError> {
+    let Some(key) = key else {
+        return Ok(None);
+    };
+    match api.runtime().find(tenant, key).await {
+        Ok(row) => Ok(Some(row)),
+        Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where the thread goes on from that is to be made, if AITP's `parent_id` says so.
+pub(super) async fn parent(
+    api: &Api,
+    caller: &Caller,
+    asked: &CreateThread,
+) -> Result<Option<Fork>, ApiError> {
+    let metadata = ThreadMetadata::read_parent(asked.metadata.map());
+    let Some(id) = metadata.map_err(|wrong| unreadable(&wrong))? else {
+        return Ok(None);
+    };
+    let row = thread_of(api, caller, THREAD, &id).await?;
+    let row = row.ok_or_else(|| not_found(ObjectKind::Thread, &id))?;
+    Ok(Some(api.runtime().fork_point(row, None).await?))
+}
+
+/// What of AITP's metadata can't be read.
+fn unreadable(wrong: &Violation) -> ApiError {
+    let what = format!("expected {}", wrong.expected);
+    ApiError::field(format!("/metadata{}", wrong.pointer), what)
+}
+
+/// The thread with those who take part now, and the thread it was forked off.
+pub(super) async fn shown(api: &Api, found: &Found) -> Result<ThreadObject, ApiError> {
+    let speech = Speech::new(api, &found.caller);
+    let held = speech.desk(&found.row).await?;
+    let mut thread = found.row.thread.clone();
+    let roster = held.desk().map(|desk| desk.roster().metadata(&thread));
+    let mut metadata = roster.unwrap_or_default();
+    if let Some(fork) = &thread.fork {
+        let parent = THREAD.write(fork.thread_id.as_str());
+        metadata.insert("parent_id".to_owned(), parent.into());
+    }
+    if !metadata.is_empty() {
+        thread.metadata = Some(Value::Object(metadata).into());
+    }
+    Ok(thread_object(&thread).value)
+}
+
 /// The messages that a request brings, as items.
 pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -> Vec<NewItem> {
     let messages = messages.into_iter();
@@ -97,7 +162,7 @@ pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -
 async fn with_messages(api: &Api, found: &Found) -> Result<ThreadObject, ApiError> {
     Ok(ThreadObject {
         messages: Some(look::all_messages(api, found).await?),
-        ..thread_object(&found.row.thread).value
+        ..shown(api, found).await?
     })
 }
 
@@ -110,7 +175,7 @@ pub(super) async fn read(
     PathOf(thread_id): PathOf<String>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
-    Ok(Json(thread_object(&found.row.thread).value))
+    shown(&api, &found).await.map(Json)
 }
 
 /// Changes what is noted on a thread. Without a change it is how AITP-T01 retrieves a thread: then
@@ -124,13 +189,17 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
-    let asked = ModifyThread::read(body.as_ref())?;
+    let mut asked = ModifyThread::read(body.as_ref())?;
     if asked.is_empty() {
         return with_messages(&api, &found).await.map(Json);
     }
     let runtime = api.runtime();
     let thread = &found.row.thread.id;
     let _turn = api.turns().of(thread).await;
+    if let Some(actors) = asked.take_actors() {
+        let actors = read_actors(&actors, "/actors").map_err(|wrong| unreadable(&wrong))?;
+        take_part(&api, &found, actors).await?;
+    }
     let before = runtime.find_by_id(&found.caller.tenant, thread).await?;
     let update = ThreadUpdate {
         title: None,
@@ -140,8 +209,54 @@ pub(super) async fn modify(
     runtime
         .update_thread(&found.caller.tenant, key, update)
         .await?;
-    let changed = runtime.find_by_id(&found.caller.tenant, thread).await?;
-    Ok(Json(thread_object(&changed.thread).value))
+    let row = runtime.find_by_id(&found.caller.tenant, thread).await?;
+    shown(&api, &Found { row, ..found }).await.map(Json)
+}
+
+/// Has those take part that a list names, and nobody else: who is new joins, who is not there any more
+/// leaves, and who says something else of itself declares it.
+async fn take_part(api: &Api, found: &Found, actors: Vec<Actor>) -> Result<(), ApiError> {
+    let speech = Speech::new(api, &found.caller);
+    let held = speech.desk(&found.row).await?;
+    let changes = held.desk().map(|desk| changes(desk.roster(), actors));
+    drop(held);
+    let changes = changes.unwrap_or_default().into_iter();
+    let changes = changes.map(|change| (change, api.runtime().mint()));
+    let changes: Vec<_> = changes.collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let thread = (&found.row.thread.id, found.key());
+    let place = |_| Place::text("/metadata/actors").by("/metadata/actors");
+    speech.change(thread, changes, place).await?;
+    Ok(())
+}
+
+fn changes(roster: &Roster, actors: Vec<Actor>) -> Vec<Change> {
+    let listed: BTreeSet<&str> = actors.iter().map(|actor| actor.id.as_str()).collect();
+    let present = roster.present().map(|member| member.actor.id.as_str());
+    let leave = |id: &str| Change::Leave {
+        actor_id: id.to_owned(),
+    };
+    let leave = present.filter(|id| !listed.contains(id)).map(leave);
+    let mut changes: Vec<Change> = leave.collect();
+    for actor in actors {
+        match roster.member(&actor.id) {
+            None => changes.push(Change::Join {
+                actor,
+                principal: None,
+                initiator: false,
+            }),
+            Some(known) if known.actor.capabilities != actor.capabilities => {
+                changes.push(Change::Declare {
+                    actor_id: actor.id,
+                    capabilities: actor.capabilities,
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    changes
 }
 
 /// Deletes a thread and everything of it; refused while a run of it is active.
@@ -168,6 +283,6 @@ pub(super) async fn delete(
         }
         deleted => deleted?,
     }
-    notes::forget(&api, &found.caller.tenant, found.id()).await?;
+    forget(&api, &found.caller.tenant, &found.row.thread.id).await?;
     Ok(Json(Deleted::new("thread.deleted", id)))
 }

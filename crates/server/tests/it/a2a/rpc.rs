@@ -287,3 +287,48 @@ async fn a_client_of_another_version_is_told_so() {
     let answer = server.post("/a2a?A2A-Version=1.0", call).await;
     assert!(answer.json()["result"].is_object(), "{}", answer.text);
 }
+
+#[tokio::test]
+async fn an_answer_that_is_sent_again_is_no_other_one_however_the_task_stands() {
+    let server = Server::new(CONFIG).await;
+    let task = server.task("/a2a/clerk", json!("compute 1 + 2")).await;
+    assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
+    let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0];
+    let answer = json!({"toolCallId": call["toolCallId"], "approved": true});
+    let answers = |id: &str| json!({"taskId": task["id"], "messageId": id, "parts": [{"data": answer.clone()}]});
+    let done = server.task("/a2a", answers("m2")).await;
+    assert_eq!(state(&done), "COMPLETED", "{done}");
+    assert_eq!(server.task("/a2a", answers("m2")).await, done);
+    let other = server.rpc("/a2a", "SendMessage", says(answers("m3"))).await;
+    assert!(other["error"]["code"].is_i64(), "{other}");
+}
+
+#[tokio::test]
+async fn a_file_beside_an_answer_must_be_one() {
+    let server = Server::new(CONFIG).await;
+    let task = server.task("/a2a/clerk", json!("compute 1 + 2")).await;
+    let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0];
+    let answer = json!({"toolCallId": call["toolCallId"], "approved": true});
+    let says_with = |raw: &str| {
+        let parts = json!([{"data": answer.clone()}, {"raw": raw, "mediaType": "image/png"}]);
+        says(json!({"taskId": task["id"], "messageId": "m2", "parts": parts}))
+    };
+    let refused = server
+        .rpc("/a2a", "SendMessage", says_with("no base64!"))
+        .await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let taken = server.rpc("/a2a", "SendMessage", says_with("aGk=")).await;
+    assert_eq!(state(&taken["result"]["task"]), "COMPLETED", "{taken}");
+}
+
+#[tokio::test]
+async fn a_page_token_may_count_as_far_as_numbers_go() {
+    let server = Server::new(CONFIG).await;
+    let task = server.task("/a2a", json!("hello")).await;
+    let thread = task["contextId"].as_str().unwrap();
+    let token = format!("{}.9000000000000000000.0.{thread}.", usize::MAX);
+    let listed = server
+        .rpc("/a2a", "ListTasks", json!({ "pageToken": token }))
+        .await;
+    assert_eq!(listed["result"]["totalSize"], usize::MAX, "{listed}");
+}

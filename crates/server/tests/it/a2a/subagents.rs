@@ -47,3 +47,20 @@ async fn what_a_sub_agent_asks_the_task_asks_and_goes_on_with_the_answer() {
     );
     assert!(done["artifacts"].to_string().contains("42"), "{done}");
 }
+
+#[tokio::test]
+async fn an_answer_that_is_sent_again_is_the_same_answer() {
+    let server = Server::new(TEAM).await;
+    let asks = "use find {\"query\": \"compute 6 * 7 then compute 8 * 9\"}";
+    let mut task = server.task("/a2a", json!(asks)).await;
+    for (id, expected) in [("m2", "INPUT_REQUIRED"), ("m3", "COMPLETED")] {
+        let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0];
+        let answer = json!({"toolCallId": call["toolCallId"], "approved": true});
+        let message = json!({"taskId": task["id"], "messageId": id, "parts": [{"data": answer}]});
+        let done = server.task("/a2a", message.clone()).await;
+        assert_eq!(state(&done), expected, "{done}");
+        let again = server.task("/a2a", message).await;
+        assert_eq!(again, done);
+        task = done;
+    }
+}

@@ -5,18 +5,10 @@ use super::{fits, last, output_types, text_of, weather};
 use crate::harness::{Served, Server};
 use serde_json::{Value, json};
 
-/// The suite's model as an agent; its weather tool is called when it is there, as by a model that
-/// decides itself.
+/// The suite's model as an agent: one for all cases.
 async fn server() -> Server {
-    let directory = tempfile::tempdir().unwrap();
-    let script = directory.path().join("weather.json");
-    let turn = json!({"tool_calls": [{"name": "get_weather", "arguments": {"location": "San Francisco, CA"}}]});
-    std::fs::write(&script, json!({"turns": [turn]}).to_string()).unwrap();
-    let config = format!(
-        "default_agent = \"gpt-4o-mini\"\n[models.plain]\nprovider = \"scripted\"\n[models.weather]\nprovider = \"scripted\"\nscript = \"{}\"\n[agents.gpt-4o-mini]\nmodel = \"plain\"\n[agents.weatherman]\nmodel = \"weather\"\n",
-        script.display()
-    );
-    Server::at(directory, &config).await
+    let config = "default_agent = \"gpt-4o-mini\"\n[models.plain]\nprovider = \"scripted\"\n[agents.gpt-4o-mini]\nmodel = \"plain\"\n";
+    Server::new(config).await
 }
 
 fn said(role: &str, content: impl Into<Value>) -> Value {
@@ -80,7 +72,7 @@ async fn every_case_over_http_is_answered_as_the_suite_wants_it() {
     }
     let response = server
         .respond(json!({
-            "model": "weatherman", "tools": [weather()],
+            "model": "gpt-4o-mini", "tools": [weather()],
             "input": [said("user", "What's the weather like in San Francisco?")],
         }))
         .await;

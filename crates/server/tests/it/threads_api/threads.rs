@@ -167,7 +167,7 @@ async fn a_thread_of_another_protocol_is_a_thread_here() {
 #[tokio::test]
 async fn what_is_noted_on_a_thread_can_be_changed() {
     let client = Client::new().await;
-    let actors = json!([{"id": "a.near"}]);
+    let actors = json!([{"id": "a.near", "capabilities": []}]);
     let body = json!({"metadata": {"a": "1", "b": "2", "actors": actors}});
     let made = client.ask("/threads", body).await.json();
     let path = format!("/threads/{}", made["id"].as_str().unwrap());

@@ -34,7 +34,9 @@ impl Piece {
             first, last, more, ..
         } = read_of;
         let is_tail = match stretch {
-            Stretch::Before { before, .. } => before == Place::END,
+            Stretch::Before { before: end, .. } | Stretch::UpTo { place: end, .. } => {
+                end == Place::END
+            }
             Stretch::After { .. } | Stretch::Run(_) | Stretch::Execution(_) => !more,
         };
         let n_messages = view.messages().count();

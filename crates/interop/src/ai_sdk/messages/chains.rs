@@ -1,0 +1,89 @@
+//! Which executions write one message.
+
+use crate::threads::{cancelled, continues};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Entry, Execution, ExecutionStatus, Item, ItemId, ItemType, Reaction, Transcript};
+
+/// Executions that answer calls or were handed over to, each with the one it goes on with.
+pub(super) struct Chains<'a> {
+    transcript: &'a Transcript,
+    /// The place of each execution, and of the one that it goes on with.
+    before: BTreeMap<usize, usize>,
+    /// The places of those that another one goes on with: one that is over, unless running ones are
+    /// shown too.
+    followed: BTreeSet<usize>,
+}
+
+impl<'a> Chains<'a> {
+    pub(super) fn of(transcript: &'a Transcript, with_running: bool) -> Self {
+        let mut before = BTreeMap::new();
+        let mut followed = BTreeSet::new();
+        let mut triggers: BTreeMap<&ItemId, &Item> = BTreeMap::new();
+        let mut last = None;
+        for (place, entry) in transcript.entries.iter().enumerate() {
+            match entry {
+                Entry::Item(item)
+                    if matches!(
+                        item.item_type,
+                        ItemType::ActionResult | ItemType::ItemReference
+                    ) =>
+                {
+                    triggers.insert(&item.id, item);
+                }
+                // What was said between is answered by a message of its own.
+                Entry::Item(item) if item.run.is_none() => last = None,
+                Entry::Item(_) => {}
+                // It is removed.
+                Entry::Reaction(reaction) if reaction.steps.is_empty() => {}
+                Entry::Reaction(reaction) => {
+                    let trigger = triggers.get(&reaction.execution.trigger_item_id).copied();
+                    if goes_on(&reaction.execution, trigger)
+                        && let Some(last) = last
+                    {
+                        before.insert(place, last);
+                        let is_over = reaction.execution.status != ExecutionStatus::Executing;
+                        if is_over || with_running {
+                            followed.insert(last);
+                        }
+                    }
+                    last = Some(place);
+                }
+            }
+        }
+        Self {
+            transcript,
+            before,
+            followed,
+        }
+    }
+
+    /// Whether the message of this execution goes on in another one that is over.
+    pub(super) fn goes_on(&self, place: usize) -> bool {
+        self.followed.contains(&place)
+    }
+
+    /// The executions of one message, up to the one at this place.
+    pub(super) fn up_to(&self, place: usize) -> Vec<&'a Reaction> {
+        let mut places = vec![place];
+        while let Some(before) = places.last().and_then(|place| self.before.get(place)) {
+            places.push(*before);
+        }
+        let entries = places.iter().rev().filter_map(|place| {
+            let entry = self.transcript.entries.get(*place)?;
+            match entry {
+                Entry::Reaction(reaction) => Some(reaction),
+                Entry::Item(_) => None,
+            }
+        });
+        entries.collect()
+    }
+}
+
+/// Whether an execution goes on with what the one before it has said: it acts on answers, is handed over
+/// to, or ends the wait for answers. One that is begun anew without anything said writes a message of its own.
+pub fn goes_on(execution: &Execution, trigger: Option<&Item>) -> bool {
+    let answers = trigger.is_some_and(|item| item.item_type == ItemType::ActionResult);
+    answers
+        || continues(execution, trigger)
+        || trigger.is_some_and(|item| cancelled(item).is_some())
+}

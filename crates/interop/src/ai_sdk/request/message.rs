@@ -1,0 +1,222 @@
+//! One message of a request.
+
+use super::{ChatRequestError, MAX_MESSAGES, MAX_PARTS, MAX_TEXT_BYTES, at_most, expected, id};
+use crate::ai_sdk::messages::METADATA;
+use crate::ai_sdk::revision::is_free;
+use crate::request::is_web;
+use serde_json::{Value, json};
+use timeline::{ANSWER, Payload};
+
+/// Who says a message, for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentRole {
+    /// A user.
+    User,
+    /// An agent.
+    Assistant,
+    /// Something that happened.
+    System,
+}
+
+impl SentRole {
+    /// As a client spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+}
+
+/// A message as a client has sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentMessage {
+    /// Its id.
+    pub id: String,
+    /// Who says it.
+    pub role: SentRole,
+    /// Which one of the request's messages it is, from 0.
+    pub place: usize,
+    /// Its parts, unread.
+    pub parts: Vec<Value>,
+    metadata: Option<Value>,
+}
+
+/// What a user said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserMessage {
+    /// The client's id of it.
+    pub id: String,
+    /// The parts, in the log's shapes.
+    pub content: Payload,
+    /// The client's own metadata of it, as the metadata of its item: under a name of its own, where it
+    /// comes from again and can pass for nothing else.
+    pub metadata: Option<Payload>,
+}
+
+/// An answer that a client has put into the part of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatAnswer {
+    /// The call.
+    pub tool_call_id: String,
+    /// Whether it answers a question; what is no answer to one is a result.
+    pub is_approval: bool,
+    /// The answer, as a part of the log's ([`timeline::Answer`]).
+    pub part: Value,
+}
+
+impl ChatAnswer {
+    /// The same answer to another call.
+    #[must_use]
+    pub fn to(&self, call: &str) -> Self {
+        let mut part = self.part.clone();
+        part["toolCallId"] = call.into();
+        Self {
+            tool_call_id: call.to_owned(),
+            is_approval: self.is_approval,
+            part,
+        }
+    }
+}
+
+impl SentMessage {
+    pub(super) fn read(message: Value, place: usize) -> Result<Self, ChatRequestError> {
+        let pointer = format!("/messages/{place}");
+        let Value::Object(mut message) = message else {
+            return Err(expected(pointer, "an object"));
+        };
+        let id = id(&message, &pointer)?;
+        let role = match message.get("role").and_then(Value::as_str) {
+            Some("user") => SentRole::User,
+            Some("assistant") => SentRole::Assistant,
+            Some("system") => SentRole::System,
+            Some(_) | None => {
+                let words = "\"user\", \"assistant\" or \"system\"";
+                return Err(expected(format!("{pointer}/role"), words));
+            }
+        };
+        let parts_at = format!("{pointer}/parts");
+        let Some(Value::Array(parts)) = message.remove("parts") else {
+            return Err(expected(parts_at, "an array"));
+        };
+        at_most(&parts_at, parts.len(), MAX_MESSAGES)?;
+        let metadata = message.remove("metadata").filter(|noted| !noted.is_null());
+        Ok(Self {
+            id,
+            role,
+            place,
+            parts,
+            metadata,
+        })
+    }
+
+    /// Where it stands in the request.
+    pub fn pointer(&self) -> String {
+        format!("/messages/{}", self.place)
+    }
+
+    /// What a user says with it.
+    pub fn said(&self) -> Result<UserMessage, ChatRequestError> {
+        let pointer = self.pointer();
+        if !is_free(&self.id) {
+            return Err(ChatRequestError::Reserved {
+                pointer: format!("{pointer}/id"),
+                id: self.id.clone(),
+            });
+        }
+        let pointer = format!("{pointer}/parts");
+        if self.parts.is_empty() {
+            return Err(expected(pointer, "at least one part"));
+        }
+        at_most(&pointer, self.parts.len(), MAX_PARTS)?;
+        let content = self
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(place, part)| own_part(part, &format!("{pointer}/{place}")))
+            .collect::<Result<Vec<Value>, _>>()?;
+        let metadata = self.metadata.as_ref();
+        Ok(UserMessage {
+            id: self.id.clone(),
+            content: Value::Array(content).into(),
+            metadata: metadata.map(|noted| json!({ METADATA: noted }).into()),
+        })
+    }
+
+    /// The answers in the parts of calls: to questions, and results of tools that the client has run.
+    /// Whether anybody asked is not known here.
+    pub fn answers(&self) -> Vec<ChatAnswer> {
+        self.parts.iter().filter_map(answer).collect()
+    }
+}
+
+fn answer(part: &Value) -> Option<ChatAnswer> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    let kind = text("type")?;
+    if kind != "dynamic-tool" && !kind.starts_with("tool-") {
+        return None;
+    }
+    let id = text("toolCallId")?;
+    let mut answer = json!({"type": ANSWER, "toolCallId": id});
+    let state = text("state")?;
+    match state {
+        "approval-responded" => {
+            let approval = part.get("approval")?;
+            let approved = approval.get("approved")?.as_bool()?;
+            answer["approved"] = approved.into();
+            let reason = approval.get("reason").and_then(Value::as_str);
+            if let Some(reason) = reason.filter(|_| !approved) {
+                answer["message"] = reason.into();
+            }
+        }
+        "output-available" => answer["output"] = part.get("output").cloned().unwrap_or_default(),
+        "output-error" => answer["errorText"] = text("errorText").unwrap_or_default().into(),
+        _ => return None,
+    }
+    Some(ChatAnswer {
+        tool_call_id: id.to_owned(),
+        is_approval: state == "approval-responded",
+        part: answer,
+    })
+}
+
+fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
+    let text = |key: &str| {
+        let text = part.get(key).and_then(Value::as_str);
+        text.ok_or_else(|| expected(format!("{pointer}/{key}"), "a string"))
+    };
+    let kind = text("type")?;
+    match kind {
+        "text" => {
+            let said = text("text")?;
+            at_most(&format!("{pointer}/text"), said.len(), MAX_TEXT_BYTES)?;
+            Ok(json!({"type": "input_text", "text": said}))
+        }
+        "file" => file(part, text("url")?, text("mediaType")?, pointer),
+        _ if kind.len() > "data-".len() && kind.starts_with("data-") => Ok(part.clone()),
+        _ => Err(ChatRequestError::Part {
+            pointer: pointer.to_owned(),
+            kind: kind.to_owned(),
+        }),
+    }
+}
+
+fn file(part: &Value, url: &str, mime: &str, pointer: &str) -> Result<Value, ChatRequestError> {
+    let inline = url.starts_with("data:");
+    if !inline && !is_web(url) {
+        let pointer = format!("{pointer}/url");
+        return Err(ChatRequestError::Url { pointer });
+    }
+    let mut own = if mime.starts_with("image/") {
+        json!({"type": "input_image", "image_url": url, "media_type": mime})
+    } else {
+        let field = if inline { "file_data" } else { "file_url" };
+        json!({"type": "input_file", field: url, "media_type": mime})
+    };
+    let name = part.get("filename").and_then(Value::as_str);
+    if let (Value::Object(own), Some(name)) = (&mut own, name) {
+        own.insert("filename".to_owned(), name.into());
+    }
+    Ok(own)
+}

@@ -1,0 +1,126 @@
+//! The metadata of an agent's message: who answered, with which model, what it used, and when.
+
+use super::{CANCELLED, StreamView};
+use crate::parts::StepResponse;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use timeline::{Execution, ExecutionStatus, Interruption};
+
+/// The counts of usage: our name in a log, and the name in a message's metadata.
+const USAGE: [(&str, &str); 5] = [
+    ("inputTokens", "inputTokens"),
+    ("outputTokens", "outputTokens"),
+    ("cacheReadTokens", "cachedInputTokens"),
+    ("cacheWriteTokens", "cacheWriteTokens"),
+    ("reasoningTokens", "reasoningTokens"),
+];
+
+/// What a message's metadata says so far; it is summed up over all executions that write the message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::ai_sdk) struct Told {
+    created_at: Option<Timestamp>,
+    agent: Option<String>,
+    model: Option<String>,
+    usage: [u64; USAGE.len()],
+    finish_reason: Option<&'static str>,
+}
+
+impl Told {
+    /// The metadata as the message begins; it began when its first execution did.
+    pub(super) fn began(&mut self, at: Timestamp) -> Value {
+        let at = *self.created_at.get_or_insert(at);
+        json!({"createdAt": at.to_string()})
+    }
+
+    /// An execution writes the message from here on.
+    pub(in crate::ai_sdk) fn goes_on(&mut self, execution: &Execution) {
+        self.created_at.get_or_insert(execution.created_at);
+        let run = execution.run.as_ref();
+        if let Some(agent) = run.and_then(|run| run.str_field("agent")) {
+            self.agent = Some(agent);
+        }
+        self.finish_reason = None;
+    }
+
+    /// A model has answered.
+    pub(in crate::ai_sdk) fn responded(&mut self, said: &StepResponse) {
+        self.finish_reason = said.stop_reason.as_deref().map(|word| match word {
+            "end_turn" => "stop",
+            "max_tokens" => "length",
+            "content_filter" => "content-filter",
+            "tool_use" => "tool-calls",
+            "error" => "error",
+            _ => "other",
+        });
+        if let Some(model) = &said.model {
+            self.model = Some(model.clone());
+        }
+        let usage: Option<Map<String, Value>> = said.usage.as_ref().and_then(|it| it.read().ok());
+        let usage = usage.unwrap_or_default();
+        for (sum, (ours, _)) in self.usage.iter_mut().zip(USAGE) {
+            let count = usage.get(ours).and_then(Value::as_u64);
+            *sum = sum.saturating_add(count.unwrap_or_default());
+        }
+    }
+
+    /// Why the model stopped.
+    pub(super) fn finish_reason(&self) -> &'static str {
+        self.finish_reason.unwrap_or("stop")
+    }
+
+    /// The metadata that is known when the message is over.
+    pub(super) fn ended(
+        &self,
+        to: ExecutionStatus,
+        why: Option<&Interruption>,
+        at: Timestamp,
+    ) -> Value {
+        let reason = if to == ExecutionStatus::Completed {
+            self.finish_reason()
+        } else if why.is_some_and(|why| why.reason == CANCELLED) {
+            "other"
+        } else {
+            "error"
+        };
+        let mut metadata = Map::new();
+        if let Some(agent) = &self.agent {
+            metadata.insert("agent".to_owned(), agent.as_str().into());
+        }
+        if let Some(model) = &self.model {
+            metadata.insert("model".to_owned(), model.as_str().into());
+        }
+        let counted = self.usage.iter().zip(USAGE).filter(|(sum, _)| **sum > 0);
+        let usage: Map<String, Value> = counted
+            .map(|(sum, (_, theirs))| (theirs.to_owned(), (*sum).into()))
+            .collect();
+        if !usage.is_empty() {
+            metadata.insert("usage".to_owned(), Value::Object(usage));
+        }
+        metadata.insert("finishReason".to_owned(), reason.into());
+        metadata.insert("finishedAt".to_owned(), at.to_string().into());
+        Value::Object(metadata)
+    }
+}
+
+/// A message that others go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSoFar {
+    /// Its id.
+    pub id: String,
+    pub(in crate::ai_sdk) told: Told,
+}
+
+impl MessageSoFar {
+    /// A message of which nothing but the id is known.
+    pub fn of(id: String) -> Self {
+        let told = Told::default();
+        Self { id, told }
+    }
+}
+
+impl StreamView {
+    /// A model has answered.
+    pub(in crate::ai_sdk) fn told(&mut self, said: &StepResponse) {
+        self.told.responded(said);
+    }
+}

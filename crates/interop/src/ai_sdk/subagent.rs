@@ -1,0 +1,101 @@
+//! The calls that sub-agents ask about, as a client of the thread above them sees them.
+//!
+//! A client can answer a question only at a part of a message of its own chat. So each question of a
+//! sub-agent stands there as a call whose id tells whose it is.
+
+use super::{Major, Reducer};
+use crate::parts::ToolPart;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use thread::Json;
+use timeline::{OpenCall, OpenKind};
+
+/// What the id of a sub-agent's call begins with.
+const PREFIX: &str = "subagent:";
+/// What stands between the key of its thread and the call's own id.
+const MARK: char = '#';
+/// The first major version whose clients are asked for approvals.
+const ASKS: u8 = 6;
+
+/// The id of a sub-agent's call for clients of the thread above; none where it can't be read again.
+fn call_of(thread_key: &str, tool_call_id: &str) -> Option<String> {
+    (!tool_call_id.contains(MARK)).then(|| format!("{PREFIX}{thread_key}{MARK}{tool_call_id}"))
+}
+
+/// The key of the sub-agent's thread and the call there, if the id is one of a sub-agent's call.
+pub fn read_call(id: &str) -> Option<(&str, &str)> {
+    id.strip_prefix(PREFIX)?.rsplit_once(MARK)
+}
+
+/// What a client is asked by sub-agents: a step of its own, so that it is complete when these questions
+/// are answered. None where nothing is asked that a client of this version can answer.
+pub fn questions<'a>(
+    asked: impl IntoIterator<Item = (&'a str, &'a OpenCall)>,
+    major: u8,
+) -> Vec<Value> {
+    let mut chunks = Vec::new();
+    for (thread_key, open) in asked {
+        let id = call_of(thread_key, &open.tool_call_id);
+        let (Some(id), Some(tool)) = (id, ToolPart::read(&open.part)) else {
+            continue;
+        };
+        let is_shown = match open.kind {
+            OpenKind::Approval => major >= ASKS,
+            OpenKind::External => true,
+            OpenKind::Others | OpenKind::Child => false,
+        };
+        if !is_shown {
+            continue;
+        }
+        let input = serde_json::from_str(tool.arguments()).unwrap_or(Value::Object(Map::new()));
+        chunks.push(json!({
+            "type": "tool-input-available", "toolCallId": id, "toolName": tool.tool_name(),
+            "input": input,
+        }));
+        if open.kind == OpenKind::Approval {
+            chunks.push(json!({
+                "type": "tool-approval-request", "approvalId": id, "toolCallId": id,
+            }));
+        }
+    }
+    if chunks.is_empty() {
+        return chunks;
+    }
+    chunks.insert(0, json!({"type": "start-step"}));
+    chunks.push(json!({"type": "finish-step"}));
+    chunks
+}
+
+/// Puts what sub-agents ask after the last message, as a client has it that saw the chunks.
+pub fn ask(messages: &mut [Value], questions: Vec<Value>) {
+    let Some(last) = messages.last_mut() else {
+        return;
+    };
+    let mut reducer = Reducer::new(Major::NEWEST, Some(Json::from(last.clone())));
+    for chunk in questions {
+        if reducer.push(&Json::from(chunk)).is_err() {
+            return;
+        }
+    }
+    let asked = reducer.finish().message.and_then(|it| it.to_value().ok());
+    if let Some(asked) = asked.filter(|_| last["role"] == "assistant") {
+        *last = asked;
+    }
+}
+
+/// What a chunk of a sub-agent's own stream tells of a call that a client of the thread above has, if
+/// that is its end.
+pub fn outcome(thread_key: &str, chunk: &Value, calls: &BTreeSet<String>) -> Option<Value> {
+    let kind = chunk.get("type").and_then(Value::as_str)?;
+    let is_end = matches!(
+        kind,
+        "tool-output-available" | "tool-output-error" | "tool-output-denied"
+    );
+    if !is_end || chunk.get("preliminary").is_some() {
+        return None;
+    }
+    let id = call_of(thread_key, chunk.get("toolCallId")?.as_str()?)?;
+    let mut told = chunk.clone();
+    told["toolCallId"] = id.as_str().into();
+    calls.contains(&id).then_some(told)
+}

@@ -1,0 +1,42 @@
+//! Threads, runs and agents as `LangChain`'s two protocols have them: `LangGraph`'s, as its SDKs speak it, and
+//! the Agent Protocol. Both stand on the same paths; a body with `assistant_id` is `LangGraph`'s.
+//!
+//! - Requests: [`RunCreate`], [`ThreadCreate`], [`ThreadSearch`], … read a body or a query strictly: what this server
+//!   does not do is refused by name, and never passed over.
+//! - Objects: [`messages_of`] is a thread's `values.messages` in `LangChain`'s shape, [`Snapshots`] its states, [`RunRecord`] a run.
+//! - Interrupts: [`interrupts`] are the calls that wait, [`Resume`] reads what answers them.
+//! - Events: [`RunStream`] writes the server-sent events of a run, record by record.
+//!
+//! A run is one execution, and those it has handed over to. A run that comes to a call somebody must answer is over
+//! (`interrupted`), and the answer begins another one.
+
+mod agent;
+mod content;
+mod error;
+mod fields;
+mod input;
+mod interrupt;
+mod message;
+mod request;
+mod run;
+mod state;
+mod stream;
+mod thread;
+
+pub use agent::{Agent, AgentSearch};
+pub use error::{ErrorKind, RequestError};
+pub use input::{Input, MESSAGE_METADATA, Said, ToolResult};
+pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
+pub use message::{agent_protocol_messages, messages_of, messages_of_step};
+pub use request::{
+    CancelAction, CancelQuery, HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery,
+    RunsSearch, Speaks, StateQuery, StateUpdate, StreamMode, ThreadCreate, ThreadPatch,
+    ThreadSearch, uuid_of,
+};
+pub use run::{RunRecord, RunStatus, Waiting, is_pending};
+pub use state::{Moment, Snapshot, Snapshots, values_at, values_of};
+pub use stream::{Frame, FrameId, RunStream};
+pub use thread::{
+    Shown, ThreadStatus, copied_metadata, matches_metadata, merged_metadata, shown_id,
+    thread_object,
+};

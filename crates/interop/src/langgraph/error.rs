@@ -1,0 +1,85 @@
+//! Why a request is not taken.
+
+/// What kind of refusal it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Something in the request is not as it must be, or asks for what this server does not do.
+    Invalid,
+    /// What it names is not there.
+    NotFound,
+    /// It does not fit how things stand.
+    Conflict,
+    /// Nobody can do this here.
+    NotAllowed,
+}
+
+impl ErrorKind {
+    /// Stable, for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid_field",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::NotAllowed => "not_allowed",
+        }
+    }
+}
+
+/// A refusal. Nothing of the request was done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RequestError {
+    /// What kind.
+    pub kind: ErrorKind,
+    /// The place in the body that is wrong, as a JSON pointer.
+    pub pointer: Option<String>,
+    /// For people.
+    pub message: String,
+}
+
+impl RequestError {
+    /// A refusal of no place.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            pointer: None,
+            message: message.into(),
+        }
+    }
+
+    /// Something at a place is not as it must be. The message says the place, for some clients show nothing else.
+    pub fn at(pointer: impl Into<String>, what: impl std::fmt::Display) -> Self {
+        let pointer = pointer.into();
+        let place = crate::param(&pointer);
+        let message = if place.is_empty() {
+            what.to_string()
+        } else {
+            format!("{place}: {what}")
+        };
+        Self {
+            kind: ErrorKind::Invalid,
+            pointer: Some(pointer),
+            message,
+        }
+    }
+
+    /// There is no such thread.
+    pub fn no_thread(id: &str) -> Self {
+        Self::new(ErrorKind::NotFound, format!("Thread {id:?} not found"))
+    }
+
+    /// There is no such run.
+    pub fn no_run(id: &str) -> Self {
+        Self::new(ErrorKind::NotFound, format!("Run {id:?} not found"))
+    }
+
+    /// There is no such agent.
+    pub fn no_agent(id: &str) -> Self {
+        Self::new(ErrorKind::NotFound, format!("Assistant {id:?} not found"))
+    }
+
+    /// There is no such state.
+    pub fn no_checkpoint(id: &str) -> Self {
+        Self::new(ErrorKind::NotFound, format!("Checkpoint {id:?} not found"))
+    }
+}

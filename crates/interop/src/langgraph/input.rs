@@ -1,0 +1,283 @@
+//! What a run is given: messages that are said, and results of the client's tools.
+
+use super::content::{self, MAX_TEXT};
+use super::error::RequestError;
+use super::fields::{Fields, MAX_ID};
+use serde_json::{Map, Value, json};
+use timeline::{ItemType, NewItem, Payload, Role};
+
+/// The most messages of a request.
+pub(super) const MAX_MESSAGES: usize = 1_000;
+/// Under which name an item's metadata keeps what a message has beside its content.
+pub const MESSAGE_METADATA: &str = "langgraph";
+/// What is known of a message beside its content.
+const KEPT: [&str; 3] = ["name", "additional_kwargs", "metadata"];
+const KNOWN: [&str; 16] = [
+    "type",
+    "role",
+    "content",
+    "id",
+    "name",
+    "additional_kwargs",
+    "response_metadata",
+    "metadata",
+    "example",
+    "tool_calls",
+    "invalid_tool_calls",
+    "usage_metadata",
+    "tool_call_id",
+    "status",
+    "artifact",
+    "tool_call_chunks",
+];
+
+/// A message that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The client's id of it, if it gave one.
+    pub id: Option<String>,
+    /// Who says it.
+    pub role: Role,
+    /// Its parts.
+    pub content: Payload,
+    /// What is kept beside it.
+    pub metadata: Option<Payload>,
+    /// Where it stands in the request.
+    pub pointer: String,
+}
+
+impl Said {
+    /// The item that it becomes; `id` where the client gave none.
+    pub fn item(self, id: impl FnOnce() -> String) -> NewItem {
+        NewItem {
+            id: self.id.unwrap_or_else(id).into(),
+            item_type: ItemType::Message,
+            role: Some(self.role),
+            channel: None,
+            content: Some(self.content),
+            metadata: self.metadata,
+        }
+    }
+}
+
+/// A result of a tool that the client executes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// The call.
+    pub tool_call_id: String,
+    /// What it gave, or what went wrong.
+    pub text: String,
+    /// Whether it went wrong.
+    pub is_error: bool,
+    /// Where it stands in the request.
+    pub pointer: String,
+}
+
+/// What a run is given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Input {
+    /// What is said, in order.
+    pub said: Vec<Said>,
+    /// What tools of the client gave.
+    pub results: Vec<ToolResult>,
+}
+
+impl Input {
+    /// Whether nothing is given: the agent goes on with what there is.
+    pub fn is_empty(&self) -> bool {
+        self.said.is_empty() && self.results.is_empty()
+    }
+
+    /// Reads `{"messages": …}`.
+    pub(super) fn read(input: &Value, pointer: &str) -> Result<Self, RequestError> {
+        let fields = Fields::of(input, pointer, &["messages"])?;
+        let mut read = Self::default();
+        if let Some(messages) = fields.get("messages") {
+            read.messages(messages, &fields.at("messages"))?;
+        }
+        Ok(read)
+    }
+
+    /// Reads a message, or a list of them.
+    pub(super) fn messages(&mut self, messages: &Value, pointer: &str) -> Result<(), RequestError> {
+        let Value::Array(list) = messages else {
+            return self.message(messages, pointer);
+        };
+        if list.len() > MAX_MESSAGES {
+            let what = format!("expected at most {MAX_MESSAGES} messages");
+            return Err(RequestError::at(pointer, what));
+        }
+        // A role and a text is one message, and a list of two texts are two.
+        let mut messages = list.iter().enumerate();
+        messages
+            .try_for_each(|(place, message)| self.message(message, &format!("{pointer}/{place}")))
+    }
+
+    fn message(&mut self, message: &Value, pointer: &str) -> Result<(), RequestError> {
+        let whole = match message {
+            Value::String(_) => json!({"role": "user", "content": message}),
+            Value::Array(pair) => {
+                let [role @ Value::String(_), content] = pair.as_slice() else {
+                    let what = "expected a message: an object, a text, or a role and a text";
+                    return Err(RequestError::at(pointer, what));
+                };
+                json!({"role": role, "content": content})
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => message.clone(),
+        };
+        let fields = Fields::of(&whole, pointer, &KNOWN)?;
+        let named = if fields.get("role").is_some() {
+            "role"
+        } else {
+            "type"
+        };
+        let role = fields.text(named, MAX_ID)?;
+        let role = match role {
+            Some("user" | "human") => Role::User,
+            Some("assistant" | "ai") => Role::Assistant,
+            Some("system") => Role::System,
+            Some("developer") => Role::Developer,
+            Some("tool") => return self.result(&fields),
+            Some(_) | None => {
+                let what = "expected \"user\", \"assistant\", \"system\" or \"tool\", or LangChain's \"human\" or \"ai\"";
+                return Err(RequestError::at(fields.at(named), what));
+            }
+        };
+        for key in ["tool_calls", "invalid_tool_calls"] {
+            fields.refuse(key, "calls are made by agents, and can't be said")?;
+        }
+        let text_type = if role == Role::Assistant {
+            "output_text"
+        } else {
+            "input_text"
+        };
+        let parts = content::read(fields.get("content"), &fields.at("content"), text_type)?;
+        let id = fields.text("id", MAX_ID)?.filter(|id| !id.is_empty());
+        self.said.push(Said {
+            id: id.map(str::to_owned),
+            role,
+            content: Value::Array(parts).into(),
+            metadata: kept(&fields)?,
+            pointer: pointer.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn result(&mut self, fields: &Fields<'_>) -> Result<(), RequestError> {
+        let call = fields.text("tool_call_id", MAX_ID)?;
+        let missing = || RequestError::at(fields.at("tool_call_id"), "expected the id of a call");
+        let status = [("success", false), ("error", true)];
+        let is_error = fields.word("status", &status)?.unwrap_or_default();
+        let pointer = fields.at("content");
+        let parts = content::read(fields.get("content"), &pointer, "input_text")?;
+        let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
+        let text = texts.map(|texts| texts.concat());
+        let text = text.filter(|text| text.len() <= MAX_TEXT);
+        let text =
+            text.ok_or_else(|| RequestError::at(pointer, "expected a text as a tool's result"))?;
+        self.results.push(ToolResult {
+            tool_call_id: call.ok_or_else(missing)?.to_owned(),
+            text,
+            is_error,
+            pointer: fields.pointer().to_owned(),
+        });
+        Ok(())
+    }
+}
+
+/// What is kept beside what a message says.
+fn kept(fields: &Fields<'_>) -> Result<Option<Payload>, RequestError> {
+    let mut kept = Map::new();
+    for key in KEPT {
+        let asks = fields
+            .get(key)
+            .filter(|it| it.as_object().is_none_or(|map| !map.is_empty()));
+        if let Some(value) = asks {
+            if key == "name" {
+                fields.text(key, MAX_ID)?;
+            } else {
+                fields.noted(key)?;
+            }
+            kept.insert(key.to_owned(), value.clone());
+        }
+    }
+    let kept = Some(kept).filter(|kept| !kept.is_empty());
+    Ok(kept.map(|kept| json!({ MESSAGE_METADATA: kept }).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(messages: &Value) -> Result<Input, RequestError> {
+        Input::read(&json!({"messages": messages}), "/input")
+    }
+
+    #[test]
+    fn a_message_may_be_spelled_in_all_ways_of_langchain() {
+        for said in [
+            json!("Hi"),
+            json!(["Hi"]),
+            json!([["user", "Hi"]]),
+            json!([{"role": "user", "content": "Hi"}]),
+            json!({"type": "human", "content": "Hi"}),
+            json!([{"type": "human", "content": [{"type": "text", "text": "Hi"}], "additional_kwargs": {}}]),
+        ] {
+            let input = read(&said).unwrap();
+            let [message] = input.said.as_slice() else {
+                panic!("{said}");
+            };
+            assert_eq!(message.role, Role::User);
+            let parts = json!([{"type": "input_text", "text": "Hi"}]);
+            assert_eq!(message.content.value(), parts, "{said}");
+            assert_eq!(message.metadata, None);
+        }
+    }
+
+    #[test]
+    fn a_tools_message_is_a_result() {
+        let message =
+            json!([{"type": "tool", "content": "green", "tool_call_id": "c", "status": "error"}]);
+        let input = read(&message).unwrap();
+        let [result] = input.results.as_slice() else {
+            panic!("{input:?}");
+        };
+        assert_eq!((result.tool_call_id.as_str(), result.is_error), ("c", true));
+        assert!(input.said.is_empty() && !input.is_empty());
+    }
+
+    #[test]
+    fn what_can_not_be_said_is_refused_with_its_place() {
+        for (said, place) in [
+            (json!(7), "/input/messages"),
+            (json!([["user"]]), "/input/messages/0"),
+            (
+                json!([{"role": "robot", "content": "x"}]),
+                "/input/messages/0/role",
+            ),
+            (json!([{"content": "x"}]), "/input/messages/0/type"),
+            (json!([{"role": "user"}]), "/input/messages/0/content"),
+            (
+                json!([{"role": "ai", "content": "", "tool_calls": [{}]}]),
+                "/input/messages/0/tool_calls",
+            ),
+            (
+                json!([{"role": "user", "content": "x", "colour": 1}]),
+                "/input/messages/0/colour",
+            ),
+            (
+                json!([{"role": "tool", "content": "x"}]),
+                "/input/messages/0/tool_call_id",
+            ),
+            (
+                json!([{"role": "user", "content": "x", "name": 7}]),
+                "/input/messages/0/name",
+            ),
+        ] {
+            let error = read(&said).unwrap_err();
+            assert_eq!(error.pointer.as_deref(), Some(place), "{said}");
+        }
+        let other = Input::read(&json!({"todo": []}), "/input").unwrap_err();
+        assert_eq!(other.pointer.as_deref(), Some("/input/todo"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Calls that wait, as interrupts; and what resumes them.
+
+use super::error::RequestError;
+use super::fields::Fields;
+use super::input::ToolResult;
+use super::message::arguments;
+use crate::parts::ToolPart;
+use serde_json::{Map, Value, json};
+use timeline::{ANSWER, OpenCall, OpenKind};
+
+/// A call that waits for somebody outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The id of the interrupt: the call's, and for a sub-agent's call its thread's key behind an `@`.
+    pub id: String,
+    /// The key of the thread that has the call: the run's own, or a sub-agent's.
+    pub thread_key: String,
+    /// The call.
+    pub tool_call_id: String,
+    /// Whether the answer is the tool's result; else it says whether the tool may run.
+    pub is_external: bool,
+    /// The call as it stands.
+    tool: Option<ToolPart>,
+}
+
+impl Asked {
+    /// A call, if it waits for somebody outside; `own` is the key of the thread that is asked about.
+    pub fn of(own: &str, thread_key: &str, call: &OpenCall) -> Option<Self> {
+        let is_external = match call.kind {
+            OpenKind::Approval => false,
+            OpenKind::External => true,
+            OpenKind::Others | OpenKind::Child => return None,
+        };
+        let tool_call_id = call.tool_call_id.clone();
+        let id = if thread_key == own {
+            tool_call_id.clone()
+        } else {
+            format!("{tool_call_id}@{thread_key}")
+        };
+        Some(Self {
+            id,
+            thread_key: thread_key.to_owned(),
+            tool_call_id,
+            is_external,
+            tool: ToolPart::read(&call.part),
+        })
+    }
+
+    /// The interrupt: an approval in the words of `LangChain`'s middleware for people in the loop.
+    fn json(&self) -> Value {
+        let name = self
+            .tool
+            .as_ref()
+            .map(ToolPart::tool_name)
+            .unwrap_or_default();
+        let args = self.tool.as_ref().and_then(arguments).unwrap_or_default();
+        if self.is_external {
+            let call =
+                json!({"name": name, "args": args, "id": self.tool_call_id, "type": "tool_call"});
+            return json!({"id": self.id, "value": {"tool_call": call}});
+        }
+        let description = format!("May the tool {name:?} run?");
+        json!({
+            "id": self.id,
+            "value": {
+                "action_requests": [{"name": name, "args": args, "description": description}],
+                "review_configs": [{
+                    "action_name": name, "allowed_decisions": ["approve", "edit", "reject"],
+                }],
+            },
+        })
+    }
+}
+
+/// The interrupts of calls that wait.
+pub fn interrupts(asked: &[Asked]) -> Vec<Value> {
+    asked.iter().map(Asked::json).collect()
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResumeAnswer {
+    /// The thread that has the call.
+    pub thread_key: String,
+    /// The answer, as a part of the log's.
+    pub part: Value,
+}
+
+/// What resumes a thread that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resume {
+    /// The answers; one at least.
+    pub answers: Vec<ResumeAnswer>,
+}
+
+impl Resume {
+    /// Reads `command.resume`, for what waits:
+    ///
+    /// - an object whose members are all ids of interrupts: an answer each;
+    /// - `{"decisions": […]}`: one for each approval that waits, in their order;
+    /// - where exactly one call waits: its answer.
+    ///
+    /// An approval is answered by `true` or `false`, or an object that says so; any value is the result of a call of
+    /// the client's. Whether something may run is never guessed from words.
+    pub fn read(resume: &Value, pointer: &str, asked: &[Asked]) -> Result<Self, RequestError> {
+        if asked.is_empty() {
+            return Err(RequestError::at(pointer, "nothing waits on this thread"));
+        }
+        if let Some(map) = resume.as_object().filter(|map| !map.is_empty()) {
+            let known = |id: &String| asked.iter().find(|it| it.id == *id);
+            let named: Vec<_> = map
+                .iter()
+                .filter_map(|(id, it)| Some((known(id)?, it)))
+                .collect();
+            if named.len() == map.len() {
+                return Self::of(named.into_iter().map(|(call, answer)| {
+                    let id = crate::request::token(&call.id);
+                    (call, answer, format!("{pointer}/{id}"))
+                }));
+            }
+            if map.len() == 1
+                && let Some(decisions) = map.get("decisions")
+            {
+                return Self::decided(decisions, &format!("{pointer}/decisions"), asked);
+            }
+        }
+        if let [only] = asked {
+            return Self::of([(only, resume, pointer.to_owned())]);
+        }
+        let ids: Vec<&str> = asked.iter().map(|it| it.id.as_str()).collect();
+        let what = format!(
+            "{} calls wait: expected an object with an answer for each id of an interrupt ({})",
+            ids.len(),
+            ids.join(", ")
+        );
+        Err(RequestError::at(pointer, what))
+    }
+
+    /// Results of the client's tools among the messages of an input.
+    pub fn of_results(results: &[ToolResult], asked: &[Asked]) -> Result<Self, RequestError> {
+        let answers = results.iter().map(|result| {
+            let mut fitting = asked
+                .iter()
+                .filter(|it| it.tool_call_id == result.tool_call_id);
+            let call = match (fitting.next(), fitting.next()) {
+                (Some(call), None) if call.is_external => call,
+                (None, _) => return Err(RequestError::at(&*result.pointer, "no such call waits")),
+                (Some(_), None) => {
+                    let what = "this call waits for an approval: resume it with a command";
+                    return Err(RequestError::at(&*result.pointer, what));
+                }
+                (Some(_), Some(_)) => {
+                    let what = "several calls have this id: resume with a command";
+                    return Err(RequestError::at(&*result.pointer, what));
+                }
+            };
+            let key = if result.is_error {
+                "errorText"
+            } else {
+                "output"
+            };
+            let part = json!({
+                "type": ANSWER, "toolCallId": call.tool_call_id, key: result.text,
+            });
+            let thread_key = call.thread_key.clone();
+            Ok(ResumeAnswer { thread_key, part })
+        });
+        Ok(Self {
+            answers: answers.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn decided(decisions: &Value, pointer: &str, asked: &[Asked]) -> Result<Self, RequestError> {
+        let approvals: Vec<&Asked> = asked.iter().filter(|it| !it.is_external).collect();
+        let decisions = decisions.as_array().map(Vec::as_slice).unwrap_or_default();
+        if decisions.len() != approvals.len() || approvals.is_empty() {
+            let what = format!(
+                "{} approvals wait: expected a list of as many decisions",
+                approvals.len()
+            );
+            return Err(RequestError::at(pointer, what));
+        }
+        let decided = approvals.into_iter().zip(decisions).enumerate();
+        Self::of(
+            decided.map(|(place, (call, answer))| (call, answer, format!("{pointer}/{place}"))),
+        )
+    }
+
+    fn of<'a>(
+        answers: impl IntoIterator<Item = (&'a Asked, &'a Value, String)>,
+    ) -> Result<Self, RequestError> {
+        let answers = answers.into_iter().map(|(call, answer, pointer)| {
+            let says = if call.is_external {
+                output(answer)
+            } else {
+                approval(answer, &pointer)?
+            };
+            let mut part = json!({"type": ANSWER, "toolCallId": call.tool_call_id});
+            if let Value::Object(part) = &mut part {
+                part.extend(says);
+            }
+            let thread_key = call.thread_key.clone();
+            Ok(ResumeAnswer { thread_key, part })
+        });
+        Ok(Self {
+            answers: answers.collect::<Result<_, RequestError>>()?,
+        })
+    }
+}
+
+/// The result of a call: `{"output": …}`, `{"errorText": …}`, or else the value itself.
+fn output(answer: &Value) -> Map<String, Value> {
+    if let Value::Object(map) = answer
+        && map.len() == 1
+        && (map.contains_key("output") || map.get("errorText").is_some_and(Value::is_string))
+    {
+        return map.clone();
+    }
+    Map::from_iter([("output".to_owned(), answer.clone())])
+}
+
+/// What an approval wants, for refusals.
+const APPROVAL: &str = "expected true or false, {\"approved\": …}, or a decision: {\"type\": \"approve\"}, \
+                        {\"type\": \"edit\", \"edited_action\": {\"name\", \"args\"}} or {\"type\": \"reject\", \"message\"}";
+
+fn approval(answer: &Value, pointer: &str) -> Result<Map<String, Value>, RequestError> {
+    let wrong = || RequestError::at(pointer, APPROVAL);
+    let approved = |yes: bool| Map::from_iter([("approved".to_owned(), Value::Bool(yes))]);
+    // One question in a list of one, as older clients answer it.
+    let answer = match answer.as_array().map(Vec::as_slice) {
+        Some([only]) => only,
+        Some(_) => return Err(wrong()),
+        None => answer,
+    };
+    match answer {
+        Value::Bool(yes) => return Ok(approved(*yes)),
+        Value::Object(map) if map.len() == 1 && map.contains_key("decisions") => {
+            return match map["decisions"].as_array().map(Vec::as_slice) {
+                Some([only]) if only.get("decisions").is_none() => approval(only, pointer),
+                _ => Err(wrong()),
+            };
+        }
+        Value::Object(_) => {}
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => return Err(wrong()),
+    }
+    if answer.get("approved").is_some() {
+        let known = ["approved", "arguments", "message"];
+        let fields = Fields::of(answer, pointer, &known)?;
+        let yes = fields.flag("approved")?.ok_or_else(wrong)?;
+        let mut says = approved(yes);
+        for key in ["arguments", "message"] {
+            says.extend(fields.get(key).map(|value| (key.to_owned(), value.clone())));
+        }
+        return Ok(says);
+    }
+    let fields = Fields::of(
+        answer,
+        pointer,
+        &["type", "args", "edited_action", "message"],
+    )?;
+    let kinds = [
+        ("approve", Decision::Approve),
+        ("accept", Decision::Approve),
+        ("edit", Decision::Edit),
+        ("reject", Decision::Reject),
+        ("ignore", Decision::Reject),
+    ];
+    match fields.word("type", &kinds)?.ok_or_else(wrong)? {
+        Decision::Approve => Ok(approved(true)),
+        Decision::Reject => {
+            let mut says = approved(false);
+            let told = fields.get("message").or(fields.get("args"));
+            let told = told.map(|it| it.as_str().ok_or_else(wrong)).transpose()?;
+            says.extend(told.map(|it| ("message".to_owned(), it.into())));
+            Ok(says)
+        }
+        Decision::Edit => {
+            let edited = fields.get("edited_action").or(fields.get("args"));
+            let args = edited
+                .and_then(|it| it.get("args"))
+                .filter(|it| it.is_object());
+            let mut says = approved(true);
+            says.insert("arguments".to_owned(), args.ok_or_else(wrong)?.clone());
+            Ok(says)
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Decision {
+    Approve,
+    Edit,
+    Reject,
+}
+
+#[cfg(test)]
+mod tests;

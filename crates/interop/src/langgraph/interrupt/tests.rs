@@ -1,0 +1,142 @@
+//! What resumes a thread.
+
+use super::*;
+
+fn asked(call: &str, is_external: bool, key: &str) -> Asked {
+    let kind = if is_external {
+        OpenKind::External
+    } else {
+        OpenKind::Approval
+    };
+    let call = OpenCall {
+        tool_call_id: call.to_owned(),
+        kind,
+        part: ToolPart::call("compute", call, r#"{"expression":"6 * 7"}"#)
+            .write()
+            .unwrap(),
+        origin: None,
+        children: Vec::new(),
+    };
+    Asked::of("own", key, &call).unwrap()
+}
+
+fn said(resume: &Value, asked: &[Asked]) -> Result<Vec<Value>, RequestError> {
+    let read = Resume::read(resume, "/command/resume", asked)?;
+    let parts = read.answers.into_iter().map(|mut it| {
+        let part = it.part.as_object_mut().unwrap();
+        part.remove("type");
+        part.remove("toolCallId");
+        it.part
+    });
+    Ok(parts.collect())
+}
+
+#[test]
+fn an_approval_may_be_said_in_all_words_that_clients_have_for_it() {
+    let one = [asked("c", false, "own")];
+    for (resume, says) in [
+        (json!(true), json!({"approved": true})),
+        (json!(false), json!({"approved": false})),
+        (json!({"type": "approve"}), json!({"approved": true})),
+        (
+            json!([{"type": "accept", "args": null}]),
+            json!({"approved": true}),
+        ),
+        (
+            json!({"decisions": [{"type": "approve"}]}),
+            json!({"approved": true}),
+        ),
+        (
+            json!({"decisions": [{"type": "reject", "message": "no"}]}),
+            json!({"approved": false, "message": "no"}),
+        ),
+        (
+            json!({"type": "edit", "edited_action": {"name": "compute", "args": {"a": 1}}}),
+            json!({"approved": true, "arguments": {"a": 1}}),
+        ),
+        (json!({"c": {"approved": true}}), json!({"approved": true})),
+    ] {
+        assert_eq!(said(&resume, &one), Ok(vec![says]), "{resume}");
+    }
+}
+
+#[test]
+fn nothing_is_allowed_by_what_does_not_say_so() {
+    let one = [asked("c", false, "own")];
+    for resume in [
+        json!("yes"),
+        json!(null),
+        json!(1),
+        json!({}),
+        json!({"type": "respond", "args": "yes"}),
+        json!({"approved": "true"}),
+        json!({"d": true}),
+        json!({"decisions": []}),
+        json!({"decisions": [{"type": "approve"}, {"type": "approve"}]}),
+        json!([true, true]),
+        json!({"type": "edit"}),
+    ] {
+        assert!(said(&resume, &one).is_err(), "{resume}");
+    }
+    assert!(said(&json!(true), &[]).is_err());
+}
+
+#[test]
+fn several_calls_are_answered_by_their_ids() {
+    let both = [
+        asked("c", false, "own"),
+        asked("c", true, "own/child"),
+        asked("d", false, "own"),
+    ];
+    assert_eq!(both[1].id, "c@own/child");
+    let resume = json!({"c": true, "c@own/child": [1, 2]});
+    let read = Resume::read(&resume, "/command/resume", &both).unwrap();
+    assert_eq!(read.answers.len(), 2);
+    assert_eq!(read.answers[1].thread_key, "own/child");
+    assert_eq!(read.answers[1].part["output"], json!([1, 2]));
+    let decided = json!({"decisions": [{"type": "approve"}, {"type": "reject"}]});
+    let says = said(&decided, &both).unwrap();
+    assert_eq!(
+        says,
+        [json!({"approved": true}), json!({"approved": false})]
+    );
+    let error = said(&json!(true), &both).unwrap_err();
+    assert!(error.message.contains("c@own/child"), "{}", error.message);
+}
+
+#[test]
+fn a_result_is_any_value() {
+    let one = [asked("c", true, "own")];
+    for (resume, says) in [
+        (json!("green"), json!({"output": "green"})),
+        (json!(null), json!({"output": null})),
+        (
+            json!({"colour": "green"}),
+            json!({"output": {"colour": "green"}}),
+        ),
+        (json!({"output": 7}), json!({"output": 7})),
+        (json!({"errorText": "off"}), json!({"errorText": "off"})),
+        (json!({"c": {"x": 1}}), json!({"output": {"x": 1}})),
+    ] {
+        assert_eq!(said(&resume, &one), Ok(vec![says]), "{resume}");
+    }
+}
+
+#[test]
+fn a_tools_message_answers_the_call_that_wants_a_result() {
+    let both = [asked("c", true, "own"), asked("d", false, "own")];
+    let result = |call: &str| ToolResult {
+        tool_call_id: call.to_owned(),
+        text: "green".to_owned(),
+        is_error: true,
+        pointer: "/input/messages/0".to_owned(),
+    };
+    let read = Resume::of_results(&[result("c")], &both).unwrap();
+    assert_eq!(read.answers[0].part["errorText"], "green");
+    for wrong in ["d", "e"] {
+        assert!(
+            Resume::of_results(&[result(wrong)], &both).is_err(),
+            "{wrong}"
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! Queries, and bodies that are little more.
+
+use super::run::StreamMode;
+use super::thread::MAX_OFFSET;
+use super::{checkpoint_of, uuid};
+use crate::langgraph::error::RequestError;
+use crate::langgraph::fields::{Fields, MAX_ID, expected};
+use crate::langgraph::run::RunStatus;
+use serde_json::Value;
+
+/// The pairs of a query.
+type Pairs<'a> = &'a [(String, String)];
+
+/// The last value of a member of a query.
+fn last<'a>(pairs: Pairs<'a>, key: &str) -> Option<&'a str> {
+    let mut found = pairs.iter().rev().filter(|(name, _)| name == key);
+    found.next().map(|(_, value)| value.as_str())
+}
+
+fn flag(pairs: Pairs<'_>, key: &str) -> Result<bool, RequestError> {
+    match last(pairs, key) {
+        None | Some("" | "0" | "false" | "False") => Ok(false),
+        Some("1" | "true" | "True") => Ok(true),
+        Some(_) => Err(RequestError::at(
+            format!("/{key}"),
+            "expected true or false",
+        )),
+    }
+}
+
+fn whole(
+    pairs: Pairs<'_>,
+    key: &str,
+    bounds: (u64, u64),
+    default: u64,
+) -> Result<usize, RequestError> {
+    let (min, max) = bounds;
+    let number = match last(pairs, key) {
+        None => default,
+        Some(text) => {
+            let number = text.parse().ok().filter(|it| (min..=max).contains(it));
+            let what = || format!("expected a whole number from {min} to {max}");
+            number.ok_or_else(|| RequestError::at(format!("/{key}"), what()))?
+        }
+    };
+    Ok(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+fn word<T: Copy>(
+    pairs: Pairs<'_>,
+    key: &str,
+    words: &[(&str, T)],
+) -> Result<Option<T>, RequestError> {
+    let Some(text) = last(pairs, key) else {
+        return Ok(None);
+    };
+    let found = words.iter().find(|(name, _)| *name == text);
+    let wrong = || RequestError::at(format!("/{key}"), expected(words.iter().map(|it| it.0)));
+    found.map(|it| Some(it.1)).ok_or_else(wrong)
+}
+
+/// All values of a member, whether it is repeated or has commas.
+fn all(pairs: Pairs<'_>, key: &str) -> Vec<String> {
+    let found = pairs.iter().filter(|(name, _)| name == key);
+    let found = found.flat_map(|(_, value)| value.split(','));
+    found
+        .filter(|it| !it.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// How a run is cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelAction {
+    /// It is stopped; what was complete stays.
+    Interrupt,
+}
+
+fn action(pairs: Pairs<'_>) -> Result<CancelAction, RequestError> {
+    let words = [
+        ("interrupt", Some(CancelAction::Interrupt)),
+        ("rollback", None),
+    ];
+    match word(pairs, "action", &words)? {
+        None => Ok(CancelAction::Interrupt),
+        Some(Some(action)) => Ok(action),
+        Some(None) => {
+            let what = "what was said is never unsaid here: expected \"interrupt\"";
+            Err(RequestError::at("/action", what))
+        }
+    }
+}
+
+/// The query of a cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CancelQuery {
+    /// How.
+    pub action: CancelAction,
+}
+
+impl CancelQuery {
+    /// Reads a query. A run that was stopped is over at once, so nothing is to be waited for.
+    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
+        flag(pairs, "wait")?;
+        Ok(Self {
+            action: action(pairs)?,
+        })
+    }
+}
+
+/// The query of a stream that is taken up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinQuery {
+    /// What is streamed; none where nothing is said.
+    pub modes: Vec<StreamMode>,
+    /// Whether the run stops when its reader goes away.
+    pub cancels_on_disconnect: bool,
+}
+
+impl JoinQuery {
+    /// Reads a query.
+    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
+        let names = all(pairs, "stream_mode");
+        let modes = names
+            .iter()
+            .map(|name| StreamMode::read(name, "/stream_mode"));
+        Ok(Self {
+            modes: modes.collect::<Result<_, _>>()?,
+            cancels_on_disconnect: flag(pairs, "cancel_on_disconnect")?,
+        })
+    }
+}
+
+/// The query of a list of runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunsQuery {
+    /// At most so many.
+    pub limit: usize,
+    /// After so many.
+    pub offset: usize,
+    /// How they stand.
+    pub status: Option<RunStatus>,
+    /// Which members are shown; all when empty.
+    pub select: Vec<String>,
+}
+
+impl RunsQuery {
+    /// Reads a query.
+    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
+        Ok(Self {
+            limit: whole(pairs, "limit", (1, 1_000), 10)?,
+            offset: whole(pairs, "offset", (0, MAX_OFFSET), 0)?,
+            status: word(pairs, "status", &RunStatus::NAMES)?,
+            select: all(pairs, "select"),
+        })
+    }
+
+    /// A run's object with what is shown of it.
+    pub fn selected(&self, object: Value) -> Value {
+        crate::langgraph::state::selected(object, &self.select)
+    }
+}
+
+/// The Agent Protocol's search of runs: those of one thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunsSearch {
+    /// The thread.
+    pub thread_id: String,
+    /// Which of its runs.
+    pub query: RunsQuery,
+}
+
+impl RunsSearch {
+    /// Reads a body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let known = [
+            "metadata",
+            "status",
+            "thread_id",
+            "agent_id",
+            "limit",
+            "offset",
+        ];
+        let fields = Fields::of(body, "", &known)?;
+        for key in ["metadata", "agent_id"] {
+            fields.refuse(key, "runs are found by their thread and their status here")?;
+        }
+        let wrong = || {
+            RequestError::at(
+                "/thread_id",
+                "expected the thread whose runs are looked for",
+            )
+        };
+        let (limit, offset) = super::ThreadSearch::bounds(&fields)?;
+        Ok(Self {
+            thread_id: uuid(&fields, "thread_id")?.ok_or_else(wrong)?,
+            query: RunsQuery {
+                limit,
+                offset,
+                status: fields.word("status", &RunStatus::NAMES)?,
+                select: Vec::new(),
+            },
+        })
+    }
+}
+
+/// Which of the states a thread has been in are shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryQuery {
+    /// At most so many.
+    pub limit: usize,
+    /// Only those before this one.
+    pub before: Option<String>,
+    /// Which members are shown; all when empty.
+    pub select: Vec<String>,
+}
+
+impl HistoryQuery {
+    /// Reads a query.
+    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
+        Ok(Self {
+            limit: whole(pairs, "limit", (1, 1_000), 10)?,
+            before: last(pairs, "before").map(str::to_owned),
+            select: all(pairs, "select"),
+        })
+    }
+
+    /// Reads a body.
+    pub fn read_body(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(
+            body,
+            "",
+            &["limit", "before", "metadata", "checkpoint", "select"],
+        )?;
+        let by_metadata = fields.get("metadata").and_then(Value::as_object);
+        if by_metadata.is_none_or(|it| !it.is_empty()) {
+            fields.refuse("metadata", "states are not found by their metadata here")?;
+        }
+        if let Some(named) = fields.get("checkpoint")
+            && checkpoint_of(named, &fields.at("checkpoint"))?.is_some()
+        {
+            let what = "expected no checkpoint: say before which state";
+            return Err(RequestError::at(fields.at("checkpoint"), what));
+        }
+        let before = match fields.get("before") {
+            Some(Value::Object(named)) => {
+                let inner = named.get("configurable").cloned();
+                let named = inner.unwrap_or_else(|| Value::Object(named.clone()));
+                checkpoint_of(&named, &fields.at("before"))?
+            }
+            _ => fields.text("before", MAX_ID)?.map(str::to_owned),
+        };
+        let limit = fields.whole("limit", 1, 1_000)?.unwrap_or(10);
+        Ok(Self {
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            before,
+            select: fields.texts("select", 32)?,
+        })
+    }
+
+    /// A state's object with what is shown of it.
+    pub fn selected(&self, object: Value) -> Value {
+        crate::langgraph::state::selected(object, &self.select)
+    }
+}
+
+/// Which state is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateQuery {
+    /// This one; the last when absent.
+    pub checkpoint: Option<String>,
+    /// Which members are shown; all when empty.
+    pub select: Vec<String>,
+}
+
+impl StateQuery {
+    /// Reads a query. There are no subgraphs, so whether theirs are wanted changes nothing.
+    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
+        flag(pairs, "subgraphs")?;
+        Ok(Self {
+            checkpoint: None,
+            select: all(pairs, "select"),
+        })
+    }
+
+    /// Reads a body.
+    pub fn read_body(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(body, "", &["checkpoint", "subgraphs", "select"])?;
+        fields.flag("subgraphs")?;
+        let named = fields.get("checkpoint");
+        let named = named.map(|it| checkpoint_of(it, &fields.at("checkpoint")));
+        Ok(Self {
+            checkpoint: named.transpose()?.flatten(),
+            select: fields.texts("select", 32)?,
+        })
+    }
+
+    /// A state's object with what is shown of it.
+    pub fn selected(&self, object: Value) -> Value {
+        crate::langgraph::state::selected(object, &self.select)
+    }
+}

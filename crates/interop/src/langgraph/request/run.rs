@@ -1,0 +1,411 @@
+//! Runs that are to begin.
+
+use super::{Speaks, checkpoint, uuid};
+use crate::langgraph::error::RequestError;
+use crate::langgraph::fields::{Fields, MAX_ID};
+use crate::langgraph::input::Input;
+use crate::langgraph::run::ECHO;
+use crate::options::RunOptions;
+use serde_json::{Map, Value};
+
+/// What a run's body may say.
+const KNOWN: [&str; 30] = [
+    "assistant_id",
+    "agent_id",
+    "thread_id",
+    "input",
+    "messages",
+    "command",
+    "metadata",
+    "config",
+    "context",
+    "stream_mode",
+    "stream_subgraphs",
+    "stream_resumable",
+    "checkpoint",
+    "checkpoint_id",
+    "checkpoint_during",
+    "durability",
+    "interrupt_before",
+    "interrupt_after",
+    "feedback_keys",
+    "webhook",
+    "on_disconnect",
+    "on_completion",
+    "multitask_strategy",
+    "if_not_exists",
+    "after_seconds",
+    "langsmith_tracer",
+    "strict_resume",
+    "_langsmith_tracer",
+    "graph_id",
+    "temporary",
+];
+/// The most stream modes of a request.
+const MAX_MODES: usize = 16;
+/// Under which name the echo of a run has its stream modes.
+pub(in crate::langgraph) const MODES: &str = "stream_mode";
+/// The most steps that a run can be limited to.
+const MAX_STEPS: u64 = 1_000_000;
+
+/// What of a run is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StreamMode {
+    /// The thread's values: when the run begins, and when it is over.
+    Values,
+    /// What each step has added.
+    Updates,
+    /// Messages, each grown so far.
+    Messages,
+    /// Messages piece by piece.
+    MessagesTuple,
+    /// What agents and their tools send beside messages.
+    Custom,
+}
+
+impl StreamMode {
+    /// All of them, by their names.
+    pub const NAMES: [(&str, Self); 5] = [
+        ("values", Self::Values),
+        ("updates", Self::Updates),
+        ("messages", Self::Messages),
+        ("messages-tuple", Self::MessagesTuple),
+        ("custom", Self::Custom),
+    ];
+
+    /// The protocol's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Values => "values",
+            Self::Updates => "updates",
+            Self::Messages => "messages",
+            Self::MessagesTuple => "messages-tuple",
+            Self::Custom => "custom",
+        }
+    }
+
+    /// Reads a name.
+    pub(in crate::langgraph) fn read(name: &str, pointer: &str) -> Result<Self, RequestError> {
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        let names = Self::NAMES.iter().map(|it| it.0);
+        let wrong = || RequestError::at(pointer, crate::langgraph::fields::expected(names));
+        found.map(|it| it.1).ok_or_else(wrong)
+    }
+}
+
+/// What happens if the thread is busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multitask {
+    /// The run is refused.
+    Reject,
+    /// What runs is stopped, and the run begins.
+    Interrupt,
+    /// The run waits for its turn.
+    Enqueue,
+}
+
+/// A run that is to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunCreate {
+    /// The protocol of the request.
+    pub speaks: Speaks,
+    /// The thread that the body names.
+    pub thread_id: Option<String>,
+    /// Who answers; the default agent when absent.
+    pub agent: Option<String>,
+    /// What is said.
+    pub input: Input,
+    /// What answers calls that wait.
+    pub resume: Option<Value>,
+    /// What is streamed.
+    pub modes: Vec<StreamMode>,
+    /// Whether the run stops when its reader goes away.
+    pub cancels_on_disconnect: bool,
+    /// Whether the thread is kept that a run without one is given; none where nothing is said.
+    pub keeps: Option<bool>,
+    /// What happens if the thread is busy.
+    pub multitask: Multitask,
+    /// Whether the thread is made if there is none.
+    pub makes_thread: bool,
+    /// The state that the run is to go on from: only the last one can be.
+    pub checkpoint: Option<String>,
+    /// At most so many steps.
+    pub max_steps: Option<u32>,
+    /// What is said again of the run.
+    echo: Map<String, Value>,
+}
+
+impl RunCreate {
+    /// Reads a body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(body, "", &KNOWN)?;
+        let speaks = if fields.has("assistant_id") {
+            Speaks::LangGraph
+        } else {
+            Speaks::AgentProtocol
+        };
+        refuse(&fields)?;
+        let (input, resume) = given(&fields)?;
+        let (config, max_steps) = config(&fields)?;
+        let strategies = [
+            ("reject", Some(Multitask::Reject)),
+            ("interrupt", Some(Multitask::Interrupt)),
+            ("enqueue", Some(Multitask::Enqueue)),
+            ("rollback", None),
+        ];
+        let multitask = match fields.word("multitask_strategy", &strategies)? {
+            Some(Some(strategy)) => strategy,
+            None => match speaks {
+                Speaks::LangGraph => Multitask::Enqueue,
+                Speaks::AgentProtocol => Multitask::Reject,
+            },
+            Some(None) => {
+                let what = "what was said is never unsaid here: expected \"reject\", \"interrupt\" or \"enqueue\"";
+                return Err(RequestError::at(fields.at("multitask_strategy"), what));
+            }
+        };
+        let mut echo = Map::new();
+        let mut keep = |key: &str, value: Option<Map<String, Value>>| {
+            let value = value.filter(|value| !value.is_empty());
+            echo.extend(value.map(|value| (key.to_owned(), Value::Object(value))));
+        };
+        keep("metadata", fields.noted("metadata")?);
+        keep("config", config);
+        keep("context", fields.noted("context")?);
+        echo.extend(
+            fields
+                .get("multitask_strategy")
+                .map(|it| ("multitask_strategy".to_owned(), it.clone())),
+        );
+        let modes = modes(&fields)?;
+        let names: Vec<&str> = modes.iter().map(|mode| mode.name()).collect();
+        echo.insert(MODES.to_owned(), names.into());
+        let agent = fields.text(speaks.agent_key(), MAX_ID)?;
+        if speaks == Speaks::LangGraph && agent.is_none() {
+            return Err(RequestError::at(
+                fields.at("assistant_id"),
+                "expected a string",
+            ));
+        }
+        let ways = [("cancel", true), ("continue", false)];
+        let ends = [("keep", true), ("delete", false)];
+        let makes = [("create", true), ("reject", false)];
+        Ok(Self {
+            speaks,
+            thread_id: uuid(&fields, "thread_id")?,
+            agent: agent.map(str::to_owned),
+            input,
+            resume,
+            modes,
+            cancels_on_disconnect: fields.word("on_disconnect", &ways)?.unwrap_or_default(),
+            keeps: fields.word("on_completion", &ends)?,
+            multitask,
+            makes_thread: fields.word("if_not_exists", &makes)?.unwrap_or_default(),
+            checkpoint: checkpoint(&fields)?,
+            max_steps,
+            echo,
+        })
+    }
+
+    /// What the run's parameters keep.
+    pub fn options(&self) -> RunOptions {
+        let mut options = RunOptions::default();
+        self.note(&mut options);
+        options
+    }
+
+    /// Keeps what is said again of the run among parameters; what was kept before and is not said anew stays.
+    pub fn note(&self, options: &mut RunOptions) {
+        let kept = options.echo.remove(ECHO);
+        let mut echo = kept
+            .and_then(|it| it.as_object().cloned())
+            .unwrap_or_default();
+        echo.extend(self.echo.clone());
+        options.echo.insert(ECHO.to_owned(), Value::Object(echo));
+    }
+}
+
+/// Refuses what nobody does here.
+fn refuse(fields: &Fields<'_>) -> Result<(), RequestError> {
+    let nodes = "an agent has no nodes to stop at here; its configuration says which tools want an approval";
+    for (key, why) in [
+        (
+            "webhook",
+            "nobody is called back here: wait for the run, or follow it",
+        ),
+        ("interrupt_before", nodes),
+        ("interrupt_after", nodes),
+        ("feedback_keys", "no feedback is taken here"),
+        ("after_seconds", "no run begins later here"),
+        ("langsmith_tracer", "runs are not traced to LangSmith"),
+        ("_langsmith_tracer", "runs are not traced to LangSmith"),
+        (
+            "stream_subgraphs",
+            "the events of sub-agents are not streamed in this protocol",
+        ),
+        ("graph_id", "name the agent as assistant_id or agent_id"),
+        ("temporary", "say on_completion"),
+    ] {
+        fields.refuse(key, why)?;
+    }
+    // All of these are kept in any case: what a run does is durable at once, and its stream can be taken up again.
+    for key in ["stream_resumable", "checkpoint_during", "strict_resume"] {
+        fields.flag(key)?;
+    }
+    fields.word("durability", &[("sync", ()), ("async", ()), ("exit", ())])?;
+    Ok(())
+}
+
+/// What is said, and what answers.
+fn given(fields: &Fields<'_>) -> Result<(Input, Option<Value>), RequestError> {
+    let mut input = match fields.get("input") {
+        Some(given) => Input::read(given, &fields.at("input"))?,
+        None => Input::default(),
+    };
+    if let Some(messages) = fields.get("messages") {
+        input.messages(messages, &fields.at("messages"))?;
+    }
+    let Some(command) = fields.get("command") else {
+        return Ok((input, None));
+    };
+    let command = Fields::of(command, fields.at("command"), &["resume", "update", "goto"])?;
+    let why = "agents here are resumed and nothing else: expected resume";
+    command.refuse("update", why)?;
+    command.refuse("goto", why)?;
+    let resume = command.get("resume").cloned();
+    if resume.is_some() && !input.is_empty() {
+        let what = "expected no input beside a command that resumes";
+        return Err(RequestError::at(command.pointer(), what));
+    }
+    Ok((input, resume))
+}
+
+/// A run's configuration, and the steps that it is limited to.
+type Config = (Option<Map<String, Value>>, Option<u32>);
+
+/// The configuration of the run, which is said again of it, and its limit.
+fn config(fields: &Fields<'_>) -> Result<Config, RequestError> {
+    let Some(mut config) = fields.noted("config")? else {
+        return Ok((None, None));
+    };
+    let whole = Value::Object(config.clone());
+    let inner = Fields::of(
+        &whole,
+        fields.at("config"),
+        &["tags", "recursion_limit", "configurable", "metadata"],
+    )?;
+    inner.texts("tags", 100)?;
+    inner.noted("configurable")?;
+    let limit = inner.whole("recursion_limit", 1, MAX_STEPS)?;
+    // The clients put the thread's id there themselves.
+    if let Some(Value::Object(configurable)) = config.get_mut("configurable") {
+        configurable.remove("thread_id");
+    }
+    config.retain(|_, value| value.as_object().is_none_or(|it| !it.is_empty()) && !value.is_null());
+    Ok((Some(config), limit.and_then(|it| u32::try_from(it).ok())))
+}
+
+fn modes(fields: &Fields<'_>) -> Result<Vec<StreamMode>, RequestError> {
+    let at = fields.at("stream_mode");
+    match fields.get("stream_mode") {
+        None => Ok(vec![StreamMode::Values]),
+        Some(Value::String(name)) => Ok(vec![StreamMode::read(name, &at)?]),
+        Some(_) => {
+            let names = fields.texts("stream_mode", MAX_MODES)?;
+            let modes = names.iter().enumerate();
+            modes
+                .map(|(place, name)| StreamMode::read(name, &format!("{at}/{place}")))
+                .collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_body_with_an_assistant_is_langgraphs_and_waits_for_its_turn() {
+        let run =
+            RunCreate::read(&json!({"assistant_id": "demo", "input": {"messages": "Hi"}})).unwrap();
+        assert_eq!(
+            (run.speaks, run.multitask),
+            (Speaks::LangGraph, Multitask::Enqueue)
+        );
+        assert_eq!(run.modes, [StreamMode::Values]);
+        let run = RunCreate::read(
+            &json!({"agent_id": "demo", "messages": [{"role": "user", "content": "Hi"}]}),
+        );
+        let run = run.unwrap();
+        assert_eq!(
+            (run.speaks, run.multitask),
+            (Speaks::AgentProtocol, Multitask::Reject)
+        );
+        assert_eq!(run.input.said.len(), 1);
+    }
+
+    #[test]
+    fn what_a_run_was_given_beside_its_input_is_said_again() {
+        let body = json!({
+            "assistant_id": "demo", "metadata": {"a": 1}, "context": {},
+            "config": {"recursion_limit": 9, "configurable": {"thread_id": "t", "user": "ada"}},
+        });
+        let run = RunCreate::read(&body).unwrap();
+        assert_eq!(run.max_steps, Some(9));
+        let echo = run.options().echo.remove(ECHO).unwrap();
+        assert_eq!(echo["config"]["configurable"], json!({"user": "ada"}));
+        assert_eq!(
+            (&echo["metadata"], echo.get("context")),
+            (&json!({"a": 1}), None)
+        );
+    }
+
+    #[test]
+    fn what_nobody_does_here_is_refused_by_name() {
+        for (key, value) in [
+            ("webhook", json!("https://a.example")),
+            ("interrupt_before", json!("*")),
+            ("interrupt_after", json!(["tools"])),
+            ("after_seconds", json!(5)),
+            ("feedback_keys", json!(["stars"])),
+            ("multitask_strategy", json!("rollback")),
+            ("stream_subgraphs", json!(true)),
+            ("stream_mode", json!("debug")),
+            ("stream_mode", json!(["values", "events"])),
+            ("command", json!({"goto": "tools"})),
+            ("command", json!({"update": {"messages": []}})),
+            ("input", json!({"todos": []})),
+            ("input", json!("Hi")),
+            ("thread_id", json!("talk")),
+            ("checkpoint", json!({"checkpoint_ns": "sub"})),
+            ("config", json!({"recursion_limit": 0})),
+            ("colour", json!("green")),
+        ] {
+            let mut body = json!({"assistant_id": "demo"});
+            body[key] = value.clone();
+            let error = RunCreate::read(&body).unwrap_err();
+            let place = error.pointer.unwrap();
+            assert!(place.starts_with(&format!("/{key}")), "{key}: {place}");
+        }
+        assert!(RunCreate::read(&json!({"assistant_id": null})).is_err());
+        let nothing = json!({
+            "assistant_id": "demo", "webhook": null, "interrupt_before": [], "after_seconds": 0, "stream_subgraphs": false,
+        });
+        assert!(RunCreate::read(&nothing).is_ok());
+    }
+
+    #[test]
+    fn a_command_resumes_and_brings_no_input() {
+        let body = json!({"assistant_id": "demo", "command": {"resume": {"c": true}}});
+        assert_eq!(
+            RunCreate::read(&body).unwrap().resume,
+            Some(json!({"c": true}))
+        );
+        let both = json!({"assistant_id": "demo", "command": {"resume": true}, "input": {"messages": "Hi"}});
+        assert_eq!(
+            RunCreate::read(&both).unwrap_err().pointer.as_deref(),
+            Some("/command")
+        );
+    }
+}

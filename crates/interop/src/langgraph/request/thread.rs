@@ -1,0 +1,308 @@
+//! Threads that are to be made, found or changed.
+
+use super::{checkpoint, uuid};
+use crate::langgraph::error::RequestError;
+use crate::langgraph::fields::Fields;
+use crate::langgraph::input::{Input, Said};
+use crate::langgraph::thread::ThreadStatus;
+use crate::metadata::{EXPECTED, is_own};
+use serde_json::{Map, Value};
+
+/// The most objects of a page.
+const MAX_LIMIT: u64 = 1_000;
+/// How many stand on a page if nothing is said.
+const LIMIT: u64 = 10;
+/// Where a page may begin at the latest: what comes before it is walked through.
+pub(super) const MAX_OFFSET: u64 = 100_000;
+
+/// What a client notes on a thread: any members but the server's own.
+fn metadata(fields: &Fields<'_>) -> Result<Map<String, Value>, RequestError> {
+    let noted = fields.noted("metadata")?.unwrap_or_default();
+    match noted.keys().find(|key| is_own(key)) {
+        None => Ok(noted),
+        Some(key) => {
+            let at = format!("{}/{}", fields.at("metadata"), crate::request::token(key));
+            Err(RequestError::at(at, format!("expected {EXPECTED}")))
+        }
+    }
+}
+
+/// A thread that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadCreate {
+    /// The id that its client gives it.
+    pub thread_id: Option<String>,
+    /// What is noted on it.
+    pub metadata: Map<String, Value>,
+    /// Whether one that is there is as good.
+    pub takes_existing: bool,
+}
+
+impl ThreadCreate {
+    /// Reads a body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(
+            body,
+            "",
+            &["thread_id", "metadata", "if_exists", "ttl", "supersteps"],
+        )?;
+        fields.refuse("ttl", "threads do not end by themselves here")?;
+        fields.refuse(
+            "supersteps",
+            "expected nothing: say it in a run, or update the state",
+        )?;
+        let words = [("raise", false), ("do_nothing", true)];
+        Ok(Self {
+            thread_id: uuid(&fields, "thread_id")?,
+            metadata: metadata(&fields)?,
+            takes_existing: fields.word("if_exists", &words)?.unwrap_or_default(),
+        })
+    }
+}
+
+/// What of a thread is to change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadPatch {
+    /// Members of its metadata.
+    pub metadata: Map<String, Value>,
+    /// What is said, and nobody answers.
+    pub said: Vec<Said>,
+}
+
+impl ThreadPatch {
+    /// Reads a body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(
+            body,
+            "",
+            &["metadata", "values", "messages", "checkpoint", "ttl"],
+        )?;
+        fields.refuse("ttl", "threads do not end by themselves here")?;
+        fields.refuse("checkpoint", "the past can't be changed: copy the thread")?;
+        let mut input = match fields.get("values") {
+            Some(values) => Input::read(values, &fields.at("values"))?,
+            None => Input::default(),
+        };
+        if let Some(messages) = fields.get("messages") {
+            input.messages(messages, &fields.at("messages"))?;
+        }
+        Ok(Self {
+            metadata: metadata(&fields)?,
+            said: only_said(input)?,
+        })
+    }
+}
+
+/// Messages that are to be appended to a state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateUpdate {
+    /// The messages.
+    pub said: Vec<Said>,
+    /// The state that they go on from: only the last one can be.
+    pub checkpoint: Option<String>,
+}
+
+impl StateUpdate {
+    /// Reads a body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let fields = Fields::of(
+            body,
+            "",
+            &["values", "as_node", "checkpoint", "checkpoint_id"],
+        )?;
+        fields.refuse("as_node", "an agent has no nodes here")?;
+        let mut input = Input::default();
+        match fields.get("values") {
+            None => {}
+            Some(Value::Array(list)) => {
+                for (place, values) in list.iter().enumerate() {
+                    let at = format!("{}/{place}", fields.at("values"));
+                    input.said.extend(only_said(Input::read(values, &at)?)?);
+                }
+            }
+            Some(values) => input = Input::read(values, &fields.at("values"))?,
+        }
+        Ok(Self {
+            said: only_said(input)?,
+            checkpoint: checkpoint(&fields)?,
+        })
+    }
+}
+
+fn only_said(input: Input) -> Result<Vec<Said>, RequestError> {
+    match input.results.first() {
+        None => Ok(input.said),
+        Some(result) => {
+            let what = "a call is answered by a run: give its result as the run's input or command";
+            Err(RequestError::at(&*result.pointer, what))
+        }
+    }
+}
+
+/// Threads that are looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadSearch {
+    /// What their metadata has.
+    pub metadata: Map<String, Value>,
+    /// How they stand.
+    pub status: Option<ThreadStatus>,
+    /// Only these.
+    pub ids: Option<Vec<String>>,
+    /// At most so many.
+    pub limit: usize,
+    /// After so many.
+    pub offset: usize,
+    /// Which members are shown; all when empty.
+    pub select: Vec<String>,
+}
+
+impl ThreadSearch {
+    /// Reads a body.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let known = [
+            "metadata",
+            "values",
+            "ids",
+            "status",
+            "limit",
+            "offset",
+            "sort_by",
+            "sort_order",
+            "select",
+            "extract",
+        ];
+        let fields = Fields::of(body, "", &known)?;
+        let by_values = fields.get("values").and_then(Value::as_object);
+        if by_values.is_none_or(|values| !values.is_empty()) {
+            fields.refuse("values", "threads are not found by their values here")?;
+        }
+        let by_path = fields.get("extract").and_then(Value::as_object);
+        if by_path.is_none_or(|paths| !paths.is_empty()) {
+            fields.refuse("extract", "nothing is extracted here: expected select")?;
+        }
+        fields.word("sort_by", &[("updated_at", ()), ("state_updated_at", ())])?;
+        fields.word("sort_order", &[("desc", ())])?;
+        let ids = fields.texts("ids", 1_000)?;
+        for (place, id) in ids.iter().enumerate() {
+            if super::uuid_of(id).is_none() {
+                let at = format!("{}/{place}", fields.at("ids"));
+                return Err(RequestError::at(at, "expected a UUID"));
+            }
+        }
+        let whole = |key: &str, min, max, default| {
+            let number = fields.whole(key, min, max)?.unwrap_or(default);
+            Ok::<_, RequestError>(usize::try_from(number).unwrap_or(usize::MAX))
+        };
+        Ok(Self {
+            metadata: fields.noted("metadata")?.unwrap_or_default(),
+            status: fields.word("status", &ThreadStatus::NAMES)?,
+            ids: fields.get("ids").map(|_| ids),
+            limit: whole("limit", 1, MAX_LIMIT, LIMIT)?,
+            offset: whole("offset", 0, MAX_OFFSET, 0)?,
+            select: fields.texts("select", 32)?,
+        })
+    }
+
+    /// Whether a member is shown.
+    pub fn shows(&self, key: &str) -> bool {
+        self.select.is_empty() || self.select.iter().any(|it| it == key)
+    }
+
+    /// A thread's object with what is shown of it.
+    pub fn selected(&self, object: Value) -> Value {
+        crate::langgraph::state::selected(object, &self.select)
+    }
+
+    /// Reads how many are wanted, and after how many.
+    pub(in crate::langgraph) fn bounds(
+        fields: &Fields<'_>,
+    ) -> Result<(usize, usize), RequestError> {
+        let whole = |number: Option<u64>, default: u64| {
+            usize::try_from(number.unwrap_or(default)).unwrap_or(usize::MAX)
+        };
+        let limit = whole(fields.whole("limit", 1, MAX_LIMIT)?, LIMIT);
+        let offset = whole(fields.whole("offset", 0, MAX_OFFSET)?, 0);
+        Ok((limit, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_thread_is_made_with_a_uuid_or_without_an_id() {
+        let made =
+            ThreadCreate::read(&json!({"thread_id": "0190A3C45B6D7E8F9A0B1C2D3E4F5061"})).unwrap();
+        assert_eq!(
+            made.thread_id.as_deref(),
+            Some("0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061")
+        );
+        assert!(ThreadCreate::read(&json!({})).is_ok());
+        for (body, place) in [
+            (json!({"thread_id": "talk"}), "/thread_id"),
+            (json!({"metadata": {"uap": {}}}), "/metadata/uap"),
+            (json!({"ttl": {"ttl": 5}}), "/ttl"),
+            (json!({"if_exists": "overwrite"}), "/if_exists"),
+            (json!([]), ""),
+        ] {
+            let error = ThreadCreate::read(&body).unwrap_err();
+            assert_eq!(error.pointer.as_deref(), Some(place), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_search_says_what_it_can_not_look_for() {
+        let found = ThreadSearch::read(&json!({"values": {}, "select": ["thread_id"]})).unwrap();
+        assert_eq!((found.limit, found.offset), (10, 0));
+        assert!(found.shows("thread_id") && !found.shows("values"));
+        for (key, value) in [
+            ("values", json!({"a": 1})),
+            ("status", json!("asleep")),
+            ("limit", json!(0)),
+            ("limit", json!(1001)),
+            ("offset", json!(-1)),
+            ("sort_by", json!("created_at")),
+            ("sort_order", json!("asc")),
+            ("ids", json!(["talk"])),
+            ("extract", json!({"a": "values.messages"})),
+        ] {
+            let mut body = json!({});
+            body[key] = value.clone();
+            let error = ThreadSearch::read(&body).unwrap_err();
+            assert!(
+                error.pointer.unwrap().starts_with(&format!("/{key}")),
+                "{key}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_state_takes_messages_and_nothing_else() {
+        let update =
+            StateUpdate::read(&json!({"values": {"messages": ["a", "b"]}, "checkpoint_id": "c"}));
+        let update = update.unwrap();
+        assert_eq!(
+            (update.said.len(), update.checkpoint.as_deref()),
+            (2, Some("c"))
+        );
+        assert!(
+            StateUpdate::read(&json!({"values": null}))
+                .unwrap()
+                .said
+                .is_empty()
+        );
+        for body in [
+            json!({"values": {"todos": []}}),
+            json!({"values": {"messages": "a"}, "as_node": "tools"}),
+            json!({"values": {"messages": [{"type": "tool", "content": "x", "tool_call_id": "c"}]}}),
+        ] {
+            assert!(StateUpdate::read(&body).is_err(), "{body}");
+        }
+        let patch = ThreadPatch::read(
+            &json!({"metadata": {"a": null}, "messages": [{"role": "user", "content": "x"}]}),
+        );
+        assert_eq!(patch.unwrap().said.len(), 1);
+    }
+}

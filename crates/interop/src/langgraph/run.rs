@@ -1,0 +1,307 @@
+//! Runs: executions, each with those it has handed over to.
+
+use super::message::agent_of;
+use super::request::{MODES, Speaks, StreamMode};
+use super::thread::instant;
+use crate::ids;
+use crate::options::RunOptions;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use timeline::{
+    Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, OpenCall, Payload, Reaction,
+    Transcript,
+};
+
+/// Under which name a run's parameters keep what is said again of it.
+pub(super) const ECHO: &str = "langgraph";
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStatus {
+    /// It waits for its turn.
+    Pending,
+    /// An agent is at it.
+    Running,
+    /// It came to its end.
+    Success,
+    /// It went wrong.
+    Error,
+    /// It took too long.
+    Timeout,
+    /// It was stopped, or it has come to a call that somebody must answer.
+    Interrupted,
+}
+
+impl RunStatus {
+    /// All of them, by their names.
+    pub const NAMES: [(&str, Self); 6] = [
+        ("pending", Self::Pending),
+        ("running", Self::Running),
+        ("success", Self::Success),
+        ("error", Self::Error),
+        ("timeout", Self::Timeout),
+        ("interrupted", Self::Interrupted),
+    ];
+
+    /// The protocol's word. The Agent Protocol has none for a run that runs.
+    pub fn name(self, speaks: Speaks) -> &'static str {
+        match (self, speaks) {
+            (Self::Running, Speaks::LangGraph) => "running",
+            (Self::Pending, _) | (Self::Running, Speaks::AgentProtocol) => "pending",
+            (Self::Success, _) => "success",
+            (Self::Error, _) => "error",
+            (Self::Timeout, _) => "timeout",
+            (Self::Interrupted, _) => "interrupted",
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Success | Self::Error | Self::Timeout | Self::Interrupted => true,
+        }
+    }
+}
+
+/// How an execution was begun, as far as runs need it.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Begun {
+    handoffs: u32,
+    execution_id: Option<String>,
+    params: Option<Payload>,
+}
+
+impl Begun {
+    fn of(run: Option<&Payload>) -> Self {
+        run.and_then(|run| run.read().ok()).unwrap_or_default()
+    }
+
+    /// What is said again of the run.
+    fn echo(&self) -> Map<String, Value> {
+        let options: Option<RunOptions> = self.params.as_ref().and_then(|it| it.read().ok());
+        let echo = options.and_then(|mut options| options.echo.remove(ECHO));
+        match echo {
+            Some(Value::Object(echo)) => echo,
+            Some(
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_),
+            )
+            | None => Map::new(),
+        }
+    }
+}
+
+/// A trigger that waits for its turn.
+pub type Waiting<'a> = (&'a Item, &'a Payload);
+
+/// Whether a trigger that waits is the one whose run has this id.
+pub fn is_pending(run: &Payload, id: &str) -> bool {
+    Begun::of(Some(run)).execution_id.as_deref() == Some(id)
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// Its id: that of its first execution.
+    pub id: ExecutionId,
+    /// Its last execution; none while it waits.
+    pub last: Option<ExecutionId>,
+    /// What it answers.
+    pub trigger: ItemId,
+    /// Whether that is answers to calls which had waited.
+    pub is_resumed: bool,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Why it went wrong: a word, and what a person should know.
+    pub failure: Option<(String, String)>,
+    agent: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    echo: Map<String, Value>,
+}
+
+impl RunRecord {
+    /// The runs of a thread or of a piece of one, in the order in which they began. The executions by which a
+    /// question was taken back are none.
+    pub fn all(transcript: &Transcript) -> Vec<Self> {
+        let mut items: BTreeMap<&ItemId, &Item> = BTreeMap::new();
+        let mut runs: Vec<Self> = Vec::new();
+        for entry in &transcript.entries {
+            match entry {
+                Entry::Item(item) => {
+                    items.insert(&item.id, item);
+                }
+                Entry::Reaction(reaction) => {
+                    let trigger = items.get(&reaction.execution.trigger_item_id).copied();
+                    if trigger.is_some_and(is_stop) {
+                        continue;
+                    }
+                    let begun = Begun::of(reaction.execution.run.as_ref());
+                    match runs.last_mut() {
+                        Some(run) if goes_on(&begun, trigger) => run.take(reaction),
+                        Some(_) | None => runs.push(Self::begin(reaction, &begun, trigger)),
+                    }
+                }
+            }
+        }
+        runs
+    }
+
+    /// The run that a trigger waits for, if whoever asked for it has named it.
+    pub fn waiting((item, run): Waiting<'_>) -> Option<Self> {
+        let begun = Begun::of(Some(run));
+        Some(Self {
+            id: begun.execution_id.as_deref()?.into(),
+            last: None,
+            trigger: item.id.clone(),
+            is_resumed: item.item_type == ItemType::ActionResult,
+            status: RunStatus::Pending,
+            failure: None,
+            agent: agent_of(Some(run)).unwrap_or_default(),
+            created_at: item.created_at,
+            updated_at: item.created_at,
+            echo: begun.echo(),
+        })
+    }
+
+    fn begin(reaction: &Reaction, begun: &Begun, trigger: Option<&Item>) -> Self {
+        let execution = &reaction.execution;
+        let mut run = Self {
+            id: execution.id.clone(),
+            last: None,
+            trigger: execution.trigger_item_id.clone(),
+            is_resumed: trigger.is_some_and(|it| it.item_type == ItemType::ActionResult),
+            status: RunStatus::Running,
+            failure: None,
+            agent: agent_of(execution.run.as_ref()).unwrap_or_default(),
+            created_at: execution.created_at,
+            updated_at: execution.created_at,
+            echo: begun.echo(),
+        };
+        run.take(reaction);
+        run
+    }
+
+    fn take(&mut self, reaction: &Reaction) {
+        let execution = &reaction.execution;
+        self.last = Some(execution.id.clone());
+        self.updated_at = reaction.ended_at.unwrap_or(execution.created_at);
+        self.status = match execution.status {
+            ExecutionStatus::Executing => RunStatus::Running,
+            ExecutionStatus::Completed if leaves_open(reaction) => RunStatus::Interrupted,
+            ExecutionStatus::Completed => RunStatus::Success,
+            ExecutionStatus::Failed => broken_off(reaction_reason(reaction)),
+        };
+        if execution.status == ExecutionStatus::Failed {
+            let why = execution.interruption.as_ref();
+            let step = reaction.steps.last();
+            let error = step.and_then(|step| step.step.outcome.error_text.clone());
+            let detail = why.and_then(|why| why.detail.clone()).or(error);
+            let reason = reaction_reason(reaction);
+            let detail = detail.unwrap_or_else(|| reason.to_owned());
+            self.failure = Some((error_name(reason).to_owned(), detail));
+        }
+    }
+
+    /// The object of the run; the ids are those of its thread, the one that is shown and our own.
+    pub fn to_json(&self, speaks: Speaks, thread: &str, own_thread: &str) -> Value {
+        let metadata = self.echo.get("metadata").cloned();
+        let strategy = self.echo.get("multitask_strategy").cloned();
+        let mut kwargs = Map::new();
+        for key in ["config", "context"] {
+            let kept = self.echo.get(key).cloned();
+            kwargs.extend(kept.map(|kept| (key.to_owned(), kept)));
+        }
+        let mut run = json!({
+            "run_id": self.shown_id(speaks, own_thread),
+            "thread_id": thread,
+            "created_at": instant(self.created_at),
+            "updated_at": instant(self.updated_at),
+            "status": self.status.name(speaks),
+            "metadata": metadata.unwrap_or_else(|| json!({})),
+            "kwargs": kwargs,
+            "multitask_strategy": strategy.unwrap_or_else(|| "enqueue".into()),
+        });
+        run[speaks.agent_key()] = self.agent.as_str().into();
+        run
+    }
+
+    /// What was to be streamed of it.
+    pub fn modes(&self) -> Vec<StreamMode> {
+        let names = self.echo.get(MODES).and_then(Value::as_array);
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        let modes: Vec<StreamMode> = names
+            .filter_map(|it| StreamMode::read(it, "").ok())
+            .collect();
+        if modes.is_empty() {
+            vec![StreamMode::Values]
+        } else {
+            modes
+        }
+    }
+
+    /// The run's id. The Agent Protocol asks for a run by that alone, so it has the thread's in it there.
+    pub fn shown_id(&self, speaks: Speaks, own_thread: &str) -> String {
+        let id = self.id.as_str();
+        match speaks {
+            Speaks::LangGraph => id.to_owned(),
+            Speaks::AgentProtocol => {
+                ids::run_of_thread_id(own_thread, id).unwrap_or_else(|| id.to_owned())
+            }
+        }
+    }
+}
+
+/// Whether an execution is the same run as the one before it: that has handed over to it.
+fn goes_on(begun: &Begun, trigger: Option<&Item>) -> bool {
+    begun.handoffs > 0 && trigger.is_some_and(|it| it.item_type == ItemType::ItemReference)
+}
+
+/// Whether an item takes back a question that waits.
+pub(super) fn is_stop(item: &Item) -> bool {
+    let content = item.content.as_ref();
+    item.item_type == ItemType::ItemReference
+        && content.is_some_and(|content| content.str_field("cancels").is_some())
+}
+
+fn reaction_reason(reaction: &Reaction) -> &str {
+    let why = reaction.execution.interruption.as_ref();
+    why.map_or("error", |why| why.reason.as_str())
+}
+
+/// What an execution that broke off makes of its run.
+pub(super) fn broken_off(reason: &str) -> RunStatus {
+    match reason {
+        "user_cancelled" => RunStatus::Interrupted,
+        "timeout" => RunStatus::Timeout,
+        _ => RunStatus::Error,
+    }
+}
+
+/// The name of an error, as clients of these protocols show it.
+pub(super) fn error_name(reason: &str) -> &str {
+    match reason {
+        "user_cancelled" => "UserInterrupt",
+        "timeout" => "TimeoutError",
+        "max_steps" => "GraphRecursionError",
+        other => other,
+    }
+}
+
+/// The calls that an execution has left for others to answer.
+pub(super) fn left_open(reaction: &Reaction) -> Vec<OpenCall> {
+    let step = reaction.steps.last();
+    let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
+    open.and_then(|open| open.read().ok()).unwrap_or_default()
+}
+
+fn leaves_open(reaction: &Reaction) -> bool {
+    !left_open(reaction).is_empty()
+}

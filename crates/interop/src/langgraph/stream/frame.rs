@@ -1,0 +1,60 @@
+//! Events of a stream, and their places.
+
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The place of a frame: the record of the log that it comes from, and which of the record's frames it is. A reader
+/// that asks for the same modes again meets the same frames under the same ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrameId {
+    pub(super) seq: u64,
+    pub(super) nth: u32,
+}
+
+impl std::fmt::Display for FrameId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.seq, self.nth)
+    }
+}
+
+impl FrameId {
+    /// Reads a `Last-Event-ID`.
+    pub fn read(text: &str) -> Option<Self> {
+        let (seq, nth) = text.split_once('-')?;
+        Some(Self {
+            seq: seq.parse().ok()?,
+            nth: nth.parse().ok()?,
+        })
+    }
+}
+
+/// One event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Its place; none of what is said again whenever it is asked for.
+    pub id: Option<FrameId>,
+    /// Its name.
+    pub event: &'static str,
+    /// What it says.
+    pub data: Value,
+}
+
+impl Frame {
+    /// That the stream can't go on, or that the run has failed.
+    pub fn error(error: &str, message: &str) -> Self {
+        Self {
+            id: None,
+            event: "error",
+            data: json!({"error": error, "message": message}),
+        }
+    }
+
+    /// Writes it.
+    pub fn write(&self, out: &mut String) {
+        // Writing to a string can't fail.
+        if let Some(id) = self.id {
+            let _ = writeln!(out, "id: {id}");
+        }
+        let _ = write!(out, "event: {}\ndata: {}\n\n", self.event, self.data);
+    }
+}

@@ -1,0 +1,182 @@
+//! What an agent elsewhere has not heard yet.
+
+use super::place::Place;
+use upp::{Message, Messages, ToolResult, UserMessage};
+
+/// At most so many messages are told, the last: a conversation that others had before an agent elsewhere came to it
+/// is as long as it is.
+const MAX_MESSAGES: usize = 100;
+
+/// What an agent elsewhere has not heard yet, from its last answer on. Finding it costs what it is, and not what
+/// the conversation is.
+#[derive(Clone, Debug, Default)]
+pub struct News<'a> {
+    /// Where the conversation stands there; none where it has not begun.
+    pub place: Option<Place>,
+    /// What the last answer from there said, text by text.
+    pub said: Vec<&'a str>,
+    /// The answers to what it asks, in order.
+    pub results: Vec<&'a ToolResult>,
+    /// What was said since, by people and by other agents.
+    pub messages: Vec<&'a Message>,
+    /// Whether something else was said in the place of answers: what it asks is withdrawn.
+    pub superseded: bool,
+    /// Whether older messages are left out.
+    pub cut: bool,
+}
+
+impl<'a> News<'a> {
+    /// What is new to `agent`, which is asked at `at` for the thread `conversation`.
+    pub fn of(messages: &'a Messages, agent: &str, at: &str, conversation: &str) -> Self {
+        let mut news = Self::default();
+        let mut since = Vec::new();
+        for place in (0..messages.len()).rev() {
+            let Some(message) = messages.get(place) else {
+                break;
+            };
+            if let Message::Assistant(answer) = message
+                && let Some(stands) = Place::of(answer)
+                && stands.agent == agent
+                && stands.at == at
+                && (stands.conversation == conversation || stands.context.is_none())
+            {
+                news.said = texts(message);
+                news.place = Some(stands);
+                break;
+            }
+            if since.len() == MAX_MESSAGES {
+                news.cut = true;
+                break;
+            }
+            since.push(message);
+        }
+        since.reverse();
+        let asks = news.place.as_ref().is_some_and(|it| !it.asks.is_empty());
+        for message in since {
+            match message {
+                Message::ToolResult(results) if asks => {
+                    news.superseded |= results.id.as_str().ends_with(":superseded");
+                    news.results.extend(&results.results);
+                }
+                // Of calls of other agents the answers tell.
+                Message::ToolResult(_) => {}
+                Message::User(_) | Message::Assistant(_) => news.messages.push(message),
+            }
+        }
+        news
+    }
+
+    /// What people said since; other agents' words are history.
+    pub fn heard(&self) -> impl Iterator<Item = &'a UserMessage> {
+        self.messages.iter().filter_map(|message| match message {
+            Message::User(user) => Some(&**user),
+            Message::Assistant(_) | Message::ToolResult(_) => None,
+        })
+    }
+}
+
+fn texts(message: &Message) -> Vec<&str> {
+    let Message::Assistant(answer) = message else {
+        return Vec::new();
+    };
+    let content = answer.content.iter();
+    content
+        .filter_map(|block| match block {
+            upp::AssistantContent::Text { text } => Some(text.as_str()),
+            upp::AssistantContent::Reasoning { .. }
+            | upp::AssistantContent::Image(_)
+            | upp::AssistantContent::Audio(_)
+            | upp::AssistantContent::Video(_) => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use upp::{AssistantMessage, MessageOptions, ToolResultMessage};
+
+    fn answer(conversation: &str, context: Option<&str>, asks: bool) -> Message {
+        let ask = super::super::Ask {
+            call: "c".into(),
+            id: None,
+            thread_key: None,
+            kind: super::super::AskKind::Words,
+        };
+        let place = Place {
+            agent: "far".into(),
+            at: "https://a.b".into(),
+            conversation: conversation.into(),
+            context: context.map(Into::into),
+            run: Some("r".into()),
+            asks: asks.then_some(ask).into_iter().collect(),
+        };
+        let options = MessageOptions {
+            metadata: Some(place.metadata()),
+            ..MessageOptions::default()
+        };
+        let said = vec![upp::AssistantContent::Text { text: "it".into() }];
+        AssistantMessage::new(said, Vec::new(), options).into()
+    }
+
+    fn told(messages: Vec<Message>) -> (bool, usize, usize) {
+        let messages: Messages = messages.into_iter().collect();
+        let news = News::of(&messages, "far", "https://a.b", "t");
+        (
+            news.place.is_some(),
+            news.results.len(),
+            news.messages.len(),
+        )
+    }
+
+    #[test]
+    fn only_what_came_after_the_last_answer_from_there_is_news() {
+        let said = |text: &str| Message::from(text);
+        let own = AssistantMessage::text("mine");
+        assert_eq!(told(vec![said("a"), said("b")]), (false, 0, 2));
+        let all = vec![
+            said("a"),
+            answer("t", Some("x"), false),
+            own.into(),
+            said("b"),
+        ];
+        assert_eq!(told(all), (true, 0, 2));
+    }
+
+    #[test]
+    fn a_fork_is_another_conversation_where_there_are_conversations() {
+        let with = |context| vec![answer("other", context, false), Message::from("b")];
+        assert_eq!(told(with(Some("x"))), (false, 0, 2));
+        // Responses goes on from any answer.
+        assert_eq!(told(with(None)), (true, 0, 1));
+    }
+
+    #[test]
+    fn answers_are_told_from_words_in_their_place() {
+        let result = ToolResult {
+            tool_call_id: "c".into(),
+            result: "42".into(),
+            is_error: false,
+        };
+        let results = |id: &str| {
+            let options = MessageOptions {
+                id: Some(id.into()),
+                ..MessageOptions::default()
+            };
+            Message::from(ToolResultMessage::new(vec![result.clone()], options))
+        };
+        for (id, superseded) in [("m", false), ("m:superseded", true)] {
+            let all = vec![answer("t", Some("x"), true), results(id), "go on".into()];
+            let messages: Messages = all.into_iter().collect();
+            let news = News::of(&messages, "far", "https://a.b", "t");
+            assert_eq!((news.superseded, news.results.len()), (superseded, 1));
+            assert_eq!(news.heard().count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_others_said_before_is_told_from_its_end() {
+        let all = (0..300).map(|n| Message::from(n.to_string())).collect();
+        assert_eq!(told(all), (false, 0, MAX_MESSAGES));
+    }
+}

@@ -1,0 +1,357 @@
+//! What is said to an agent behind the Threads API, and what it says.
+
+use super::news::News;
+use super::place::{Ask, AskKind};
+use super::said::Said;
+use serde_json::{Map, Value, json};
+use upp::{Arguments, Message, Tool, ToolCall, UserContent};
+
+/// The entry of a run's metadata that says which call here made it.
+const TOKEN: &str = "loomline_call";
+/// The longest value of metadata, in characters.
+const MAX_VALUE: usize = 512;
+
+/// The body that makes a run: what the assistant has not heard comes with it.
+pub fn run(
+    assistant: &str,
+    token: &str,
+    news: &News<'_>,
+    tools: &[Tool],
+    params: &Map<String, Value>,
+) -> Value {
+    let mut body = params.clone();
+    body.insert("assistant_id".to_owned(), assistant.into());
+    let metadata = body.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert(TOKEN.to_owned(), value_of(token).into());
+    }
+    let messages: Vec<Value> = news.messages.iter().filter_map(|it| message(it)).collect();
+    body.insert("additional_messages".to_owned(), messages.into());
+    if !tools.is_empty() {
+        let tools: Vec<Value> = tools.iter().map(function).collect();
+        body.insert("tools".to_owned(), tools.into());
+    }
+    body.insert("stream".to_owned(), true.into());
+    body.into()
+}
+
+/// Whether this call made a run.
+pub fn is_of(run: &Value, token: &str) -> bool {
+    let said = run.get("metadata").and_then(|metadata| metadata.get(TOKEN));
+    said.and_then(Value::as_str) == Some(&*value_of(token))
+}
+
+fn value_of(token: &str) -> String {
+    token.chars().take(MAX_VALUE).collect()
+}
+
+/// The body that answers what a run asks.
+pub fn outputs(news: &News<'_>) -> Value {
+    let place = news.place.as_ref();
+    let outputs: Vec<Value> = news
+        .results
+        .iter()
+        .map(|result| {
+            let ask = place.and_then(|place| place.ask(result.tool_call_id.as_str()));
+            let id = ask.and_then(|ask| ask.id.as_deref());
+            let id = id.unwrap_or(result.tool_call_id.as_str());
+            json!({"tool_call_id": id, "output": result.text()})
+        })
+        .collect();
+    json!({"tool_outputs": outputs, "stream": true})
+}
+
+fn function(tool: &Tool) -> Value {
+    json!({"type": "function", "function": {
+        "name": tool.name, "description": tool.description, "parameters": *tool.parameters,
+    }})
+}
+
+fn message(message: &Message) -> Option<Value> {
+    match message {
+        Message::User(user) => {
+            let parts: Vec<Value> = user.content.iter().filter_map(part).collect();
+            (!parts.is_empty()).then(|| json!({"role": "user", "content": parts}))
+        }
+        Message::Assistant(answer) => {
+            let text = answer.joined_text();
+            (!text.is_empty()).then(|| json!({"role": "assistant", "content": text}))
+        }
+        Message::ToolResult(_) => None,
+    }
+}
+
+fn part(content: &UserContent) -> Option<Value> {
+    let (media, is_image) = match content {
+        UserContent::Text { text } => return Some(json!({"type": "text", "text": text})),
+        UserContent::Image(media) => (media, true),
+        UserContent::Document(media)
+        | UserContent::Audio(media)
+        | UserContent::Video(media)
+        | UserContent::Binary(media) => (media, false),
+    };
+    if let Some(text) = media.text() {
+        return Some(json!({"type": "text", "text": text}));
+    }
+    let url = media
+        .url()
+        .map(str::to_owned)
+        .or_else(|| media.data_url())?;
+    if is_image {
+        return Some(json!({"type": "image_url", "image_url": { "url": url }}));
+    }
+    // Other files would have to be uploaded; an address can be told.
+    let text = media.url().map_or_else(
+        || format!("(A file of type {} is left out.)", media.mime_type),
+        |url| format!("({}: {url})", media.mime_type),
+    );
+    Some(json!({"type": "text", "text": text}))
+}
+
+/// How a run ended, or why it waits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// It is done.
+    Completed,
+    /// It was cut off: by a limit, or by a policy.
+    Incomplete(String),
+    /// It asks for the results of these calls.
+    Asks(Vec<ToolCall>, Vec<Ask>),
+    /// It failed, expired, or was stopped there; in words.
+    Failed(String),
+}
+
+/// Reads what a run says.
+#[derive(Debug)]
+pub struct Reader {
+    said: Said,
+    /// The run.
+    pub run: Option<String>,
+    /// How it ended, once it has.
+    pub end: Option<End>,
+    /// What it used, once that is known.
+    pub usage: Option<(u64, u64)>,
+}
+
+/// Why what an agent says can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    /// It says that something went wrong.
+    #[error("it failed: {0}")]
+    Failed(String),
+    /// It is not what the protocol says.
+    #[error("{0}")]
+    Malformed(&'static str),
+}
+
+impl Reader {
+    /// For an answer; `known` is what was said before it in the same conversation.
+    pub fn after<'a>(known: impl IntoIterator<Item = &'a str>) -> Self {
+        Self {
+            said: Said::after(known),
+            run: None,
+            end: None,
+            usage: None,
+        }
+    }
+
+    /// What was said so far.
+    pub fn said(&mut self) -> &mut Said {
+        &mut self.said
+    }
+
+    /// Takes the data of one event, or an object that was asked for: a run, a message or a list of messages.
+    ///
+    /// # Errors
+    ///
+    /// See [`Unread`].
+    pub fn take(&mut self, object: &Value) -> Result<(), Unread> {
+        let text = |value: &Value, field: &str| Some(value.get(field)?.as_str()?.to_owned());
+        if let Some(error) = object.get("error").filter(|it| !it.is_null()) {
+            let said = error.get("message").unwrap_or(error);
+            let said = said.as_str().unwrap_or_default();
+            return Err(Unread::Failed(said.chars().take(500).collect()));
+        }
+        match text(object, "object").as_deref() {
+            Some("thread.run") => self.run(object),
+            Some("thread.message.delta") => {
+                let id = text(object, "id").unwrap_or_default();
+                let parts = object.get("delta").and_then(|delta| delta.get("content"));
+                for part in parts.and_then(Value::as_array).into_iter().flatten() {
+                    let index = part.get("index").and_then(Value::as_u64);
+                    let value = part.get("text").and_then(|text| text.get("value"));
+                    let name = format!("{id} {}", index.unwrap_or_default());
+                    self.said
+                        .push(&name, value.and_then(Value::as_str).unwrap_or_default());
+                }
+                Ok(())
+            }
+            Some("thread.message") => {
+                self.message(object);
+                Ok(())
+            }
+            Some("list") => {
+                let list = object.get("data").and_then(Value::as_array);
+                for object in list.into_iter().flatten() {
+                    self.message(object);
+                }
+                Ok(())
+            }
+            // Steps tell of the assistant's own tools; a message may also just tell an error.
+            Some(_) => Ok(()),
+            None => match text(object, "message") {
+                Some(said) => Err(Unread::Failed(said.chars().take(500).collect())),
+                None => Err(Unread::Malformed(
+                    "an event is no object of the Threads API",
+                )),
+            },
+        }
+    }
+
+    fn message(&mut self, message: &Value) {
+        if message.get("role").and_then(Value::as_str) == Some("user") {
+            return;
+        }
+        let id = message.get("id").and_then(Value::as_str);
+        let parts = message.get("content").and_then(Value::as_array);
+        for (index, part) in parts.into_iter().flatten().enumerate() {
+            let text = part.get("text").and_then(|text| text.get("value"));
+            let text = text.or_else(|| part.get("refusal"));
+            let name = format!("{} {index}", id.unwrap_or_default());
+            self.said
+                .whole(&name, text.and_then(Value::as_str).unwrap_or_default());
+        }
+    }
+
+    fn run(&mut self, run: &Value) -> Result<(), Unread> {
+        let text = |field: &str| Some(run.get(field)?.as_str()?.to_owned());
+        let id = text("id").ok_or(Unread::Malformed("a run has no id"))?;
+        self.run = Some(id);
+        if let Some(usage) = run.get("usage") {
+            let count = |field: &str| usage.get(field).and_then(Value::as_u64);
+            self.usage = count("prompt_tokens").zip(count("completion_tokens"));
+        }
+        let status = text("status").ok_or(Unread::Malformed("a run has no status"))?;
+        let why = run.get("last_error");
+        let why = why.and_then(|error| error.get("message")?.as_str());
+        let why = why.unwrap_or("it does not say why");
+        self.end = match status.as_str() {
+            "queued" | "in_progress" | "cancelling" => None,
+            "completed" => Some(End::Completed),
+            "requires_action" => Some(asked(run)?),
+            "incomplete" => {
+                let details = run.get("incomplete_details");
+                let reason = details.and_then(|details| details.get("reason")?.as_str());
+                Some(End::Incomplete(reason.unwrap_or("incomplete").to_owned()))
+            }
+            "failed" => Some(End::Failed(format!("the run failed: {why}"))),
+            "cancelled" => Some(End::Failed("the run was stopped there".to_owned())),
+            "expired" => Some(End::Failed("the run has expired there".to_owned())),
+            _ => return Err(Unread::Malformed("a run is in a state that there is not")),
+        };
+        Ok(())
+    }
+}
+
+fn asked(run: &Value) -> Result<End, Unread> {
+    let calls = run.get("required_action");
+    let calls = calls.and_then(|action| action.get("submit_tool_outputs")?.get("tool_calls"));
+    let calls = calls.and_then(Value::as_array).into_iter().flatten();
+    let (mut made, mut asks): (Vec<ToolCall>, Vec<Ask>) = (Vec::new(), Vec::new());
+    for call in calls {
+        let function = call.get("function");
+        let id = call.get("id").and_then(Value::as_str);
+        let name = function.and_then(|function| function.get("name")?.as_str());
+        let arguments = function.and_then(|function| function.get("arguments")?.as_str());
+        let (Some(id), Some(name)) = (id, name) else {
+            return Err(Unread::Malformed("a call has no id or no name"));
+        };
+        made.push(ToolCall {
+            tool_call_id: id.into(),
+            tool_name: name.into(),
+            arguments: Arguments::from_text(arguments.unwrap_or("{}")),
+            after: Vec::new(),
+        });
+        asks.push(Ask {
+            call: id.to_owned(),
+            id: Some(id.to_owned()),
+            thread_key: None,
+            kind: AskKind::Result,
+        });
+    }
+    if made.is_empty() {
+        return Err(Unread::Malformed(
+            "a run requires an action and names no call",
+        ));
+    }
+    Ok(End::Asks(made, asks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use upp::AssistantContent;
+
+    #[test]
+    fn a_stream_and_the_messages_after_it_say_the_same_once() {
+        let mut reader = Reader::after(["earlier"]);
+        let delta = |value: &str| {
+            let content = json!([{"index": 0, "type": "text", "text": { "value": value }}]);
+            json!({"object": "thread.message.delta", "id": "m", "delta": { "content": content }})
+        };
+        let message = |id: &str, role: &str, text: &str| json!({"object": "thread.message", "id": id, "role": role, "content": [{"type": "text", "text": { "value": text }}]});
+        for object in [
+            json!({"object": "thread.run", "id": "r", "status": "queued"}),
+            delta("Hel"),
+            delta("lo"),
+            message("m", "assistant", "Hello"),
+            json!({"object": "thread.run.step", "id": "s"}),
+            json!({"object": "list", "data": [message("e", "assistant", "earlier"),
+                message("u", "user", "Hi"), message("m", "assistant", "Hello")]}),
+            json!({"object": "thread.run", "id": "r", "status": "completed",
+                "usage": {"prompt_tokens": 3, "completion_tokens": 2}}),
+        ] {
+            reader.take(&object).unwrap();
+        }
+        let text = "Hello".to_owned();
+        assert_eq!(reader.said().content(), [AssistantContent::Text { text }]);
+        assert_eq!(reader.end, Some(End::Completed));
+        assert_eq!(reader.usage, Some((3, 2)));
+    }
+
+    #[test]
+    fn a_run_that_requires_an_action_asks_for_its_calls() {
+        let mut reader = Reader::after([]);
+        let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}});
+        let action = json!({"submit_tool_outputs": { "tool_calls": [call] }});
+        let run = json!({"object": "thread.run", "id": "r", "status": "requires_action", "required_action": action});
+        reader.take(&run).unwrap();
+        let Some(End::Asks(calls, asks)) = reader.end else {
+            panic!("{:?}", reader.end)
+        };
+        assert_eq!(
+            (&*calls[0].tool_name, calls[0].arguments.text()),
+            ("f", "{\"a\": 1}")
+        );
+        assert_eq!(asks[0].id.as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn what_is_no_object_of_the_protocol_is_refused() {
+        for wrong in [
+            json!([1]),
+            json!({}),
+            json!({"object": "thread.run", "id": "r"}),
+            json!({"object": "thread.run", "id": "r", "status": "odd"}),
+            json!({"object": "thread.run", "id": "r", "status": "requires_action"}),
+        ] {
+            let read = Reader::after([]).take(&wrong);
+            assert!(matches!(read, Err(Unread::Malformed(_))), "{wrong}");
+        }
+        let error = json!({"error": {"message": "busy"}});
+        assert_eq!(
+            Reader::after([]).take(&error),
+            Err(Unread::Failed("busy".into()))
+        );
+    }
+}

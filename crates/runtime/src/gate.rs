@@ -1,0 +1,157 @@
+//! Judging what somebody says where nothing can come between: under the thread's lock, before it is
+//! written.
+
+use crate::error::RuntimeError;
+use crate::live::{Held, Live};
+use crate::react::Runtime;
+use crate::request::React;
+use crate::store::{StoreError, TenantId};
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use std::sync::Arc;
+use timeline::{Command, Item, ItemStatus, NewItem, Seq, ThreadId, said_beside};
+
+/// What is about to be written to a thread.
+#[derive(Debug)]
+pub struct Entering<'a> {
+    /// The thread; none where the request is about to make it.
+    pub thread: Option<&'a ThreadId>,
+    /// The last event of its log. Nothing is written before what is judged.
+    pub tail: Seq,
+    /// The instant that it will have.
+    pub at: Timestamp,
+    /// What is said, in order. Only what is no part of an answer can be changed.
+    pub items: &'a mut [NewItem],
+}
+
+/// Who judges what somebody says before it is written.
+///
+/// It is asked while the thread's lock is held, so what it has found out stays true until the items
+/// are in the log. It must not call a [`Runtime`]'s methods that write, and should cost no more than
+/// what is said. A request that is repeated is answered again and not judged.
+pub trait Gate: Send + Sync {
+    /// Whether this may be written; if not, nothing of the request is.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::TurnedAway`] with the reason, which the caller gets back as it is.
+    fn judge<'a>(&'a self, entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>>;
+}
+
+/// What is asked under a thread's lock before something is taken.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Terms<'a> {
+    /// Who judges what is said.
+    pub(crate) gate: Option<&'a dyn Gate>,
+    /// The last that may have been said and done.
+    pub(crate) after: Option<Seq>,
+}
+
+impl<'a> Terms<'a> {
+    /// Only that it is judged.
+    pub(crate) fn of(gate: &'a dyn Gate) -> Self {
+        Self {
+            gate: Some(gate),
+            after: None,
+        }
+    }
+}
+
+impl Runtime {
+    /// The same as [`Runtime::record_all`], with a gate that judges the items first.
+    pub async fn record_through(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        mut items: Vec<NewItem>,
+        gate: Arc<dyn Gate>,
+    ) -> Result<Seq, RuntimeError> {
+        let live = self.existing(tenant, key).await?;
+        let runtime = self.clone();
+        self.owned(async move {
+            let mut held = live.hold().await?;
+            let at = judged(&live, &mut held, gate.as_ref(), &mut items).await?;
+            let commands = items.into_iter();
+            let commands = commands.map(|item| (Some(at), Command::Record { item }));
+            runtime
+                .append_held(&live, held, None, commands.collect())
+                .await
+        })
+        .await
+    }
+
+    /// Judges what a request says for a thread that is not there, so that one that is refused makes
+    /// none.
+    pub(crate) async fn judge_unmade(
+        &self,
+        gate: &dyn Gate,
+        request: &React,
+    ) -> Result<(), RuntimeError> {
+        let mut items = request.before.clone();
+        items.push(request.item.clone());
+        gate.judge(Entering {
+            thread: None,
+            tail: Seq::ZERO,
+            at: self.inner.clock.now(),
+            items: &mut items,
+        })
+        .await
+    }
+
+    /// Whether there is no thread of this key.
+    pub(crate) async fn is_unmade(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<bool, RuntimeError> {
+        match self.existing(tenant, key).await {
+            Ok(_) => Ok(false),
+            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Has a gate judge items; gives the instant that they are to be written with.
+pub(crate) async fn judged(
+    live: &Live,
+    held: &mut Held<'_>,
+    gate: &dyn Gate,
+    items: &mut [NewItem],
+) -> Result<Timestamp, RuntimeError> {
+    let (tail, at) = held.next_place()?;
+    let entering = Entering {
+        thread: Some(&live.thread),
+        tail,
+        at,
+        items,
+    };
+    gate.judge(entering).await?;
+    Ok(at)
+}
+
+/// What an item of answers says beside them, as items that a gate can judge.
+pub(crate) fn beside_answers(answers: &NewItem, at: Timestamp) -> Vec<NewItem> {
+    let item = Item {
+        id: answers.id.clone(),
+        item_type: answers.item_type,
+        role: answers.role,
+        created_at: at,
+        status: ItemStatus::Stored,
+        channel: answers.channel.clone(),
+        content: answers.content.clone(),
+        execution_id: None,
+        run: None,
+        metadata: answers.metadata.clone(),
+    };
+    let said = said_beside(&item).into_iter();
+    said.map(|item| NewItem {
+        id: item.id,
+        item_type: item.item_type,
+        role: item.role,
+        channel: item.channel,
+        content: item.content,
+        metadata: item.metadata,
+    })
+    .collect()
+}

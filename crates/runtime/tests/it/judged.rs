@@ -1,0 +1,139 @@
+//! A gate judges what is said under the thread's lock, and what it refuses leaves no trace.
+
+use agents::{Agent, AgentOptions};
+use futures_util::future::BoxFuture;
+use loomline_runtime as runtime;
+use runtime::{
+    AgentReactor, Entering, Filter, Gate, MemoryStore, Policy, React, Run, Runtime, RuntimeError,
+    RuntimeOptions, TenantId,
+};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use timeline::{Entry, NewItem, Role, Seq, Transcript};
+
+/// Refuses a second word of those that begin with `once`, and notes what it was asked.
+#[derive(Default)]
+struct Once {
+    asked: Mutex<Vec<(bool, Seq, usize)>>,
+    taken: Mutex<Vec<String>>,
+}
+
+impl Gate for Once {
+    fn judge<'a>(&'a self, entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let is_there = entering.thread.is_some();
+            let asked = (is_there, entering.tail, entering.items.len());
+            self.asked.lock().unwrap().push(asked);
+            for item in entering.items {
+                let word = item.id.as_str().split('-').next().unwrap().to_owned();
+                let mut taken = self.taken.lock().unwrap();
+                if word.starts_with("once") && taken.contains(&word) {
+                    return Err(RuntimeError::TurnedAway("twice".into()));
+                }
+                if is_there {
+                    taken.push(word);
+                }
+                item.role = Some(Role::Developer);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn tenant() -> TenantId {
+    "acme".into()
+}
+
+fn runtime() -> Runtime {
+    let agent = Agent::new(AgentOptions::new("echo", Arc::new(upp::Scripted::new()))).unwrap();
+    let reactor = Arc::new(AgentReactor::new(agent));
+    let store = Arc::new(MemoryStore::new());
+    Runtime::new(store, Arc::new(reactor), RuntimeOptions::default())
+}
+
+fn item(id: &str) -> NewItem {
+    NewItem::user(id, json!([{"type": "input_text", "text": "hi"}]).into())
+}
+
+fn react(key: &str, id: &str, token: Option<&str>) -> React {
+    React {
+        must_exist: false,
+        rewind: None,
+        tenant: tenant(),
+        key: key.to_owned(),
+        before: Vec::new(),
+        item: item(id),
+        run: Run::default(),
+        policy: Policy::Queue,
+        token: token.map(str::to_owned),
+    }
+}
+
+async fn said(runtime: &Runtime, key: &str) -> Vec<(String, Option<Role>)> {
+    let read = runtime.transcript(&tenant(), key, Filter::Facts).await;
+    let Transcript { entries, .. } = read.unwrap();
+    let items = entries.into_iter().filter_map(|entry| match entry {
+        Entry::Item(item) => Some((item.id.to_string(), item.role)),
+        Entry::Reaction(_) => None,
+    });
+    items.collect()
+}
+
+fn is_turned<T: std::fmt::Debug>(found: Result<T, RuntimeError>) -> bool {
+    match found {
+        Err(RuntimeError::TurnedAway(why)) => why.to_string() == "twice",
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_a_gate_refuses_is_not_written_and_makes_no_thread() {
+    let (runtime, gate) = (runtime(), Arc::new(Once::default()));
+    let through = |request| runtime.react_through(request, Arc::<Once>::clone(&gate) as _);
+    through(react("k", "once-1", None)).await.unwrap();
+    assert!(is_turned(through(react("k", "once-2", None)).await));
+    assert!(is_turned(through(react("other", "once-3", None)).await));
+    assert!(runtime.find(&tenant(), "other").await.is_err());
+    // Before the thread was made, and then on it.
+    let asked = gate.asked.lock().unwrap().clone();
+    assert_eq!(asked[0], (false, Seq::ZERO, 1));
+    assert!(asked[1].0 && asked[1].1 > Seq::ZERO);
+    let developer = Some(Role::Developer);
+    assert_eq!(
+        said(&runtime, "k").await,
+        [("once-1".to_owned(), developer)]
+    );
+}
+
+#[tokio::test]
+async fn of_those_who_say_a_thing_at_once_a_gate_lets_one_through() {
+    let (runtime, gate) = (runtime(), Arc::new(Once::default()));
+    runtime.react(react("k", "hello", None)).await.unwrap();
+    let all = (0..16).map(|n| {
+        let (runtime, gate) = (runtime.clone(), Arc::<Once>::clone(&gate));
+        async move {
+            let items = vec![item(&format!("plain-{n}")), item(&format!("once-{n}"))];
+            runtime.record_through(&tenant(), "k", items, gate).await
+        }
+    });
+    let done = futures_util::future::join_all(all).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
+    assert_eq!((taken.len(), refused.len()), (1, 15));
+    assert!(refused.into_iter().all(is_turned));
+    let n_plain = said(&runtime, "k").await.len();
+    assert_eq!(n_plain, 3, "of the refused not even what was allowed");
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_is_answered_and_not_judged() {
+    let (runtime, gate) = (runtime(), Arc::new(Once::default()));
+    let through = |id| {
+        let request = react("k", id, Some("token"));
+        runtime.react_through(request, Arc::<Once>::clone(&gate) as _)
+    };
+    let first = through("once-1").await.unwrap();
+    let n_asked = gate.asked.lock().unwrap().len();
+    let again = through("once-2").await.unwrap();
+    assert!(again.repeated && again.item_id == first.item_id);
+    assert_eq!(gate.asked.lock().unwrap().len(), n_asked);
+}

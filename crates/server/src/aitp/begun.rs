@@ -1,0 +1,66 @@
+//! Judging what a new thread begins with, before it is made.
+
+use super::gate::Speaker;
+use super::refused::Refused;
+use interop::aitp::Desk;
+use jiff::Timestamp;
+use runtime::RuntimeError;
+use timeline::{Command, ItemType, NewThread, Payload, Record, State};
+
+/// The desk of a thread that is being made, as its commands lead on.
+pub(super) struct Begun {
+    desk: Desk,
+    state: State,
+}
+
+impl Begun {
+    /// A thread with this metadata; `desk` is what it goes on from.
+    pub(super) fn new(
+        desk: Desk,
+        metadata: Option<Payload>,
+        now: Timestamp,
+    ) -> Result<Self, RuntimeError> {
+        let mut begun = Self {
+            desk: desk.continued(),
+            state: State::default(),
+        };
+        let thread = NewThread {
+            metadata,
+            ..NewThread::new("", None)
+        };
+        let context_id = "".into();
+        begun.run(Command::Create { thread, context_id }, now)?;
+        Ok(begun)
+    }
+
+    /// Judges what the commands record, in order, and puts what is recorded in its place. What agents
+    /// are told to have said is taken as it is.
+    pub(super) fn judge(
+        mut self,
+        speaker: Option<&Speaker>,
+        commands: &mut [(Timestamp, Command)],
+        now: Timestamp,
+    ) -> Result<Desk, RuntimeError> {
+        let mut n_said = 0;
+        for (at, command) in commands {
+            if let (Some(speaker), Command::Record { item }) = (speaker, &mut *command)
+                && item.item_type == ItemType::Message
+            {
+                let judged = speaker.judge_all(&self.desk, std::slice::from_mut(item), now);
+                judged.map_err(|refused| Refused::new(refused.why, n_said))?;
+                n_said += 1;
+            }
+            self.run(command.clone(), *at)?;
+        }
+        Ok(self.desk)
+    }
+
+    fn run(&mut self, command: Command, at: Timestamp) -> Result<(), RuntimeError> {
+        for event in self.state.decide(command, at)? {
+            self.state.apply(&event);
+            let seq = self.desk.seq().next();
+            self.desk.apply(&Record { seq, at, event });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! Judging what is said, under the thread's lock.
+
+use super::desks::Desks;
+use super::refused::{Refused, Why, check_rights};
+use crate::auth::Caller;
+use futures_util::future::BoxFuture;
+use interop::aitp::{Change, Desk, MayNotSpeak, Party, Strictness};
+use jiff::Timestamp;
+use runtime::{Entering, Gate, Landmark, RuntimeError};
+use std::sync::Arc;
+use timeline::{Event, Item, ItemStatus, ItemType, NewItem, Record};
+
+/// Who says something, and how closely it is looked at.
+#[derive(Clone)]
+pub(super) struct Speaker {
+    pub(super) caller: Caller,
+    pub(super) strictness: Strictness,
+}
+
+impl Speaker {
+    /// Judges one message; what it is recorded as.
+    fn judge(&self, desk: &Desk, item: &NewItem, now: Timestamp) -> Result<NewItem, Why> {
+        let metadata = item.metadata.as_ref();
+        let named = metadata.and_then(|metadata| metadata.str_field("actor"));
+        if let Some(actor) = &named {
+            check_rights(&self.caller, actor)?;
+        }
+        let principal = self.caller.principal();
+        let accepted = desk.judge_as(principal, item, self.strictness, now)?;
+        // Who names nobody and speaks as the one who began the thread speaks as that actor.
+        if let Party::Initiator = accepted.voice.party
+            && named.is_none()
+            && let Some(initiator) = desk.roster().initiator()
+        {
+            check_rights(&self.caller, initiator)?;
+        }
+        Ok(accepted.item)
+    }
+
+    /// Judges messages in order, each after those before it. What is no message passes.
+    pub(super) fn judge_all(
+        &self,
+        desk: &Desk,
+        items: &mut [NewItem],
+        now: Timestamp,
+    ) -> Result<(), Refused> {
+        let mut draft = None;
+        let n_items = items.len();
+        for (place, item) in items.iter_mut().enumerate() {
+            if item.item_type != ItemType::Message {
+                continue;
+            }
+            let so_far = draft.as_ref().unwrap_or(desk);
+            let judged = self.judge(so_far, item, now);
+            *item = judged.map_err(|why| Refused::new(why, place))?;
+            if place + 1 < n_items {
+                let draft = draft.get_or_insert_with(|| desk.clone());
+                draft.apply(&record(draft, item.clone(), now));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The record that an item would be.
+pub(super) fn record(desk: &Desk, item: NewItem, at: Timestamp) -> Record {
+    let item = Item {
+        id: item.id,
+        item_type: item.item_type,
+        role: item.role,
+        created_at: at,
+        status: ItemStatus::Stored,
+        channel: item.channel,
+        content: item.content,
+        execution_id: None,
+        run: None,
+        metadata: item.metadata,
+    };
+    Record {
+        seq: desk.seq().next(),
+        at,
+        event: Event::ItemCreated { item },
+    }
+}
+
+/// Judges messages.
+pub(super) struct SpeechGate {
+    pub(super) desks: Arc<Desks>,
+    pub(super) speaker: Speaker,
+    /// Who is said to answer calls, where somebody is.
+    pub(super) answerer: Option<String>,
+}
+
+impl SpeechGate {
+    fn check(&self, desk: &Desk, entering: &mut Entering<'_>) -> Result<(), Refused> {
+        if let Some(actor) = &self.answerer {
+            self.check_answerer(desk, actor)
+                .map_err(|why| Refused::new(why, 0))?;
+        }
+        self.speaker.judge_all(desk, entering.items, entering.at)
+    }
+
+    /// Who answers calls is anybody, but nobody else than whom the key may be.
+    fn check_answerer(&self, desk: &Desk, actor: &str) -> Result<(), Why> {
+        check_rights(&self.speaker.caller, actor)?;
+        let principal = self.speaker.caller.principal();
+        match desk.roster().may_speak(principal, Some(actor), None) {
+            Err(error @ MayNotSpeak::NotBoundToIt(_)) => {
+                Err(interop::aitp::Turned::Speaker(error).into())
+            }
+            Ok(_)
+            | Err(
+                MayNotSpeak::Unknown(_)
+                | MayNotSpeak::Left(_)
+                | MayNotSpeak::Unnamed(_)
+                | MayNotSpeak::OtherRole { .. }
+                | MayNotSpeak::Nobody,
+            ) => Ok(()),
+        }
+    }
+
+    /// Whether the thread has what is refused: then it was said before, and the store says so.
+    async fn is_known(
+        &self,
+        entering: &Entering<'_>,
+        refused: &Refused,
+    ) -> Result<bool, RuntimeError> {
+        let item = entering.items.get(refused.item);
+        let Some((thread, item)) = entering.thread.zip(item) else {
+            return Ok(false);
+        };
+        let store = self.desks.runtime().store();
+        let place = store.place_of(thread, Landmark::Item(&item.id)).await?;
+        Ok(place.is_some())
+    }
+}
+
+impl Gate for SpeechGate {
+    fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let is_said = entering
+                .items
+                .iter()
+                .any(|it| it.item_type == ItemType::Message);
+            if !is_said && self.answerer.is_none() {
+                return Ok(());
+            }
+            let held = match entering.thread {
+                Some(thread) => Some(self.desks.at(thread, entering.tail).await?),
+                None => None,
+            };
+            let none = Desk::default();
+            let desk = held.as_ref().and_then(|held| held.desk()).unwrap_or(&none);
+            match self.check(desk, &mut entering) {
+                Ok(()) => Ok(()),
+                Err(refused) if self.is_known(&entering, &refused).await? => Ok(()),
+                Err(refused) => Err(refused.into()),
+            }
+        })
+    }
+}
+
+/// Judges changes of who takes part, each after those before it.
+pub(super) struct ChangeGate {
+    pub(super) desks: Arc<Desks>,
+    pub(super) caller: Caller,
+    pub(super) changes: Vec<Change>,
+}
+
+impl ChangeGate {
+    fn check(&self, desk: &Desk, entering: &mut Entering<'_>) -> Result<(), Refused> {
+        let mut desk = desk.clone();
+        let items = entering.items.iter_mut();
+        for (place, (change, item)) in self.changes.iter().zip(items).enumerate() {
+            let refused = |why: Why| Refused::new(why, place);
+            let actor = match change {
+                Change::Join { actor, .. } => &actor.id,
+                Change::Leave { actor_id } | Change::Declare { actor_id, .. } => actor_id,
+            };
+            check_rights(&self.caller, actor).map_err(refused)?;
+            let id = item.id.clone();
+            let principal = self.caller.principal();
+            let judged = desk.judge_change(principal, change.clone(), id.as_str());
+            *item = judged.map_err(|why| refused(why.into()))?.item;
+            let record = record(&desk, item.clone(), entering.at);
+            desk.apply(&record);
+        }
+        Ok(())
+    }
+}
+
+impl Gate for ChangeGate {
+    fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let held = match entering.thread {
+                Some(thread) => Some(self.desks.at(thread, entering.tail).await?),
+                None => None,
+            };
+            let none = Desk::default();
+            let desk = held.as_ref().and_then(|held| held.desk()).unwrap_or(&none);
+            Ok(self.check(desk, &mut entering)?)
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Why something is not taken, and where that stands in the request.
+
+use crate::auth::Caller;
+use interop::aitp::{ChangeTurned, Turned};
+use runtime::RuntimeError;
+
+/// Where a message stands in the body of a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    /// Its content.
+    content: String,
+    /// Whether the content is a list of parts.
+    has_parts: bool,
+    /// What names its actor.
+    actor: String,
+}
+
+impl Place {
+    /// A message whose content is a list of parts.
+    pub(crate) fn parts(content: impl Into<String>) -> Self {
+        Self {
+            content: content.into(),
+            has_parts: true,
+            actor: String::new(),
+        }
+    }
+
+    /// A message whose content is a text, or whose parts stand elsewhere than in the body.
+    pub(crate) fn text(content: impl Into<String>) -> Self {
+        Self {
+            has_parts: false,
+            ..Self::parts(content)
+        }
+    }
+
+    /// The same with the place of its actor.
+    pub(crate) fn by(self, actor: impl Into<String>) -> Self {
+        Self {
+            actor: actor.into(),
+            ..self
+        }
+    }
+
+    fn part(&self, place: usize) -> String {
+        if self.has_parts {
+            format!("{}/{place}", self.content)
+        } else {
+            self.content.clone()
+        }
+    }
+}
+
+/// Why something is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Why {
+    /// A message.
+    #[error(transparent)]
+    Message(#[from] Turned),
+    /// A change of who takes part.
+    #[error(transparent)]
+    Change(#[from] ChangeTurned),
+    /// The key may not speak as this actor.
+    #[error("this key may not speak as {0:?}")]
+    Actor(String),
+}
+
+/// What is not taken, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub(crate) struct Refused {
+    /// Why.
+    pub(crate) why: Why,
+    /// Which of the messages of the request.
+    pub(super) item: usize,
+    /// Where in the body.
+    pub(crate) pointer: String,
+}
+
+impl Refused {
+    /// Refuses the message at this place of the request.
+    pub(super) fn new(why: impl Into<Why>, item: usize) -> Self {
+        Self {
+            why: why.into(),
+            item,
+            pointer: String::new(),
+        }
+    }
+
+    /// Refuses what stands here in the body.
+    pub(crate) fn at(why: impl Into<Why>, pointer: &str) -> Self {
+        Self {
+            pointer: pointer.to_owned(),
+            ..Self::new(why, 0)
+        }
+    }
+
+    /// The same, by where the message stands.
+    fn placed(mut self, place: impl Fn(usize) -> Place) -> Self {
+        let place = place(self.item);
+        self.pointer = match &self.why {
+            Why::Message(
+                Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. },
+            ) => place.part(*part),
+            Why::Message(Turned::Speaker(_) | Turned::Actor(_)) | Why::Actor(_) => place.actor,
+            Why::Message(Turned::NotAMessage | Turned::TooManyMessages(_) | Turned::Schemas(_))
+            | Why::Change(_) => place.content,
+        };
+        self
+    }
+}
+
+impl From<Refused> for RuntimeError {
+    fn from(refused: Refused) -> Self {
+        Self::TurnedAway(Box::new(refused))
+    }
+}
+
+/// Says where in the body what was refused stands.
+pub(super) fn placed(error: RuntimeError, place: impl Fn(usize) -> Place) -> RuntimeError {
+    let RuntimeError::TurnedAway(refused) = error else {
+        return error;
+    };
+    match refused.downcast::<Refused>() {
+        Ok(refused) => refused.placed(place).into(),
+        Err(other) => RuntimeError::TurnedAway(other),
+    }
+}
+
+/// Refuses an actor that a key may not speak as.
+pub(super) fn check_rights(caller: &Caller, actor: &str) -> Result<(), Why> {
+    if caller.rights.may_speak_as(actor) {
+        return Ok(());
+    }
+    Err(Why::Actor(actor.to_owned()))
+}

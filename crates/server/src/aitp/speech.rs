@@ -1,0 +1,201 @@
+//! The one way in by which somebody says something.
+
+use super::begun::Begun;
+use super::desks::{Desks, HeldDesk};
+use super::gate::{ChangeGate, Speaker, SpeechGate};
+use super::refused::{Place, placed};
+use crate::auth::Caller;
+use crate::state::Api;
+use interop::aitp::{Change, Desk, Strictness};
+use jiff::Timestamp;
+use runtime::{Accepted, AnswerRequest, React, Runtime, RuntimeError, ThreadRow};
+use std::sync::Arc;
+use timeline::{Command, Fork, NewItem, Payload, Seq, ThreadId};
+
+/// Who says something, on threads of which runtime. Every way in goes through this, whatever protocol
+/// it is, so that everywhere the same may be said.
+///
+/// A message is judged under its thread's lock: what was true then is true when it is written.
+/// `place` says where the messages of a request stand in its body, so that a refusal says it, too.
+pub(crate) struct Speech<'a> {
+    desks: &'a Arc<Desks>,
+    speaker: Speaker,
+}
+
+impl<'a> Speech<'a> {
+    /// Somebody speaks on a thread that is kept.
+    pub(crate) fn new(api: &'a Api, caller: &Caller) -> Self {
+        Self::on(api, api.desks(), caller)
+    }
+
+    /// Somebody speaks on a thread that leaves no trace.
+    pub(crate) fn passing(api: &'a Api, caller: &Caller) -> Self {
+        Self::on(api, api.passing_desks(), caller)
+    }
+
+    fn on(api: &Api, desks: &'a Arc<Desks>, caller: &Caller) -> Self {
+        let strictness = if api.app().config().aitp.strict {
+            Strictness::Strict
+        } else {
+            Strictness::Lenient
+        };
+        let caller = caller.clone();
+        Self {
+            desks,
+            speaker: Speaker { caller, strictness },
+        }
+    }
+
+    /// The runtime whose threads are spoken on.
+    pub(crate) fn runtime(&self) -> &'a Runtime {
+        self.desks.runtime()
+    }
+
+    fn gate(&self, answerer: Option<String>) -> Arc<SpeechGate> {
+        Arc::new(SpeechGate {
+            desks: Arc::clone(self.desks),
+            speaker: self.speaker.clone(),
+            answerer,
+        })
+    }
+
+    /// Says something to an agent.
+    pub(crate) async fn react(
+        &self,
+        request: React,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, RuntimeError> {
+        let gate = self.gate(None);
+        let accepted = self.runtime().react_through(request, gate).await;
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
+    /// The same, but only where nothing was said and nothing has run since this event.
+    pub(crate) async fn react_after(
+        &self,
+        request: React,
+        last: Seq,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, RuntimeError> {
+        let gate = self.gate(None);
+        let accepted = self.runtime().react_after(request, last, Some(gate)).await;
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
+    /// Says something beside answers to calls; `answerer` is who is said to answer these.
+    pub(crate) async fn answer(
+        &self,
+        request: AnswerRequest,
+        answerer: Option<String>,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, RuntimeError> {
+        let gate = self.gate(answerer);
+        let accepted = self.runtime().answer_through(request, gate).await;
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
+    /// The same of nobody by name, but only where nothing was said and nothing has run since this event.
+    pub(crate) async fn answer_after(
+        &self,
+        request: AnswerRequest,
+        last: Seq,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Accepted, RuntimeError> {
+        let gate = self.gate(None);
+        let accepted = self.runtime().answer_after(request, last, Some(gate)).await;
+        let accepted = accepted.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(&accepted.thread_id).await?;
+        Ok(accepted)
+    }
+
+    /// Says something that nobody answers.
+    pub(crate) async fn record(
+        &self,
+        (thread, key): (&ThreadId, &str),
+        items: Vec<NewItem>,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Seq, RuntimeError> {
+        let (tenant, gate) = (&self.speaker.caller.tenant, self.gate(None));
+        let kept = self
+            .runtime()
+            .record_through(tenant, key, items, gate)
+            .await;
+        let seq = kept.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(thread).await?;
+        Ok(seq)
+    }
+
+    /// Changes who takes part, all or nothing; the items that say it, in order.
+    pub(crate) async fn change(
+        &self,
+        (thread, key): (&ThreadId, &str),
+        changes: Vec<(Change, String)>,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<Seq, RuntimeError> {
+        let items = changes
+            .iter()
+            .map(|(change, id)| change.clone().into_item(id));
+        let items = items.collect::<Result<Vec<_>, _>>()?;
+        let gate = Arc::new(ChangeGate {
+            desks: Arc::clone(self.desks),
+            caller: self.speaker.caller.clone(),
+            changes: changes.into_iter().map(|(change, _)| change).collect(),
+        });
+        let tenant = &self.speaker.caller.tenant;
+        let kept = self
+            .runtime()
+            .record_through(tenant, key, items, gate)
+            .await;
+        let seq = kept.map_err(|error| placed(error, place))?;
+        self.desks.keep_due(thread).await?;
+        Ok(seq)
+    }
+
+    /// Judges what a new thread begins with, so that one that is refused makes no thread. What is
+    /// recorded is put in its place.
+    pub(crate) async fn begin(
+        &self,
+        metadata: Option<Payload>,
+        fork: Option<&Fork>,
+        commands: &mut [(Timestamp, Command)],
+        place: impl Fn(usize) -> Place,
+    ) -> Result<(), RuntimeError> {
+        let (from, now) = (self.forked(fork).await?, Timestamp::now());
+        let begun = Begun::new(from, metadata, now)?;
+        let desk = begun.judge(Some(&self.speaker), commands, now);
+        desk.map(drop).map_err(|error| placed(error, place))
+    }
+
+    /// Judges what is said on a thread that is to be made with a past, which is taken as it is.
+    pub(crate) fn judge_after(
+        &self,
+        past: &[(Timestamp, Command)],
+        item: &NewItem,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<(), RuntimeError> {
+        let (now, mut past) = (Timestamp::now(), past.to_vec());
+        let begun = Begun::new(Desk::default(), None, now)?;
+        let desk = begun.judge(None, &mut past, now)?;
+        let judged = self.speaker.judge_all(&desk, &mut [item.clone()], now);
+        judged.map_err(|refused| placed(refused.into(), place))
+    }
+
+    async fn forked(&self, fork: Option<&Fork>) -> Result<Desk, RuntimeError> {
+        match fork {
+            Some(fork) => self.desks.until(&fork.thread_id, fork.seq).await,
+            None => Ok(Desk::default()),
+        }
+    }
+
+    /// The desk of a thread, as it stands.
+    pub(crate) async fn desk(&self, row: &ThreadRow) -> Result<HeldDesk, RuntimeError> {
+        self.desks.keep_due(&row.thread.id).await?;
+        self.desks.at(&row.thread.id, row.tail).await
+    }
+}

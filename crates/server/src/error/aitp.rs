@@ -1,0 +1,146 @@
+//! What of AITP is refused: who speaks, what capability messages say, and changes of who takes part.
+
+use super::{ApiError, Verdict};
+use crate::aitp::{Refused, Why};
+use http::StatusCode;
+use interop::aitp::{ChangeRefused, ChangeTurned, Key, MayNotSpeak, Refusal, Turned, Violation};
+use runtime::RuntimeError;
+use serde_json::{Value, json};
+
+impl From<RuntimeError> for ApiError {
+    fn from(error: RuntimeError) -> Self {
+        let RuntimeError::TurnedAway(refused) = error else {
+            return Self::Runtime(error);
+        };
+        match refused.downcast::<Refused>() {
+            Ok(refused) => Self::Refused(refused),
+            Err(other) => Self::Runtime(RuntimeError::TurnedAway(other)),
+        }
+    }
+}
+
+/// The verdict on a refusal.
+pub(super) fn verdict(refused: &Refused) -> Verdict {
+    let verdict = match &refused.why {
+        Why::Message(turned) => of_message(turned),
+        Why::Change(turned) => of_change(turned),
+        Why::Actor(_) => forbidden_actor(),
+    };
+    if refused.pointer.is_empty() {
+        return verdict;
+    }
+    verdict.at(refused.pointer.as_str())
+}
+
+fn forbidden_actor() -> Verdict {
+    use StatusCode as S;
+    Verdict::new(S::FORBIDDEN, "forbidden_actor")
+}
+
+fn of_message(turned: &Turned) -> Verdict {
+    use StatusCode as S;
+    match turned {
+        Turned::Speaker(error) => of_speaker(error),
+        Turned::Actor(_) => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor"),
+        Turned::NotAMessage | Turned::TooManyMessages(_) => unfit(&[]),
+        Turned::Unfit { wrong, .. } => unfit(wrong),
+        Turned::Refused { refusal, .. } => of_refusal(refusal),
+        Turned::Schemas(_) => {
+            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+        }
+    }
+}
+
+fn of_speaker(error: &MayNotSpeak) -> Verdict {
+    use StatusCode as S;
+    match error {
+        MayNotSpeak::NotBoundToIt(_) | MayNotSpeak::Unnamed(_) => forbidden_actor(),
+        MayNotSpeak::Unknown(_)
+        | MayNotSpeak::Left(_)
+        | MayNotSpeak::OtherRole { .. }
+        | MayNotSpeak::Nobody => Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor"),
+    }
+}
+
+/// A capability message that is none, or does not fit what it answers.
+fn unfit(wrong: &[Violation]) -> Verdict {
+    use StatusCode as S;
+    let verdict = Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_capability_message");
+    if wrong.is_empty() {
+        return verdict;
+    }
+    verdict.with(json!({ "violations": violations(wrong) }))
+}
+
+/// What is wrong, each with its place.
+pub(crate) fn violations(wrong: &[Violation]) -> Value {
+    let wrong = wrong.iter();
+    wrong
+        .map(|it| json!({"pointer": it.pointer, "expected": it.expected}))
+        .collect()
+}
+
+fn of_refusal(refusal: &Refusal) -> Verdict {
+    use StatusCode as S;
+    let conflict = |reason: &str| {
+        let details = json!({ "reason": reason });
+        Verdict::new(S::CONFLICT, "request_refused").with(details)
+    };
+    let about = |reason: &str, request: &Key| {
+        let details = json!({"reason": reason, "request": request.text()});
+        Verdict::new(S::CONFLICT, "request_refused").with(details)
+    };
+    let forbidden = |reason: &str| {
+        let details = json!({ "reason": reason });
+        Verdict::new(S::FORBIDDEN, "request_forbidden").with(details)
+    };
+    match refusal {
+        Refusal::NotOneMessage => unfit(&[]),
+        Refusal::Unfit(wrong) => unfit(wrong),
+        Refusal::Unknown(_) => conflict("unknown"),
+        Refusal::NothingOpen(_) => conflict("nothing_open"),
+        Refusal::Ambiguous(keys) => {
+            let keys: Vec<String> = keys.iter().map(Key::text).collect();
+            let details = json!({"reason": "ambiguous", "requests": keys});
+            conflict("ambiguous").with(details)
+        }
+        Refusal::Late { request, state } => {
+            let details = json!({"reason": "late", "request": request.text(), "state": state});
+            conflict("late").with(details)
+        }
+        Refusal::AnsweredBefore(request) => about("answered_before", request),
+        Refusal::NotAnswered(request) => about("not_answered", request),
+        Refusal::IdInUse(request) => about("id_in_use", request),
+        Refusal::TooManyOpen => conflict("too_many_open"),
+        Refusal::TooManyAnswers => conflict("too_many_answers"),
+        Refusal::OwnRequest(_) => forbidden("own_request"),
+        Refusal::NotTheAsker(_) => forbidden("not_the_asker"),
+        Refusal::NotAnActor { .. } => forbidden("not_an_actor"),
+        Refusal::NotDeclared { .. } => forbidden("not_declared"),
+    }
+}
+
+fn of_change(turned: &ChangeTurned) -> Verdict {
+    use StatusCode as S;
+    match turned {
+        ChangeTurned::OtherPrincipal(_) => forbidden_actor(),
+        ChangeTurned::Speaker(MayNotSpeak::Unknown(_) | MayNotSpeak::Left(_))
+        | ChangeTurned::Refused(ChangeRefused::Absent(_)) => {
+            Verdict::new(S::NOT_FOUND, "actor_not_found")
+        }
+        ChangeTurned::Speaker(error) => of_speaker(error),
+        ChangeTurned::Refused(ChangeRefused::Unfit(_)) => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_actor")
+        }
+        ChangeTurned::Refused(
+            ChangeRefused::Present(_)
+            | ChangeRefused::Taken(_)
+            | ChangeRefused::OtherInitiator(_)
+            | ChangeRefused::UnnamedInitiator
+            | ChangeRefused::TooMany,
+        ) => Verdict::new(S::CONFLICT, "actor_refused"),
+        ChangeTurned::Encoding(_) => {
+            Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+        }
+    }
+}

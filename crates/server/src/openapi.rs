@@ -1,0 +1,229 @@
+//! The `OpenAPI` document (3.1) of all routes (X-8).
+//!
+//! Routes declare themselves. What they share is said here: how a path's refusals look follows from its
+//! dialect, an event of a stream looks alike everywhere, and bodies whose readers are other crates' are
+//! written down in `openapi/requests.json`.
+
+use crate::protocol::Dialect;
+use crate::routes::{guarded, open};
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+
+/// The bodies of requests of other protocols: `bodies` by operation, `schemas` by name.
+const REQUESTS: &str = include_str!("openapi/requests.json");
+const SCHEMA: &str = "#/components/schemas/";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Loomline",
+        description = "The record and the runtime of agent threads. Every error is {\"error\": {\"code\", \"message\", …}}; the codes are stable.",
+    ),
+    modifiers(&BearerKey),
+)]
+pub(crate) struct Document;
+
+struct BearerKey;
+
+impl utoipa::Modify for BearerKey {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme(
+            "key",
+            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
+        );
+    }
+}
+
+/// The `OpenAPI` document (3.1) of all routes, as JSON.
+pub fn openapi() -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&document()?)
+}
+
+/// The document of all routes.
+pub(crate) fn document() -> Result<Value, serde_json::Error> {
+    let mut document = serde_json::to_value(open().merge(guarded()).into_openapi())?;
+    let requests: Value = serde_json::from_str(REQUESTS)?;
+    for (path, operations) in members(document.get_mut("paths")) {
+        for (_, operation) in members(Some(operations)) {
+            describe_body(operation, &requests["bodies"]);
+            describe_answers(operation, path);
+        }
+    }
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        schemas.extend(shared());
+        if let Value::Object(more) = &requests["schemas"] {
+            schemas.extend(more.clone());
+        }
+    }
+    Ok(document)
+}
+
+/// Gives an operation the body that is written down for it.
+fn describe_body(operation: &mut Value, bodies: &Value) {
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let Some(schema) = bodies[id].as_str().map(reference) else {
+        return;
+    };
+    let Some(body) = operation.get_mut("requestBody") else {
+        return;
+    };
+    let may_be_null = body["required"] != true;
+    for (_, content) in members(body.get_mut("content")) {
+        content["schema"] = if may_be_null {
+            json!({"oneOf": [schema, {"type": "null"}]})
+        } else {
+            schema.clone()
+        };
+    }
+}
+
+/// Gives an operation the refusals of its dialect, and its streams their events.
+fn describe_answers(operation: &mut Value, path: &str) {
+    for (status, answer) in members(operation.get_mut("responses")) {
+        for (kind, content) in members(answer.get_mut("content")) {
+            if kind == "text/event-stream" {
+                content["schema"] = reference("ServerSentEvent");
+            } else if status == "default" {
+                content["schema"] = reference(Dialect::of(path).error_schema());
+            }
+        }
+    }
+}
+
+/// The members of what is an object; none of what is not there.
+fn members(value: Option<&mut Value>) -> impl Iterator<Item = (&String, &mut Value)> {
+    value.and_then(Value::as_object_mut).into_iter().flatten()
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("{SCHEMA}{name}")})
+}
+
+/// What refusals of other protocols and events of streams look like.
+fn shared() -> Map<String, Value> {
+    let text = json!({"type": "string"});
+    let text_or_null = json!({"type": ["string", "null"]});
+    let schemas = json!({
+        "ServerSentEvent": {
+            "type": "object",
+            "description": "One event of a stream.",
+            "properties": {"id": text, "event": text, "data": text, "retry": {"type": "integer"}},
+        },
+        "OpenAiErrorBody": {
+            "type": "object",
+            "description": "What every refusal and failure looks like under `/v1`.",
+            "required": ["error"],
+            "properties": {"error": {
+                "type": "object",
+                "required": ["message", "type", "param", "code"],
+                "properties": {"message": text, "type": text, "param": text_or_null, "code": text_or_null},
+            }},
+        },
+        "A2aErrorBody": {
+            "type": "object",
+            "description": "What every refusal and failure looks like under `/a2a`: `google.rpc.Status`, or JSON-RPC's error \
+                            object where that is spoken.",
+            "required": ["error"],
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "error": {
+                    "type": "object",
+                    "required": ["code", "message"],
+                    "properties": {
+                        "code": {"type": "integer"}, "status": text, "message": text,
+                        "details": {"type": "array", "items": {"type": "object"}},
+                        "data": {"type": "array", "items": {"type": "object"}},
+                    },
+                },
+            },
+        },
+        "LangGraphErrorBody": {
+            "type": "object",
+            "description": "What every refusal and failure looks like in LangGraph's API and the Agent Protocol.",
+            "required": ["detail", "code", "message", "metadata"],
+            "properties": {"detail": text, "code": text, "message": text, "metadata": {"type": "object"}},
+        },
+        "McpErrorBody": {
+            "type": "object",
+            "description": "What every refusal and failure looks like at `/mcp`: JSON-RPC's error object.",
+            "required": ["jsonrpc", "error"],
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "error": {
+                    "type": "object",
+                    "required": ["code", "message"],
+                    "properties": {"code": {"type": "integer"}, "message": text, "data": {"type": "object"}},
+                },
+            },
+        },
+    });
+    match schemas {
+        Value::Object(schemas) => schemas,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_body_that_is_written_down_has_its_operation_and_its_schema() {
+        let document = document().unwrap();
+        let requests: Value = serde_json::from_str(REQUESTS).unwrap();
+        let operations: BTreeSet<&str> = document["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .flat_map(|path| path.as_object().unwrap().values())
+            .filter(|operation| operation.get("requestBody").is_some())
+            .map(|operation| operation["operationId"].as_str().unwrap())
+            .collect();
+        for (operation, schema) in requests["bodies"].as_object().unwrap() {
+            assert!(operations.contains(operation.as_str()), "{operation}");
+            let schema = schema.as_str().unwrap();
+            assert!(requests["schemas"].get(schema).is_some(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document = document().unwrap();
+        let text = document.to_string();
+        for (at, _) in text.match_indices(SCHEMA) {
+            let name: String = text[at + SCHEMA.len()..]
+                .chars()
+                .take_while(|c| *c != '"')
+                .collect();
+            assert!(
+                document["components"]["schemas"].get(&name).is_some(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_body_says_more_than_that_it_is_an_object() {
+        let document = document().unwrap();
+        for path in document["paths"].as_object().unwrap().values() {
+            for operation in path.as_object().unwrap().values() {
+                let Some(content) = operation["requestBody"]["content"].as_object() else {
+                    continue;
+                };
+                for content in content.values() {
+                    let schema = &content["schema"];
+                    assert!(
+                        schema.get("$ref").is_some() || schema.get("oneOf").is_some(),
+                        "{}: {schema}",
+                        operation["operationId"]
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! An agent that speaks A2A: a message makes a task in the conversation's context, or answers what a task asks.
+
+use super::client::{Answered, Ask, Client};
+use super::talk::{self, Breaks, Notes, Poll, Step, done};
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use interop::remote::a2a::{End, Reader, UNSUPPORTED, Unread, call, message, parts, result};
+use interop::remote::{Ask as Asked, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use upp::{Code, Error, Request, StopReason, ToolCall};
+
+/// What is noted of a call: first which message is sent, then which task that is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Note {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+}
+
+/// One answer.
+pub(super) struct Talk {
+    client: Arc<Client>,
+    notes: Notes,
+    /// The parameters that send the message.
+    message: Value,
+    /// The task that the message answers, and which of its calls.
+    answers: Option<(String, Vec<Asked>)>,
+    /// The task whose question is withdrawn, before anything else is said.
+    withdraws: Option<String>,
+    reader: Reader,
+    events: Option<BoxStream<'static, Result<String, Error>>>,
+    note: Option<Note>,
+    breaks: Breaks,
+    poll: Poll,
+    /// Whether the agent streams, as far as is known.
+    streams: bool,
+}
+
+impl Talk {
+    pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
+        if !request.tools.is_empty() {
+            let text = "it speaks A2A, which has no way to give it tools";
+            return Err(client.error(Code::InvalidRequest, text));
+        }
+        let notes = Notes::of(request);
+        let news = talk::news(&client, request, &notes);
+        let place = news.place.as_ref();
+        let asked = place
+            .filter(|place| !place.asks.is_empty())
+            .and_then(|place| place.run.clone());
+        let (answers, withdraws) = match asked {
+            Some(task) if news.superseded || news.results.is_empty() => (None, Some(task)),
+            asked => (asked, None),
+        };
+        // So that a message that is sent again is known to be in the same context.
+        let own = client.config.repeatable;
+        let own = own.then(|| format!("loomline-{}", notes.conversation));
+        let context = place.and_then(|place| place.context.clone()).or(own);
+        let id = format!("loomline-{}", notes.key);
+        let message = message(&id, context.as_deref(), answers.as_deref(), &parts(&news));
+        let asks = place.map(|place| place.asks.clone()).unwrap_or_default();
+        Ok(Self {
+            message,
+            answers: answers.map(|task| (task, asks)),
+            withdraws,
+            reader: Reader::after(news.said.iter().copied()),
+            events: None,
+            note: notes.read(),
+            notes,
+            breaks: Breaks::default(),
+            poll: Poll::default(),
+            streams: true,
+            client,
+        })
+    }
+
+    async fn step(&mut self) -> Result<Step, Error> {
+        if self.reader.end.is_some() {
+            return self.ended();
+        }
+        let Some(events) = &mut self.events else {
+            let opened = self.open().await;
+            return match opened {
+                Ok(()) => Ok(self.shown()),
+                Err(error) => self.again(error).await,
+            };
+        };
+        match events.next().await {
+            Some(Ok(data)) => {
+                self.event(&data).await?;
+                Ok(self.shown())
+            }
+            Some(Err(error)) => self.again(error).await,
+            None => {
+                let text = "the stream ended before the task did";
+                let error = self.client.error(Code::NetworkError, text);
+                self.again(error).await
+            }
+        }
+    }
+
+    fn task(&self) -> Option<&str> {
+        self.note.as_ref()?.task.as_deref()
+    }
+
+    fn shown(&mut self) -> Step {
+        Step::Events(self.reader.said().take_events())
+    }
+
+    /// Sends the message, or finds the task that it has made.
+    async fn open(&mut self) -> Result<(), Error> {
+        if let Some(task) = self.task().map(str::to_owned) {
+            return self.attach(&task).await;
+        }
+        if self.note.is_some()
+            && let Some((task, asks)) = self.answers.take()
+        {
+            // A task that is answered is at work, and takes no message, not even the same again.
+            if !self.waits(&task, &asks).await? {
+                let note = Note {
+                    task: Some(task.clone()),
+                };
+                self.notes.write(&note).await?;
+                self.note = Some(note);
+                return self.attach(&task).await;
+            }
+        } else if self.note.is_some() && !self.client.config.repeatable {
+            let text = "the connection was lost before it said which task it had begun, and it has no way to find \
+                out; it may have run";
+            return Err(self.client.error(Code::ProviderError, text));
+        }
+        if let Some(task) = self.withdraws.take() {
+            let params = json!({ "id": task });
+            if let Err(error) = self.call("CancelTask", &params).await {
+                // It may be over by now; if it is not, the agent says so to the message.
+                tracing::debug!(error = %error, "a question elsewhere could not be withdrawn");
+            }
+        }
+        if self.note.is_none() {
+            let note = Note::default();
+            self.notes.write(&note).await?;
+            self.note = Some(note);
+        }
+        let message = self.message.clone();
+        self.send("SendStreamingMessage", message).await
+    }
+
+    /// Sends a call whose answer is a stream, unless the agent does not stream.
+    async fn send(&mut self, method: &str, params: Value) -> Result<(), Error> {
+        if self.streams {
+            match self.stream(method, &params).await {
+                Err(Failed::Refused(UNSUPPORTED, _)) => self.streams = false,
+                Err(failed) => return Err(failed.error(&self.client)),
+                Ok(()) => return Ok(()),
+            }
+        }
+        let answer = if method == "SendStreamingMessage" {
+            let mut params = params;
+            params["configuration"] = json!({"returnImmediately": true});
+            self.call("SendMessage", &params).await?
+        } else {
+            self.poll.pause().await;
+            let task = self.call("GetTask", &params).await?;
+            json!({ "task": task })
+        };
+        self.take(&answer).await
+    }
+
+    async fn stream(&mut self, method: &str, params: &Value) -> Result<(), Failed> {
+        let body = call(method, &self.notes.key, params);
+        let answered = self.client.stream(Ask::post("", &body)).await;
+        match answered.map_err(Failed::Error)? {
+            Answered::Events(events) => {
+                self.events = Some(events);
+                Ok(())
+            }
+            Answered::Whole(text) => {
+                let value = parsed(&self.client, &text).map_err(Failed::Error)?;
+                let result = match result(&value) {
+                    Err(Unread::Refused { code, message }) => {
+                        return Err(Failed::Refused(code, message));
+                    }
+                    read => read.map_err(|error| Failed::Error(unread(&self.client, &error)))?,
+                };
+                self.take(result).await.map_err(Failed::Error)
+            }
+        }
+    }
+
+    /// Finds a task that has begun: as it stands, and what comes of it.
+    async fn attach(&mut self, task: &str) -> Result<(), Error> {
+        let params = json!({ "id": task });
+        let found = self.call("GetTask", &params).await?;
+        self.take(&json!({ "task": found })).await?;
+        if self.reader.end.is_some() {
+            return Ok(());
+        }
+        self.send("SubscribeToTask", params).await
+    }
+
+    /// Whether a task still asks what is answered.
+    async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
+        let found = self.call("GetTask", &json!({ "id": task })).await?;
+        let mut reader = Reader::after([]);
+        let read = reader.task(&found);
+        read.map_err(|error| unread(&self.client, &error))?;
+        Ok(match &reader.end {
+            Some(End::Asks(_, open)) => open.iter().any(|ask| asks.contains(ask)),
+            Some(End::Completed | End::Failed(_)) | None => false,
+        })
+    }
+
+    async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+        let body = call(method, &self.notes.key, params);
+        let answer = self.client.json(Ask::post("", &body)).await?;
+        let result = result(&answer).map_err(|error| unread(&self.client, &error))?;
+        Ok(result.clone())
+    }
+
+    async fn event(&mut self, data: &str) -> Result<(), Error> {
+        let value = parsed(&self.client, data)?;
+        let result = result(&value).map_err(|error| unread(&self.client, &error))?;
+        self.breaks.mended();
+        self.take(result).await
+    }
+
+    /// Reads what is said of the task, and notes which it is once that is known.
+    async fn take(&mut self, response: &Value) -> Result<(), Error> {
+        let taken = self.reader.take(response);
+        taken.map_err(|error| unread(&self.client, &error))?;
+        if self.task().is_none() && self.reader.task.is_some() {
+            let note = Note {
+                task: self.reader.task.clone(),
+            };
+            self.notes.write(&note).await?;
+            self.note = Some(note);
+        }
+        Ok(())
+    }
+
+    async fn again(&mut self, error: Error) -> Result<Step, Error> {
+        self.events = None;
+        if self.task().is_none() {
+            return Err(error);
+        }
+        self.breaks.pause(error).await?;
+        Ok(self.shown())
+    }
+
+    fn ended(&mut self) -> Result<Step, Error> {
+        let rest = self.reader.said().take_events();
+        if !rest.is_empty() {
+            return Ok(Step::Events(rest));
+        }
+        match self.reader.end.take() {
+            Some(End::Completed) => Ok(self.done(Vec::new(), Vec::new())),
+            Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks)),
+            Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            None => Err(self.client.invalid("something follows the answer")),
+        }
+    }
+
+    fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>) -> Step {
+        let place = Place {
+            agent: self.client.agent.clone(),
+            at: self.client.config.url.clone(),
+            conversation: self.notes.conversation.clone(),
+            context: self.reader.context.clone(),
+            run: self.reader.task.clone(),
+            asks,
+        };
+        let content = self.reader.said().content();
+        done(&self.client, place, content, calls, StopReason::EndTurn)
+    }
+}
+
+impl talk::Talk for Talk {
+    fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
+        Box::pin(self.step())
+    }
+}
+
+/// Why a stream was not opened.
+enum Failed {
+    /// The agent refuses, with its code.
+    Refused(i64, String),
+    Error(Error),
+}
+
+impl Failed {
+    fn error(self, client: &Client) -> Error {
+        match self {
+            Self::Refused(code, message) => unread(client, &Unread::Refused { code, message }),
+            Self::Error(error) => error,
+        }
+    }
+}
+
+fn unread(client: &Client, error: &Unread) -> Error {
+    let code = match error {
+        Unread::Refused { .. } => Code::InvalidRequest,
+        Unread::Malformed(_) => Code::InvalidResponse,
+    };
+    client.error(code, &error.to_string())
+}
+
+fn parsed(client: &Client, text: &str) -> Result<Value, Error> {
+    serde_json::from_str(text)
+        .map_err(|cause| client.invalid("an event is not JSON").caused_by(cause))
+}
+
+/// Stops a task that nobody wants any more.
+pub(super) async fn cancel(client: &Client, note: &Value) -> Result<(), Error> {
+    let Some(task) = note.get("task").and_then(Value::as_str) else {
+        return Ok(());
+    };
+    let body = call("CancelTask", "cancel", &json!({ "id": task }));
+    let answer = client.json(Ask::post("", &body)).await?;
+    match result(&answer) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(unread(client, &error)),
+    }
+}

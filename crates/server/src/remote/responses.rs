@@ -1,0 +1,301 @@
+//! An agent behind Responses. It keeps the conversation: each request goes on from the last response.
+
+use super::client::{Answered, Ask, Client};
+use super::talk::{self, Breaks, Notes, Step};
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use interop::remote::responses::{OwnCalls, is_shown, params, place_of};
+use interop::remote::{Ask as Asked, AskKind, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use upp::{
+    AssistantMessage, Code, Codec, Decoder, Error, Message, MessageOptions, Messages, Progress,
+    Request, Response, Responses, StopReason, StreamEvent, ToolResultMessage,
+};
+
+const PATH: &str = "/responses";
+
+/// What is noted of a call: first that it is made, then what it is there.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Note {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<String>,
+}
+
+/// One answer.
+pub(super) struct Talk {
+    client: Arc<Client>,
+    notes: Notes,
+    body: String,
+    /// Until the answer is whole.
+    decoder: Option<Box<dyn Decoder>>,
+    own: OwnCalls,
+    events: Option<BoxStream<'static, Result<String, Error>>>,
+    note: Option<Note>,
+    /// The number of the last event.
+    seen: Option<u64>,
+    breaks: Breaks,
+    /// The whole answer, before it is told.
+    done: Option<Box<Response>>,
+}
+
+impl Talk {
+    pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
+        let notes = Notes::of(request);
+        let news = talk::news(&client, request, &notes);
+        let previous = news.place.as_ref().and_then(|place| place.run.as_deref());
+        let mut messages = Messages::new();
+        if !news.results.is_empty() {
+            let results = news.results.iter().map(|&result| result.clone());
+            let message = ToolResultMessage::new(results.collect(), MessageOptions::default());
+            messages.push_back_mut(Message::from(message));
+        }
+        for message in &news.messages {
+            messages.push_back_mut(told(message));
+        }
+        let params = params(&request.params, client.config.background, previous);
+        let agent = client.config.agent.clone().unwrap_or_default();
+        let protocol = client.config.protocol.as_str();
+        let codec = Responses::host(protocol, &*client.config.url, agent);
+        let codec = codec.with_encrypted_reasoning(false);
+        let asked = Request {
+            messages,
+            params: Arc::new(params),
+            ..request.clone()
+        };
+        let mut body: Value = serde_json::from_str(&codec.encode(&asked)?.body)
+            .map_err(|cause| client.invalid("the request is no JSON").caused_by(cause))?;
+        if client.config.agent.is_none()
+            && let Some(fields) = body.as_object_mut()
+        {
+            fields.shift_remove("model");
+        }
+        Ok(Self {
+            note: notes.read(),
+            notes,
+            body: body.to_string(),
+            decoder: Some(codec.decoder(&asked)),
+            own: OwnCalls::default(),
+            events: None,
+            seen: None,
+            breaks: Breaks::default(),
+            done: None,
+            client,
+        })
+    }
+
+    async fn step(&mut self) -> Result<Step, Error> {
+        if let Some(response) = self.done.take() {
+            return Ok(Step::Done(Box::new(self.answer(*response))));
+        }
+        let Some(events) = &mut self.events else {
+            let opened = self.open().await;
+            return match opened {
+                Ok(step) => Ok(step),
+                Err(error) if self.id().is_some() => self.again(error).await,
+                Err(error) => Err(error),
+            };
+        };
+        match events.next().await {
+            Some(Ok(data)) if data == "[DONE]" => {
+                self.events = None;
+                self.broke("the stream ended before the response did").await
+            }
+            Some(Ok(data)) => self.event(&data).await,
+            Some(Err(error)) => self.again(error).await,
+            None => self.broke("the stream broke off").await,
+        }
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.note.as_ref()?.response.as_deref()
+    }
+
+    /// Begins the response, or finds the one that was begun.
+    async fn open(&mut self) -> Result<Step, Error> {
+        let answered = match (&self.note, self.id()) {
+            (_, Some(id)) => {
+                let after = self.seen.map(|seen| format!("&starting_after={seen}"));
+                let path = format!("{PATH}/{id}?stream=true{}", after.unwrap_or_default());
+                self.client.stream(Ask::get(&path)).await?
+            }
+            (Some(_), None) if !self.client.config.repeatable => {
+                let text = "the connection was lost before it said what it had begun, and it has no way to find out; \
+                    it may have run";
+                return Err(self.client.error(Code::ProviderError, text));
+            }
+            (Some(_) | None, None) => {
+                if self.note.is_none() {
+                    let note = Note::default();
+                    self.notes.write(&note).await?;
+                    self.note = Some(note);
+                }
+                let ask = Ask {
+                    method: http::Method::POST,
+                    body: Some(self.body.clone()),
+                    ..Ask::get(PATH)
+                };
+                self.client.stream(ask.with_key(&self.notes.key)).await?
+            }
+        };
+        match answered {
+            Answered::Events(events) => {
+                self.events = Some(events);
+                Ok(Step::Events(Vec::new()))
+            }
+            Answered::Whole(text) => {
+                let value = self.parsed(&text)?;
+                self.own.see(&value);
+                self.learn(&value).await?;
+                let status = value.get("status").and_then(Value::as_str);
+                if matches!(status, Some("queued" | "in_progress")) {
+                    let text = "it works in the background and does not stream";
+                    return Err(self.client.error(Code::NetworkError, text));
+                }
+                self.read(|decoder| decoder.whole(&text))
+            }
+        }
+    }
+
+    async fn event(&mut self, data: &str) -> Result<Step, Error> {
+        if data.trim().is_empty() {
+            return Ok(Step::Events(Vec::new()));
+        }
+        let value = self.parsed(data)?;
+        self.own.see(&value);
+        self.learn(&value).await?;
+        self.breaks.mended();
+        self.read(|decoder| decoder.push(data))
+    }
+
+    fn parsed(&self, text: &str) -> Result<Value, Error> {
+        serde_json::from_str(text)
+            .map_err(|cause| self.client.invalid("an event is not JSON").caused_by(cause))
+    }
+
+    /// Notes the response's id once it is known: from here on it is found again.
+    async fn learn(&mut self, event: &Value) -> Result<(), Error> {
+        let (id, number) = place_of(event);
+        self.seen = number.or(self.seen);
+        if self.id().is_none()
+            && let Some(id) = id
+        {
+            let note = Note {
+                response: Some(id.to_owned()),
+            };
+            self.notes.write(&note).await?;
+            self.note = Some(note);
+        }
+        Ok(())
+    }
+
+    /// Has the decoder take something; the answer ends when it says so.
+    fn read(
+        &mut self,
+        take: impl FnOnce(&mut dyn Decoder) -> Result<Vec<StreamEvent>, Error>,
+    ) -> Result<Step, Error> {
+        let Some(mut decoder) = self.decoder.take() else {
+            return Err(self.client.invalid("something follows the answer"));
+        };
+        let mut events = take(&mut *decoder).map_err(|error| self.named(&error))?;
+        if decoder.progress() == Progress::Closed {
+            let (rest, response) = decoder.finish().map_err(|error| self.named(&error))?;
+            events.extend(rest);
+            self.done = Some(Box::new(response));
+        } else {
+            self.decoder = Some(decoder);
+        }
+        Ok(Step::Events(events.into_iter().filter(is_shown).collect()))
+    }
+
+    /// The error as one of this agent.
+    fn named(&self, error: &Error) -> Error {
+        // Stopped there is not stopped here.
+        let is_stopped = error.code == Code::Cancelled;
+        let code = if is_stopped {
+            Code::ProviderError
+        } else {
+            error.code
+        };
+        let mut named = self.client.error(code, &error.message);
+        named.status = error.status;
+        named.retry_after = error.retry_after;
+        named
+    }
+
+    async fn broke(&mut self, what: &str) -> Result<Step, Error> {
+        let error = self.client.error(Code::NetworkError, what);
+        self.again(error).await
+    }
+
+    /// Goes on where the connection broke, if the response is known.
+    async fn again(&mut self, error: Error) -> Result<Step, Error> {
+        self.events = None;
+        if self.id().is_none() {
+            return Err(error);
+        }
+        self.breaks.pause(error).await?;
+        Ok(Step::Events(Vec::new()))
+    }
+
+    /// The answer as a message here: what it said, and what it leaves to its client.
+    fn answer(&self, response: Response) -> Response {
+        let calls = self.own.left(&response.message);
+        let asks = calls.iter().map(|call| Asked {
+            call: call.tool_call_id.as_str().to_owned(),
+            id: None,
+            thread_key: None,
+            kind: AskKind::Result,
+        });
+        let place = Place {
+            agent: self.client.agent.clone(),
+            at: self.client.config.url.clone(),
+            conversation: self.notes.conversation.clone(),
+            context: None,
+            run: self.id().map(str::to_owned),
+            asks: asks.collect(),
+        };
+        let mut stop_reason = response.stop_reason;
+        if stop_reason == StopReason::ToolUse && calls.is_empty() {
+            stop_reason = StopReason::EndTurn;
+        }
+        let options = MessageOptions {
+            metadata: Some(place.metadata()),
+            ..MessageOptions::default()
+        };
+        Response {
+            message: AssistantMessage::new(response.message.content, calls, options),
+            stop_reason,
+            ..response
+        }
+    }
+}
+
+impl talk::Talk for Talk {
+    fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
+        Box::pin(self.step())
+    }
+}
+
+/// What others said goes as words: the calls they made are none of this agent's.
+fn told(message: &Message) -> Message {
+    match message {
+        Message::Assistant(answer) => {
+            let content = answer.content.clone();
+            AssistantMessage::new(content, Vec::new(), MessageOptions::default()).into()
+        }
+        Message::User(_) | Message::ToolResult(_) => message.clone(),
+    }
+}
+
+/// Stops a response that nobody wants any more.
+pub(super) async fn cancel(client: &Client, note: &Value) -> Result<(), Error> {
+    let Some(id) = note.get("response").and_then(Value::as_str) else {
+        return Ok(());
+    };
+    let path = format!("{PATH}/{id}/cancel");
+    client.json(Ask::post(&path, &json!({}))).await.map(drop)
+}

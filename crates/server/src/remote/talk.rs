@@ -1,0 +1,154 @@
+//! What one answer of an agent elsewhere takes, whatever it speaks.
+
+use super::client::Client;
+use futures_util::future::BoxFuture;
+use interop::remote::{News, Place};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+use upp::{
+    AssistantContent, AssistantMessage, Code, CycleUsage, Error, KeptCall, MessageId,
+    MessageOptions, Request, Response, StopReason, StreamEvent, ToolCall,
+};
+
+/// How often a connection that broke is made again in a row, with nothing said in between.
+const RECONNECTS: u32 = 4;
+/// How long before the first time; twice as long each time.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long at most until something is asked for again.
+const LONGEST_POLL: Duration = Duration::from_secs(5);
+
+/// An answer as it comes.
+pub(super) trait Talk: Send {
+    /// What comes next.
+    fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>>;
+}
+
+/// A piece of an answer.
+pub(super) enum Step {
+    /// Something to show; perhaps nothing yet.
+    Events(Vec<StreamEvent>),
+    /// The whole answer.
+    Done(Box<Response>),
+}
+
+/// The notes of a call; without a keeper they are kept as long as the call.
+pub(super) struct Notes {
+    kept: Option<Arc<dyn KeptCall>>,
+    pub(super) key: String,
+    pub(super) conversation: String,
+}
+
+impl Notes {
+    pub(super) fn of(request: &Request) -> Self {
+        let kept = request.kept.clone();
+        let random = || MessageId::random().as_str().to_owned();
+        Self {
+            key: kept
+                .as_ref()
+                .map_or_else(random, |kept| kept.key().to_owned()),
+            conversation: kept
+                .as_ref()
+                .map_or_else(random, |kept| kept.conversation().to_owned()),
+            kept,
+        }
+    }
+
+    /// What was noted before a crash.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        let noted = self.kept.as_ref()?.noted()?;
+        serde_json::from_value(noted).ok()
+    }
+
+    /// Notes something; durable when this returns.
+    pub(super) async fn write<T: Serialize + Sync>(&self, note: &T) -> Result<(), Error> {
+        let Some(kept) = &self.kept else {
+            return Ok(());
+        };
+        let note = serde_json::to_value(note).map_err(|error| {
+            Error::new(Code::InvalidRequest, "", "a note has no JSON form").caused_by(error)
+        })?;
+        kept.note(note).await
+    }
+}
+
+/// Connections that broke.
+#[derive(Default)]
+pub(super) struct Breaks {
+    n: u32,
+}
+
+impl Breaks {
+    /// Something was said.
+    pub(super) fn mended(&mut self) {
+        self.n = 0;
+    }
+
+    /// Waits before the connection is made again.
+    ///
+    /// # Errors
+    ///
+    /// What broke it, if that was too often or will not get better.
+    pub(super) async fn pause(&mut self, error: Error) -> Result<(), Error> {
+        if self.n >= RECONNECTS || !error.is_retryable() {
+            return Err(error);
+        }
+        tokio::time::sleep(PAUSE * 2_u32.saturating_pow(self.n)).await;
+        self.n += 1;
+        Ok(())
+    }
+}
+
+/// What a request has that the agent has not heard.
+pub(super) fn news<'a>(client: &Client, request: &'a Request, notes: &Notes) -> News<'a> {
+    let (agent, at) = (&client.agent, &client.config.url);
+    News::of(&request.messages, agent, at, &notes.conversation)
+}
+
+/// Asks again and again, less often as time goes.
+#[derive(Default)]
+pub(super) struct Poll {
+    n: u32,
+}
+
+impl Poll {
+    /// Waits before it is asked again; the first time not at all.
+    pub(super) async fn pause(&mut self) {
+        if self.n > 0 {
+            let pause = PAUSE * 2_u32.saturating_pow(self.n - 1);
+            tokio::time::sleep(pause.min(LONGEST_POLL)).await;
+        }
+        self.n = self.n.saturating_add(1);
+    }
+}
+
+/// A whole answer as a message here.
+pub(super) fn done(
+    client: &Client,
+    place: Place,
+    content: Vec<AssistantContent>,
+    calls: Vec<ToolCall>,
+    stop: StopReason,
+) -> Step {
+    let options = MessageOptions {
+        metadata: Some(place.metadata()),
+        ..MessageOptions::default()
+    };
+    let stop_reason = if calls.is_empty() {
+        stop
+    } else {
+        StopReason::ToolUse
+    };
+    let model = client.config.agent.as_deref().unwrap_or(&client.host);
+    Step::Done(Box::new(Response {
+        message: AssistantMessage::new(content, calls, options),
+        usage: CycleUsage::default(),
+        stop_reason,
+        data: None,
+        model_id: model.into(),
+        provider: client.config.protocol.as_str().into(),
+        response_id: place.run.map(Into::into),
+        request: None,
+    }))
+}

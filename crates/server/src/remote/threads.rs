@@ -1,0 +1,333 @@
+//! An agent behind the Threads API: a thread there for each thread here, and a run for each answer.
+
+use super::client::{Answered, Ask, Client};
+use super::talk::{self, Breaks, Notes, Poll, Step, done};
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use interop::remote::threads::{End, Reader, Unread, is_of, outputs, run};
+use interop::remote::{Ask as Asked, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use upp::{Code, CycleUsage, Error, Request, StopReason, ToolCall};
+
+/// How many of a thread's last runs are looked at for the one that a crash hid.
+const LOOKED_AT: usize = 20;
+
+/// What is noted of a call: the thread there, whether something is sent, then which run that is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Note {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sent: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+}
+
+/// What begins the answer.
+enum Begin {
+    /// A run of its own.
+    Run(Value),
+    /// The answers to what a run asks.
+    Outputs { run: String, body: Value },
+}
+
+/// One answer.
+pub(super) struct Talk {
+    client: Arc<Client>,
+    notes: Notes,
+    note: Note,
+    begin: Begin,
+    /// The run whose question is withdrawn, before anything else is said.
+    withdraws: Option<String>,
+    reader: Reader,
+    events: Option<BoxStream<'static, Result<String, Error>>>,
+    breaks: Breaks,
+    poll: Poll,
+    /// Whether an attempt before this one sent something.
+    was_sent: bool,
+}
+
+impl Talk {
+    pub(super) fn new(client: Arc<Client>, request: &Request) -> Self {
+        let notes = Notes::of(request);
+        let news = talk::news(&client, request, &notes);
+        let place = news.place.as_ref();
+        let mut note: Note = notes.read().unwrap_or_default();
+        if note.thread.is_none() {
+            note.thread = place.and_then(|place| place.context.clone());
+        }
+        let asked = place
+            .filter(|place| !place.asks.is_empty())
+            .and_then(|place| place.run.clone());
+        let assistant = client.config.agent.as_deref().unwrap_or_default();
+        let mut params = (*request.params).clone();
+        if let Some(system) = &request.system {
+            params.insert("additional_instructions".to_owned(), (**system).into());
+        }
+        let mut withdraws = None;
+        let begin = match asked {
+            Some(run) if !news.superseded && !news.results.is_empty() => Begin::Outputs {
+                run,
+                body: outputs(&news),
+            },
+            asked => {
+                withdraws = asked;
+                Begin::Run(run(assistant, &notes.key, &news, &request.tools, &params))
+            }
+        };
+        Self {
+            was_sent: note.sent,
+            begin,
+            withdraws,
+            reader: Reader::after(news.said.iter().copied()),
+            note,
+            notes,
+            events: None,
+            breaks: Breaks::default(),
+            poll: Poll::default(),
+            client,
+        }
+    }
+
+    async fn step(&mut self) -> Result<Step, Error> {
+        if self.reader.end.is_some() {
+            return self.ended();
+        }
+        let Some(events) = &mut self.events else {
+            let opened = self.open().await;
+            return match opened {
+                Ok(()) => Ok(self.shown()),
+                Err(error) => self.again(error).await,
+            };
+        };
+        match events.next().await {
+            Some(Ok(data)) if data == "[DONE]" => {
+                // Whatever is missing is asked for.
+                self.events = None;
+                Ok(self.shown())
+            }
+            Some(Ok(data)) => {
+                let value = serde_json::from_str(&data).map_err(|cause| {
+                    self.client.invalid("an event is not JSON").caused_by(cause)
+                })?;
+                self.breaks.mended();
+                self.take(&value).await?;
+                Ok(self.shown())
+            }
+            Some(Err(error)) => self.again(error).await,
+            None => {
+                let text = "the stream ended before the run did";
+                let error = self.client.error(Code::NetworkError, text);
+                self.again(error).await
+            }
+        }
+    }
+
+    fn shown(&mut self) -> Step {
+        Step::Events(self.reader.said().take_events())
+    }
+
+    /// Begins the run, or finds the one that was begun.
+    async fn open(&mut self) -> Result<(), Error> {
+        if let Some(run) = self.note.run.clone() {
+            return self.attach(&run).await;
+        }
+        let thread = self.thread().await?;
+        if std::mem::take(&mut self.was_sent)
+            && let Some(run) = self.found(&thread).await?
+        {
+            self.note.run = Some(run.clone());
+            self.notes.write(&self.note).await?;
+            return self.attach(&run).await;
+        }
+        if let Some(run) = self.withdraws.take() {
+            let path = format!("/threads/{thread}/runs/{run}/cancel");
+            if let Err(error) = self.client.json(Ask::post(&path, &json!({}))).await {
+                // It may be over by now; if it is not, the thread is still locked, and says so.
+                tracing::debug!(error = %error, "a question elsewhere could not be withdrawn");
+            }
+        }
+        if !self.note.sent {
+            self.note.sent = true;
+            self.notes.write(&self.note).await?;
+        }
+        let (path, body) = match &self.begin {
+            Begin::Run(body) => (format!("/threads/{thread}/runs"), body),
+            Begin::Outputs { run, body } => (
+                format!("/threads/{thread}/runs/{run}/submit_tool_outputs"),
+                body,
+            ),
+        };
+        let ask = Ask::post(&path, body).with_key(&self.notes.key);
+        match self.client.stream(ask).await? {
+            Answered::Events(events) => {
+                self.events = Some(events);
+                Ok(())
+            }
+            Answered::Whole(text) => {
+                let value: Value = serde_json::from_str(&text).map_err(|cause| {
+                    self.client
+                        .invalid("the answer is not JSON")
+                        .caused_by(cause)
+                })?;
+                self.take(&value).await
+            }
+        }
+    }
+
+    /// The thread there, made for the first answer.
+    async fn thread(&mut self) -> Result<String, Error> {
+        if let Some(thread) = &self.note.thread {
+            return Ok(thread.clone());
+        }
+        let key = format!("{}:thread", self.notes.conversation);
+        let made = self
+            .client
+            .json(Ask::post("/threads", &json!({})).with_key(&key));
+        let made = made.await?;
+        let id = made.get("id").and_then(Value::as_str);
+        let id = id.ok_or_else(|| self.client.invalid("a thread has no id"))?;
+        self.note.thread = Some(id.to_owned());
+        self.notes.write(&self.note).await?;
+        Ok(id.to_owned())
+    }
+
+    /// The run that an attempt before this one has begun, or gone on with.
+    async fn found(&mut self, thread: &str) -> Result<Option<String>, Error> {
+        match &self.begin {
+            Begin::Run(_) => {
+                let path = format!("/threads/{thread}/runs?order=desc&limit={LOOKED_AT}");
+                let list = self.client.json(Ask::get(&path)).await?;
+                let runs = list.get("data").and_then(Value::as_array);
+                let mut runs = runs.into_iter().flatten();
+                let run = runs.find(|run| is_of(run, &self.notes.key));
+                Ok(run.and_then(|run| Some(run.get("id")?.as_str()?.to_owned())))
+            }
+            Begin::Outputs { run, .. } => {
+                let path = format!("/threads/{thread}/runs/{run}");
+                let object = self.client.json(Ask::get(&path)).await?;
+                let mut reader = Reader::after([]);
+                reader.take(&object).map_err(|error| self.unread(&error))?;
+                let place = self.asked();
+                // While it asks the same, nothing of the answer has come.
+                let waits = match &reader.end {
+                    Some(End::Asks(_, asks)) => asks.iter().any(|ask| place.contains(&ask.call)),
+                    Some(End::Completed | End::Incomplete(_) | End::Failed(_)) | None => false,
+                };
+                Ok((!waits).then(|| run.clone()))
+            }
+        }
+    }
+
+    /// The ids of the calls that are answered.
+    fn asked(&self) -> Vec<String> {
+        let Begin::Outputs { body, .. } = &self.begin else {
+            return Vec::new();
+        };
+        let outputs = body.get("tool_outputs").and_then(Value::as_array);
+        let ids = outputs.into_iter().flatten();
+        ids.filter_map(|output| Some(output.get("tool_call_id")?.as_str()?.to_owned()))
+            .collect()
+    }
+
+    /// Follows a run that has begun by asking for it: this protocol has no stream to come back to.
+    async fn attach(&mut self, run: &str) -> Result<(), Error> {
+        self.poll.pause().await;
+        let thread = self.thread().await?;
+        let path = format!("/threads/{thread}/runs/{run}");
+        let object = self.client.json(Ask::get(&path)).await?;
+        let mut reader = Reader::after([]);
+        reader.take(&object).map_err(|error| self.unread(&error))?;
+        if reader.end.is_none() {
+            return Ok(());
+        }
+        let path = format!("/threads/{thread}/messages?order=asc&limit=100&run_id={run}");
+        let said = self.client.json(Ask::get(&path)).await?;
+        self.take(&said).await?;
+        self.take(&object).await
+    }
+
+    async fn take(&mut self, object: &Value) -> Result<(), Error> {
+        let taken = self.reader.take(object);
+        taken.map_err(|error| self.unread(&error))?;
+        if self.note.run.is_none() && self.reader.run.is_some() {
+            self.note.run.clone_from(&self.reader.run);
+            self.notes.write(&self.note).await?;
+        }
+        Ok(())
+    }
+
+    fn unread(&self, error: &Unread) -> Error {
+        let code = match error {
+            Unread::Failed(_) => Code::ProviderError,
+            Unread::Malformed(_) => Code::InvalidResponse,
+        };
+        self.client.error(code, &error.to_string())
+    }
+
+    async fn again(&mut self, error: Error) -> Result<Step, Error> {
+        self.events = None;
+        if self.note.run.is_none() {
+            return Err(error);
+        }
+        self.breaks.pause(error).await?;
+        Ok(self.shown())
+    }
+
+    fn ended(&mut self) -> Result<Step, Error> {
+        let rest = self.reader.said().take_events();
+        if !rest.is_empty() {
+            return Ok(Step::Events(rest));
+        }
+        match self.reader.end.take() {
+            Some(End::Completed) => Ok(self.done(Vec::new(), Vec::new(), StopReason::EndTurn)),
+            Some(End::Incomplete(why)) => {
+                Ok(self.done(Vec::new(), Vec::new(), StopReason::Other(why)))
+            }
+            Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks, StopReason::EndTurn)),
+            Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            None => Err(self.client.invalid("something follows the answer")),
+        }
+    }
+
+    fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>, reason: StopReason) -> Step {
+        let place = Place {
+            agent: self.client.agent.clone(),
+            at: self.client.config.url.clone(),
+            conversation: self.notes.conversation.clone(),
+            context: self.note.thread.clone(),
+            run: self.note.run.clone(),
+            asks,
+        };
+        let content = self.reader.said().content();
+        let mut step = done(&self.client, place, content, calls, reason);
+        if let (Step::Done(response), Some((input, output))) = (&mut step, self.reader.usage) {
+            response.usage = CycleUsage {
+                input_tokens: input,
+                output_tokens: output,
+                ..CycleUsage::default()
+            };
+        }
+        step
+    }
+}
+
+impl talk::Talk for Talk {
+    fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
+        Box::pin(self.step())
+    }
+}
+
+/// Stops a run that nobody wants any more.
+pub(super) async fn cancel(client: &Client, note: &Value) -> Result<(), Error> {
+    let note = Note::deserialize(note).unwrap_or_default();
+    let (Some(thread), Some(run)) = (note.thread, note.run) else {
+        return Ok(());
+    };
+    let path = format!("/threads/{thread}/runs/{run}/cancel");
+    client.json(Ask::post(&path, &json!({}))).await.map(drop)
+}

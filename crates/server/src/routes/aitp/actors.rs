@@ -1,0 +1,167 @@
+//! Who takes part in a thread: joined, declared, left. Each change is an event of the thread.
+
+use super::looked;
+use super::view::ActorView;
+use crate::aitp::{Place, Speech};
+use crate::auth::Caller;
+use crate::body::{JsonBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use interop::aitp::{Actor, Change, Violation, read_capabilities};
+use runtime::ThreadRow;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// Those who take part.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ActorList {
+    /// By their ids.
+    actors: Vec<ActorView>,
+    /// The last event that is in it.
+    seq: u64,
+}
+
+/// Somebody who wants to take part.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewActor {
+    /// `{"id", "client_id"?, "capabilities": [{"schema"}], …}`. The id is unique in the thread, and only
+    /// there.
+    #[schema(value_type = Object)]
+    actor: Value,
+    /// Whether it is the one who began the thread.
+    #[serde(default)]
+    initiator: bool,
+}
+
+/// What an actor declares from now on.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Declared {
+    /// All of its capabilities: `[{"schema"}]`, or the URLs of the schemas.
+    #[schema(value_type = Vec<Value>)]
+    capabilities: Value,
+}
+
+/// An actor after a change.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ActorChanged {
+    /// The actor; absent where it left.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    actor: Option<ActorView>,
+    /// The event that says so.
+    seq: u64,
+}
+
+/// Lists those who take part.
+#[utoipa::path(get, path = "/threads/{key}/actors", operation_id = "listActors", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
+    responses((status = 200, body = ActorList), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(key): PathOf<String>,
+) -> Result<Json<ActorList>, ApiError> {
+    let row = api.runtime().find(&caller.tenant, &key).await?;
+    let list = looked(&api, &caller, &row, |desk| {
+        let present = desk.roster().present();
+        ActorList {
+            actors: present
+                .map(|member| ActorView::of(member, desk, &caller))
+                .collect(),
+            seq: row.tail.0,
+        }
+    });
+    Ok(Json(list.await?))
+}
+
+/// Has an actor take part. From here on only this key may speak as it.
+///
+/// An actor that came with the thread's metadata and is bound to no key is bound so.
+#[utoipa::path(post, path = "/threads/{key}/actors", operation_id = "joinThread", tag = "aitp", security(("key" = [])), params(("key" = String, Path)),
+    request_body = NewActor, responses((status = 201, body = ActorChanged), (status = "default", body = ErrorBody)))]
+pub(super) async fn join(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(key): PathOf<String>,
+    JsonBody(body): JsonBody<NewActor>,
+) -> Result<(StatusCode, Json<ActorChanged>), ApiError> {
+    let actor = Actor::read(&body.actor, "/actor").map_err(|wrong| unreadable(&wrong))?;
+    let id = actor.id.clone();
+    let change = Change::Join {
+        actor,
+        principal: None,
+        initiator: body.initiator,
+    };
+    let changed = changed(&api, &caller, &key, change, &id, "/actor/id").await?;
+    Ok((StatusCode::CREATED, Json(changed)))
+}
+
+/// Declares what an actor can read and act on, in place of what it declared before.
+#[utoipa::path(patch, path = "/threads/{key}/actors/{actor}", operation_id = "declareCapabilities", tag = "aitp", security(("key" = [])),
+    params(("key" = String, Path), ("actor" = String, Path)), request_body = Declared,
+    responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
+pub(super) async fn declare(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((key, actor_id)): PathOf<(String, String)>,
+    JsonBody(body): JsonBody<Declared>,
+) -> Result<Json<ActorChanged>, ApiError> {
+    let read = read_capabilities(&body.capabilities, "/capabilities");
+    let capabilities = read.map_err(|wrong| unreadable(&wrong))?;
+    let id = actor_id.clone();
+    let change = Change::Declare {
+        actor_id,
+        capabilities,
+    };
+    let changed = changed(&api, &caller, &key, change, &id, "").await?;
+    Ok(Json(changed))
+}
+
+/// Has an actor take part no longer. What it asked is taken back, and its id is kept for its key.
+#[utoipa::path(delete, path = "/threads/{key}/actors/{actor}", operation_id = "leaveThread", tag = "aitp", security(("key" = [])),
+    params(("key" = String, Path), ("actor" = String, Path)),
+    responses((status = 200, body = ActorChanged), (status = "default", body = ErrorBody)))]
+pub(super) async fn leave(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((key, actor_id)): PathOf<(String, String)>,
+) -> Result<Json<ActorChanged>, ApiError> {
+    let id = actor_id.clone();
+    let change = Change::Leave { actor_id };
+    let changed = changed(&api, &caller, &key, change, &id, "").await?;
+    Ok(Json(changed))
+}
+
+async fn changed(
+    api: &Api,
+    caller: &Caller,
+    key: &str,
+    change: Change,
+    id: &str,
+    pointer: &str,
+) -> Result<ActorChanged, ApiError> {
+    let runtime = api.runtime();
+    let row = runtime.find(&caller.tenant, key).await?;
+    let changes = vec![(change, runtime.mint())];
+    let place = |_| Place::text(pointer).by(pointer);
+    let speech = Speech::new(api, caller);
+    let seq = speech.change((&row.thread.id, key), changes, place).await?;
+    let row = ThreadRow { tail: seq, ..row };
+    let actor = looked(api, caller, &row, |desk| {
+        let member = desk.roster().member(id);
+        member.map(|member| ActorView::of(member, desk, caller))
+    });
+    Ok(ActorChanged {
+        actor: actor.await?,
+        seq: seq.0,
+    })
+}
+
+fn unreadable(wrong: &Violation) -> ApiError {
+    let what = format!("expected {}", wrong.expected);
+    ApiError::field(wrong.pointer.as_str(), what)
+}

@@ -1,0 +1,315 @@
+//! Answers to requests, from those who don't speak AITP.
+
+use super::looked;
+use super::view::RequestView;
+use crate::aitp::{Place, Refused, Speech};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::messages::{replayed, token_of};
+use crate::routes::threads_api::id_for;
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+use interop::aitp::{self, Key, Message, Party, Question, Refusal, Schemas, Turned};
+use jiff::Timestamp;
+use runtime::{Policy, React, Run, RuntimeError, StoreError, ThreadRow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use timeline::{ExecutionId, ItemId, ItemType, NewItem, Role};
+use utoipa::ToSchema;
+
+/// An answer.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewAnswer {
+    /// What was filled in, as the request's `answerSchema` has it.
+    #[schema(value_type = Object)]
+    value: Value,
+    /// Who answers; when absent the actor that is bound to the key, or else the one who began the
+    /// thread.
+    actor: Option<String>,
+    /// The agent that goes on with it; when absent the one that has asked, if it is an agent of this
+    /// server.
+    agent: Option<String>,
+}
+
+/// Why nobody will answer.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Declining {
+    /// For people.
+    reason: Option<String>,
+    /// For programs, where it is no choice: `unsupported`, `failed`, or another word.
+    code: Option<String>,
+    /// Who declines, as for answers.
+    actor: Option<String>,
+    /// The agent that goes on with it, as for answers.
+    agent: Option<String>,
+}
+
+/// Why a request is taken back.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cancelling {
+    /// For people.
+    reason: Option<String>,
+    /// Who takes it back, as for answers.
+    actor: Option<String>,
+}
+
+/// What has been said of a request.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SaidView {
+    /// The request as it stands now.
+    request: RequestView,
+    /// The message that says it.
+    #[schema(value_type = String)]
+    item_id: ItemId,
+    /// The execution that goes on with it; absent where none does, or it waits.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_id: Option<ExecutionId>,
+    /// Whether it waits for an agent that is at work.
+    queued: bool,
+}
+
+/// Something that is to be said of a request.
+struct Saying {
+    api: Api,
+    caller: Caller,
+    row: ThreadRow,
+    key: String,
+    request: Key,
+    token: Option<String>,
+}
+
+/// A request as it was found.
+struct Found {
+    question: Question,
+    state: aitp::State,
+    own: Vec<String>,
+}
+
+/// Answers a request. What was filled in becomes a capability message of the thread.
+///
+/// Where an agent of this server has asked, it goes on. With `idempotency-key` a repetition is
+/// answered again.
+#[utoipa::path(post, path = "/threads/{key}/requests/{request}/answer", operation_id = "answerRequest", tag = "aitp", security(("key" = [])),
+    params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = NewAnswer,
+    responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
+pub(super) async fn answer(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(path): PathOf<(String, String)>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<NewAnswer>,
+) -> Result<Response, ApiError> {
+    let token = token_of(&headers, "requests.answer")?;
+    let saying = Saying::of(api, caller, path, token).await?;
+    let found = saying.found().await?;
+    let schemas = Schemas::shared().map_err(|error| refused(Turned::Schemas(error)))?;
+    let answer = found
+        .question
+        .answer(schemas, &body.value, Timestamp::now());
+    let message = match answer {
+        Ok(message) => message,
+        // It is too late for a value of any kind.
+        Err(_) if found.is_over() && saying.token.is_none() => {
+            let (request, state) = (saying.request.clone(), found.state);
+            let refusal = Refusal::Late { request, state };
+            return Err(refused(Turned::Refused { place: 0, refusal }));
+        }
+        Err(wrong) => return Err(ApiError::InvalidRequestAnswer { wrong }),
+    };
+    let actor = body.actor.or_else(|| found.own_actor());
+    let item = saying.item(&message, actor, Role::User);
+    let agent = body.agent.or_else(|| saying.asking(&found.question));
+    saying.say(item, agent, "/value").await
+}
+
+/// Says that nobody will answer a request, or with a `code` that nobody can.
+#[utoipa::path(post, path = "/threads/{key}/requests/{request}/decline", operation_id = "declineRequest", tag = "aitp", security(("key" = [])),
+    params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Declining>,
+    responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
+pub(super) async fn decline(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(path): PathOf<(String, String)>,
+    headers: HeaderMap,
+    OptionalBody(body): OptionalBody<Declining>,
+) -> Result<Response, ApiError> {
+    let token = token_of(&headers, "requests.decline")?;
+    let saying = Saying::of(api, caller, path, token).await?;
+    let found = saying.found().await?;
+    let reason = body.reason.as_deref();
+    let message = match &body.code {
+        Some(code) => found.question.fail(code, reason.unwrap_or_default()),
+        None => found.question.decline(reason),
+    };
+    let actor = body.actor.or_else(|| found.own_actor());
+    let item = saying.item(&message, actor, Role::User);
+    let agent = body.agent.or_else(|| saying.asking(&found.question));
+    saying.say(item, agent, "/reason").await
+}
+
+/// Takes a request back; only who asked may.
+#[utoipa::path(post, path = "/threads/{key}/requests/{request}/cancel", operation_id = "cancelRequest", tag = "aitp", security(("key" = [])),
+    params(("key" = String, Path), ("request" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Option<Cancelling>,
+    responses((status = 200, body = SaidView), (status = "default", body = ErrorBody)))]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(path): PathOf<(String, String)>,
+    headers: HeaderMap,
+    OptionalBody(body): OptionalBody<Cancelling>,
+) -> Result<Response, ApiError> {
+    let token = token_of(&headers, "requests.cancel")?;
+    let saying = Saying::of(api, caller, path, token).await?;
+    let found = saying.found().await?;
+    let message = found.question.cancel(body.reason.as_deref());
+    let role = match found.question.ask.by {
+        Party::Assistant => Role::Assistant,
+        Party::Initiator | Party::Actor(_) | Party::Agent(_) => Role::User,
+    };
+    let actor = body.actor.or_else(|| found.own_actor());
+    let item = saying.item(&message, actor, role);
+    saying.say(item, None, "/reason").await
+}
+
+impl Found {
+    fn is_over(&self) -> bool {
+        match self.state {
+            aitp::State::Open | aitp::State::Answered => false,
+            aitp::State::Declined
+            | aitp::State::Cancelled
+            | aitp::State::Expired
+            | aitp::State::Superseded => true,
+        }
+    }
+
+    /// The actor that is bound to the key, if it is one alone.
+    fn own_actor(&self) -> Option<String> {
+        match self.own.as_slice() {
+            [own] => Some(own.clone()),
+            [] | [_, _, ..] => None,
+        }
+    }
+}
+
+impl Saying {
+    async fn of(
+        api: Api,
+        caller: Caller,
+        (key, request): (String, String),
+        token: Option<String>,
+    ) -> Result<Self, ApiError> {
+        let row = api.runtime().find(&caller.tenant, &key).await?;
+        let request = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
+        Ok(Self {
+            api,
+            caller,
+            row,
+            key,
+            request,
+            token,
+        })
+    }
+
+    async fn found(&self) -> Result<Found, ApiError> {
+        let now = Timestamp::now();
+        let found = looked(&self.api, &self.caller, &self.row, |desk| {
+            let principal = Some(self.caller.principal());
+            let own = desk.roster().present();
+            let own = own.filter(|member| member.principal.as_deref() == principal);
+            Some(Found {
+                question: desk.question(&self.request)?,
+                state: desk.ledger().request(&self.request)?.state(now),
+                own: own.map(|member| member.actor.id.clone()).collect(),
+            })
+        });
+        found.await?.ok_or(ApiError::RequestNotFound)
+    }
+
+    /// The message as an item: of this actor, or else in this role.
+    fn item(&self, message: &Message, actor: Option<String>, role: Role) -> NewItem {
+        let request = self.request.text();
+        let parts = [self.row.thread.id.as_str(), request.as_str()];
+        NewItem {
+            id: id_for(&self.api, &parts, self.token.as_deref()).into(),
+            item_type: ItemType::Message,
+            role: actor.is_none().then_some(role),
+            channel: None,
+            content: Some(json!([message.input_part()]).into()),
+            metadata: actor.map(|actor| json!({ "actor": actor }).into()),
+        }
+    }
+
+    /// The agent of this server that has asked.
+    fn asking(&self, question: &Question) -> Option<String> {
+        match &question.ask.by {
+            Party::Agent(name) if self.api.app().has_agent(name) => Some(name.clone()),
+            Party::Agent(_) | Party::Initiator | Party::Actor(_) | Party::Assistant => None,
+        }
+    }
+
+    async fn say(
+        self,
+        item: NewItem,
+        agent: Option<String>,
+        pointer: &str,
+    ) -> Result<Response, ApiError> {
+        let speech = Speech::new(&self.api, &self.caller);
+        let place = |_| Place::text(pointer).by("/actor");
+        let item_id = item.id.clone();
+        let (execution_id, queued, repeated) = if agent.is_some() {
+            let react = React {
+                rewind: None,
+                tenant: self.caller.tenant.clone(),
+                key: self.key.clone(),
+                before: Vec::new(),
+                item,
+                run: Run {
+                    agent,
+                    ..Run::default()
+                },
+                policy: Policy::Queue,
+                token: self.token.clone(),
+            };
+            let accepted = speech.react(react, place).await?;
+            (accepted.execution_id, accepted.queued, accepted.repeated)
+        } else {
+            let thread = (&self.row.thread.id, self.key.as_str());
+            match speech.record(thread, vec![item], place).await {
+                Ok(_) => (None, false, false),
+                // It was said by the request that this one repeats.
+                Err(RuntimeError::Store(StoreError::Duplicate(id)))
+                    if self.token.is_some() && id == item_id.as_str() =>
+                {
+                    (None, false, true)
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let runtime = self.api.runtime();
+        let row = runtime.find(&self.caller.tenant, &self.key).await?;
+        let now = Timestamp::now();
+        let request = looked(&self.api, &self.caller, &row, |desk| {
+            RequestView::find(desk, &self.request, now)
+        });
+        let said = SaidView {
+            request: request.await?.ok_or(ApiError::RequestNotFound)?,
+            item_id,
+            execution_id,
+            queued,
+        };
+        Ok(replayed(Json(said).into_response(), repeated))
+    }
+}
+
+fn refused(turned: Turned) -> ApiError {
+    ApiError::Refused(Box::new(Refused::at(turned, "/value")))
+}

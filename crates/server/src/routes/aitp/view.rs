@@ -1,0 +1,226 @@
+//! What clients see of actors and requests.
+
+use crate::auth::Caller;
+use interop::aitp::{
+    Actor, Desk, Given, Key, Member, Party, Question, Request, Settlement, Standing, State, Topic,
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use timeline::{ItemId, Payload};
+use utoipa::ToSchema;
+
+/// One who takes part.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ActorView {
+    /// As AITP has it: `id`, `client_id`, `capabilities`, and what else it came with.
+    #[schema(value_type = Object)]
+    actor: Actor,
+    /// Whether it began the thread: its messages have the role `user`.
+    is_initiator: bool,
+    /// Whether it is bound to a key, which alone may speak as it.
+    is_bound: bool,
+    /// Whether that is the key that asks.
+    is_own: bool,
+}
+
+impl ActorView {
+    pub(super) fn of(member: &Member, desk: &Desk, caller: &Caller) -> Self {
+        let principal = member.principal.as_deref();
+        Self {
+            is_initiator: desk.roster().initiator() == Some(member.actor.id.as_str()),
+            is_bound: principal.is_some(),
+            is_own: principal == Some(caller.principal()),
+            actor: member.actor.clone(),
+        }
+    }
+}
+
+/// Who said something.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "id")]
+pub(super) enum PartyView {
+    /// The one who began the thread.
+    Initiator,
+    /// An actor.
+    Actor(String),
+    /// An agent of this server.
+    Agent(String),
+    /// Somebody in the role `assistant` without an id.
+    Assistant,
+}
+
+impl From<&Party> for PartyView {
+    fn from(party: &Party) -> Self {
+        match party {
+            Party::Initiator => Self::Initiator,
+            Party::Actor(id) => Self::Actor(id.clone()),
+            Party::Agent(name) => Self::Agent(name.clone()),
+            Party::Assistant => Self::Assistant,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GivenView {
+    /// The message it stands in.
+    #[schema(value_type = String)]
+    item_id: ItemId,
+    /// When it came.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// Who gave it.
+    by: PartyView,
+    /// Its member that holds the payload: `decision`, `data`, …
+    message_type: String,
+    /// The payload.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Payload>,
+}
+
+impl From<&Given> for GivenView {
+    fn from(given: &Given) -> Self {
+        Self {
+            item_id: given.item_id.clone(),
+            at: given.at,
+            by: (&given.by).into(),
+            message_type: given.message_type.clone(),
+            payload: given.payload.clone(),
+        }
+    }
+}
+
+/// Something that was asked, as a question for those who don't speak AITP.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RequestView {
+    /// What it is answered under, such as `decision:seat`.
+    id: String,
+    /// `decision`, `data`, `payment`, `top_up`, or one of the wallets'.
+    #[schema(value_type = String)]
+    topic: Topic,
+    /// `open`, `answered`, `declined`, `cancelled`, `expired` or `superseded`.
+    #[schema(value_type = String)]
+    state: State,
+    /// The `$schema` of the message.
+    capability: String,
+    /// The member of the message that holds the payload: `request_decision`, …
+    message_type: String,
+    /// Who asks.
+    by: PartyView,
+    /// Who may answer.
+    answerers: Vec<PartyView>,
+    /// The message that asks.
+    #[schema(value_type = String)]
+    item_id: ItemId,
+    /// The event that brought it.
+    pub(super) seq: u64,
+    /// When it was asked.
+    #[schema(value_type = String, format = DateTime)]
+    asked_at: Timestamp,
+    /// The last instant at which an answer counts.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    /// A few words for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// What they have to know to answer: first all that they sign.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// All that somebody signs or sends who answers.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed: Option<Value>,
+    /// The JSON Schema of the `value` of an answer.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_schema: Option<Value>,
+    /// What is asked, as it was asked.
+    #[schema(value_type = Object)]
+    payload: Payload,
+    /// How many answers there are; the last one counts.
+    n_answers: usize,
+    /// The answer that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<GivenView>,
+    /// How many answers came too late.
+    n_late: usize,
+    /// Who declined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declined_by: Option<PartyView>,
+    /// Why it was declined or taken back, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Why it can't be answered, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// What came of a payment: `success`, `failure` or `pending`.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settlement: Option<Settlement>,
+}
+
+impl RequestView {
+    pub(super) fn of(desk: &Desk, request: &Request, now: Timestamp) -> Self {
+        let ask = &request.ask;
+        let question = desk.question_about(request);
+        let (title, description, signed, answer_schema) = match question {
+            Some(Question {
+                title,
+                description,
+                signed,
+                schema,
+                ..
+            }) => (title, description, signed, Some(schema)),
+            None => (None, None, None, None),
+        };
+        let (declined_by, reason, code) = match &request.life.standing {
+            Standing::Declined(refusing) => (
+                Some((&refusing.by).into()),
+                refusing.reason.clone(),
+                refusing.code.clone(),
+            ),
+            Standing::Cancelled(reason) => (None, reason.clone(), None),
+            Standing::Open | Standing::Answered | Standing::Superseded | Standing::Expired => {
+                (None, None, None)
+            }
+        };
+        let answerers = desk.ledger().answerers(ask);
+        Self {
+            id: ask.key.text(),
+            topic: ask.key.topic,
+            state: request.state(now),
+            capability: ask.schema.clone(),
+            message_type: ask.message_type.clone(),
+            by: (&ask.by).into(),
+            answerers: answerers.iter().map(Into::into).collect(),
+            item_id: request.item_id.clone(),
+            seq: request.seq.0,
+            asked_at: request.at,
+            expires_at: request.life.expires_at,
+            title,
+            description,
+            signed,
+            answer_schema,
+            payload: ask.payload.clone(),
+            n_answers: request.answers.len(),
+            answer: request.answer().map(Into::into),
+            n_late: request.late.len(),
+            declined_by,
+            reason,
+            code,
+            settlement: request.life.settlement,
+        }
+    }
+
+    /// The last request that was asked under this key.
+    pub(super) fn find(desk: &Desk, key: &Key, now: Timestamp) -> Option<Self> {
+        let request = desk.ledger().request(key)?;
+        Some(Self::of(desk, request, now))
+    }
+}

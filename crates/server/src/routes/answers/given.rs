@@ -1,0 +1,186 @@
+//! Answers on their way to the thread that has the calls.
+
+use super::{above, item};
+use crate::aitp::{Place, Speech};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::run_events::RunEvents;
+use crate::state::Api;
+use runtime::{Accepted, Addressed, AnswerRequest, TenantId};
+use serde_json::{Map, Value, json};
+use timeline::{ANSWER, Answer, ExecutionId, Payload, Seq};
+
+/// The most answers in one request.
+const MAX_ANSWERS: usize = 256;
+/// The longest name of who answers, in bytes.
+const MAX_ACTOR_BYTES: usize = 255;
+
+/// Answers that may be given.
+pub(crate) struct Given {
+    content: Payload,
+    /// Of each answer, the key of the thread that has its call, where it names one.
+    named: Vec<Option<String>>,
+    metadata: Value,
+    /// Who is said to answer.
+    actor: Option<String>,
+}
+
+/// Answers that were taken.
+pub(crate) struct Answered {
+    pub(crate) accepted: Accepted,
+    /// The key of the thread that has the calls.
+    pub(crate) target: String,
+    /// What ran in the thread that was asked, and its last event, before they were taken.
+    running: Option<ExecutionId>,
+    before: Seq,
+}
+
+impl Given {
+    /// Refuses what is no answer, and as whom the caller may not answer. `via` is how they came in.
+    pub(crate) fn read(
+        caller: &Caller,
+        mut answers: Vec<Map<String, Value>>,
+        actor: Option<&str>,
+        via: &str,
+    ) -> Result<Self, ApiError> {
+        let named = named(&mut answers)?;
+        let content = content(answers)?;
+        check_actor(caller, actor)?;
+        let metadata = json!({"actor": actor, "tenant": caller.tenant.as_str(), "via": via});
+        Ok(Self {
+            content,
+            named,
+            metadata,
+            actor: actor.map(str::to_owned),
+        })
+    }
+
+    /// Gives them to the thread that has the calls: this one, or one of a sub-agent beneath it.
+    pub(crate) async fn answer(
+        self,
+        api: &Api,
+        caller: &Caller,
+        key: &str,
+        token: Option<String>,
+    ) -> Result<Answered, ApiError> {
+        let tenant = &caller.tenant;
+        let asked = (&self.content, self.named.as_slice(), token.as_deref());
+        let target = target(api, tenant, key, asked).await?;
+        // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
+        let (state, before) = api.runtime().state(tenant, key).await?;
+        let running = state.active().map(|active| active.execution.id.clone());
+        let request = AnswerRequest {
+            run: None,
+            tenant: tenant.clone(),
+            key: target.clone(),
+            item: item(api.runtime().mint(), self.content, self.metadata),
+            token,
+        };
+        let speech = Speech::new(api, caller);
+        let place = |_| Place::text("/answers").by("/actor");
+        let accepted = speech.answer(request, self.actor, place).await?;
+        Ok(Answered {
+            accepted,
+            target,
+            running,
+            before,
+        })
+    }
+}
+
+impl Answered {
+    /// How the thread that was asked goes on, and the event before that.
+    pub(crate) async fn went_on(
+        self,
+        api: &Api,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<(RunEvents, Seq), ApiError> {
+        let accepted = self.accepted;
+        if self.target == key {
+            Ok((RunEvents::of(accepted.item_id), accepted.after))
+        } else if accepted.repeated {
+            above::went_on(api, tenant, key, &self.target, &accepted).await
+        } else {
+            Ok((RunEvents::running(self.running), self.before))
+        }
+    }
+}
+
+/// Refuses who can't have answered, or whom the key may not speak as.
+fn check_actor(caller: &Caller, actor: Option<&str>) -> Result<(), ApiError> {
+    let Some(actor) = actor else { return Ok(()) };
+    if actor.len() > MAX_ACTOR_BYTES {
+        let what = format!("an actor has at most {MAX_ACTOR_BYTES} bytes");
+        return Err(ApiError::field("/actor", what));
+    }
+    caller.check_actor(actor, "/actor")
+}
+
+/// Takes from each answer the key of the thread that has its call.
+fn named(answers: &mut [Map<String, Value>]) -> Result<Vec<Option<String>>, ApiError> {
+    let named =
+        (0..).zip(answers).map(
+            |(at, answer): (usize, _)| match answer.remove("threadKey") {
+                None => Ok(None),
+                Some(Value::String(key)) => Ok(Some(key)),
+                Some(_) => {
+                    let pointer = format!("/answers/{at}/threadKey");
+                    Err(ApiError::field(pointer, "a thread's key is a string"))
+                }
+            },
+        );
+    named.collect()
+}
+
+/// The key of the thread that the answers are for.
+async fn target(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+    (content, named, token): (&Payload, &[Option<String>], Option<&str>),
+) -> Result<String, ApiError> {
+    let answers =
+        Answer::read(Some(content)).map_err(|error| ApiError::content("/answers", &error))?;
+    let mut target = None;
+    for (at, (answer, named)) in answers.iter().zip(named).enumerate() {
+        let pointer = format!("/answers/{at}/threadKey");
+        let call = answer.tool_call_id.as_str();
+        let named = named.as_deref();
+        let found = api.runtime().addressed(tenant, key, call, named, token);
+        let found = match found.await? {
+            Addressed::To(found) => found,
+            Addressed::Ambiguous => {
+                let what = "several sub-agents have a call of this id: name the thread";
+                return Err(ApiError::field(pointer, what));
+            }
+            Addressed::Elsewhere => {
+                let what = "this thread is not one of a sub-agent beneath the other";
+                return Err(ApiError::field(pointer, what));
+            }
+        };
+        match &target {
+            None => target = Some(found),
+            Some(known) if *known == found => {}
+            Some(_) => {
+                let what = "the answers of one request are for calls of one thread";
+                return Err(ApiError::field(pointer, what));
+            }
+        }
+    }
+    Ok(target.unwrap_or_else(|| key.to_owned()))
+}
+
+fn content(answers: Vec<Map<String, Value>>) -> Result<Payload, ApiError> {
+    if answers.is_empty() || answers.len() > MAX_ANSWERS {
+        let what = format!("there are 1 to {MAX_ANSWERS} answers");
+        return Err(ApiError::field("/answers", what));
+    }
+    let parts = answers.into_iter().map(|mut answer| {
+        answer.insert("type".to_owned(), ANSWER.into());
+        Value::Object(answer)
+    });
+    let content = Payload::from(Value::Array(parts.collect()));
+    Answer::read(Some(&content)).map_err(|error| ApiError::content("/answers", &error))?;
+    Ok(content)
+}

@@ -1,0 +1,204 @@
+//! What a client says was said, held against what was said.
+//!
+//! It costs what the client has sent: the messages are looked up from the last one back, in pieces that
+//! grow as long as nothing is left out between them.
+
+use crate::error::ApiError;
+use crate::state::Api;
+use interop::ai_sdk::{
+    Difference, Revision, SentMessage, SentRole, StoredMessage, Streamed, stored_messages,
+};
+use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId};
+use std::collections::BTreeMap;
+use timeline::ItemId;
+
+/// How many messages are read at once, at the most.
+const PIECE: usize = 64;
+/// How many records of one answer are read at once.
+const PAGE: usize = 512;
+
+/// A chat, to be looked up in.
+#[derive(Clone, Copy)]
+pub(super) struct Chat<'a> {
+    pub(super) api: &'a Api,
+    pub(super) tenant: &'a TenantId,
+    pub(super) key: &'a str,
+}
+
+impl From<Difference> for ApiError {
+    fn from(Difference { pointer, what }: Difference) -> Self {
+        Self::HistoryDiffers { pointer, what }
+    }
+}
+
+fn unknown(sent: &SentMessage) -> ApiError {
+    let pointer = sent.pointer();
+    let id = &sent.id;
+    let what = format!("the conversation has no message {id:?} here, or has it no longer");
+    ApiError::HistoryDiffers { pointer, what }
+}
+
+impl Chat<'_> {
+    /// How many of the messages were said, which the others follow: what a user said that never
+    /// arrived.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::HistoryDiffers`] if others were not said, or not so, or in another order.
+    pub(super) async fn check(&self, sent: &[SentMessage]) -> Result<usize, ApiError> {
+        let mut n_known = sent.len();
+        for message in sent.iter().rev() {
+            if message.role != SentRole::User || self.place_of(&message.id).await?.is_some() {
+                break;
+            }
+            n_known -= 1;
+        }
+        let known = sent.get(..n_known).unwrap_or_default();
+        self.check_known(known).await?;
+        Ok(n_known)
+    }
+
+    async fn check_known(&self, known: &[SentMessage]) -> Result<(), ApiError> {
+        let mut left = known;
+        let mut before = Place::END;
+        let mut n = 1;
+        while let Some((next, _)) = left.split_last() {
+            // What has nothing to show was never sent to be shown.
+            if next.role == SentRole::Assistant && is_empty(next) {
+                left = left.get(..left.len() - 1).unwrap_or_default();
+                continue;
+            }
+            let place = self.place(next).await?.filter(|place| *place < before);
+            let place = place.ok_or_else(|| unknown(next))?;
+            let piece = Stretch::UpTo { place, n };
+            let runtime = self.api.runtime();
+            let piece = runtime.stretch(self.tenant, self.key, piece, Filter::Facts);
+            let piece = piece.await?;
+            let stored = stored_messages(&piece.transcript);
+            let rest = self.check_piece(left, &stored).await?;
+            let n_found = left.len() - rest.len();
+            if n_found == 0 {
+                return Err(unknown(next));
+            }
+            // Where something is left out between, whoever reads on reads it in vain.
+            n = if n_found >= stored.len() {
+                (n * 2).min(PIECE)
+            } else {
+                1
+            };
+            before = piece.first;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Compares the last ones with these; gives those before that are not among them.
+    async fn check_piece<'s>(
+        &self,
+        mut left: &'s [SentMessage],
+        stored: &[StoredMessage],
+    ) -> Result<&'s [SentMessage], ApiError> {
+        let places = stored.iter().enumerate();
+        let places: BTreeMap<&str, usize> =
+            places.map(|(place, stored)| (stored.id(), place)).collect();
+        let mut end = stored.len();
+        while let Some((sent, before)) = left.split_last() {
+            let found = places.get(sent.id.as_str()).filter(|place| **place < end);
+            let Some((place, found)) = found.and_then(|at| Some((*at, stored.get(*at)?))) else {
+                break;
+            };
+            if let Err(difference) = found.compare(sent) {
+                let streamed = self.streamed(found).await?;
+                streamed.ok_or(difference)?.compare(sent)?;
+            }
+            end = place;
+            left = before;
+        }
+        Ok(left)
+    }
+
+    /// An answer with all that its streams have shown; costs what they did.
+    async fn streamed(&self, stored: &StoredMessage) -> Result<Option<StoredMessage>, ApiError> {
+        let Some(execution) = stored.execution() else {
+            return Ok(None);
+        };
+        let runtime = self.api.runtime();
+        let landmark = Landmark::Execution(execution);
+        let place = runtime.place_of(self.tenant, self.key, landmark).await?;
+        let Some(mut after) = place.map(Place::before) else {
+            return Ok(None);
+        };
+        let mut streamed = Streamed::of(stored.clone());
+        loop {
+            let page = runtime.records(self.tenant, self.key, after, PAGE);
+            let (page, last) = page.await?;
+            let mut records = page.iter().map(|logged| &logged.record);
+            let is_over = records.any(|record| streamed.see(record));
+            if is_over || last == after {
+                return Ok(Some(streamed.finish()));
+            }
+            after = last;
+        }
+    }
+
+    /// Where a message stands.
+    async fn place(&self, sent: &SentMessage) -> Result<Option<Place>, ApiError> {
+        if sent.role != SentRole::User {
+            return self.place_of(&sent.id).await;
+        }
+        if let Some(revision) = self.revision(&sent.id).await? {
+            return self.place_of(&revision.of(&sent.id)).await;
+        }
+        // What was said beside answers stands with them.
+        match sent.id.rsplit_once(':') {
+            Some((item, _)) => self.place_of(item).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The last revision of a message; none if it was never said. Costs a few look-ups for each time that
+    /// the number of revisions doubles.
+    pub(super) async fn revision(&self, id: &str) -> Result<Option<Revision>, ApiError> {
+        if self.place_of(id).await?.is_none() {
+            return Ok(None);
+        }
+        let (mut known, mut step) = (Revision::FIRST, 1);
+        while self
+            .place_of(&Revision(known.0 + step).of(id))
+            .await?
+            .is_some()
+        {
+            known = Revision(known.0 + step);
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if self
+                .place_of(&Revision(known.0 + step).of(id))
+                .await?
+                .is_some()
+            {
+                known = Revision(known.0 + step);
+            }
+        }
+        Ok(Some(known))
+    }
+
+    /// Where an item stands; none if the thread has no such item, or is not there.
+    pub(super) async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
+        let id = ItemId::from(id);
+        let place = self
+            .api
+            .runtime()
+            .place_of(self.tenant, self.key, Landmark::Item(&id));
+        match place.await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+            found => Ok(found?),
+        }
+    }
+}
+
+/// Whether nothing of a message is shown.
+fn is_empty(sent: &SentMessage) -> bool {
+    sent.parts.iter().all(|part| part["type"] == "step-start")
+}

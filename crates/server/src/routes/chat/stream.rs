@@ -1,0 +1,232 @@
+//! A run as a UI message stream.
+
+use super::nested::{Nested, Shown};
+use crate::error::ApiError;
+use crate::run_events::RunEvents;
+use crate::sse::{self, View};
+use crate::state::{Api, OpenStream};
+use axum::response::Response;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use http::HeaderValue;
+use interop::ai_sdk::sse::write_event;
+use interop::ai_sdk::{MessageSoFar, StreamView, chunks, subagent};
+use runtime::{Below, Logged, Pending, Runtime, RuntimeError, StoreError, TenantId, Until};
+use serde_json::json;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use timeline::{Event, ExecutionId, ItemId, OpenCall, OpenKind, Seq};
+
+/// How a client wants its stream.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) major: u8,
+    pub(super) subagents: Shown,
+}
+
+/// What a stream shows.
+enum Happens {
+    /// A record of the thread.
+    Own(Arc<Logged>),
+    /// A record of the thread, or of one beneath it.
+    Tree(Below),
+    /// The thread waits for its sub-agents, and these wait for somebody.
+    Asked(Vec<Pending>),
+}
+
+/// Shows one run as a UI message stream.
+pub(super) struct UiStream {
+    run: RunEvents,
+    view: StreamView,
+    nested: Nested,
+    major: u8,
+    /// How many chunks of the run are not sent: the client has them.
+    n_known: usize,
+}
+
+impl UiStream {
+    /// The run that answers this item.
+    pub(super) fn new(trigger: ItemId, wanted: Wanted) -> Self {
+        let run = RunEvents::of(trigger.clone());
+        let view = StreamView::new(wanted.major).answering(trigger);
+        Self::of(run, view, wanted)
+    }
+
+    /// The run that goes on when a sub-agent is answered: this one, or the next.
+    pub(super) fn going_on(running: Option<ExecutionId>, wanted: Wanted) -> Self {
+        let run = RunEvents::running(running);
+        Self::of(run, StreamView::new(wanted.major), wanted)
+    }
+
+    fn of(run: RunEvents, view: StreamView, wanted: Wanted) -> Self {
+        Self {
+            run,
+            view: view.with_thread(),
+            nested: Nested::new(wanted.major, wanted.subagents),
+            major: wanted.major,
+            n_known: 0,
+        }
+    }
+
+    /// What follows goes on with this message.
+    pub(super) fn continuing(self, message: Option<MessageSoFar>) -> Self {
+        Self {
+            view: self.view.continuing(message),
+            ..self
+        }
+    }
+
+    /// The client has these calls of sub-agents in its message, and is told what comes of them.
+    pub(super) fn with_calls(self, calls: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            nested: self.nested.with_calls(calls),
+            ..self
+        }
+    }
+
+    /// The message is written by more than one execution: for each after the first, whether it answers
+    /// calls.
+    pub(super) fn through(self, goes_on: Vec<bool>) -> Self {
+        Self {
+            run: self.run.through(goes_on.len()),
+            view: self.view.through(goes_on),
+            ..self
+        }
+    }
+
+    /// Without so many of the run's own chunks.
+    pub(super) fn from(self, n_known: usize) -> Self {
+        Self { n_known, ..self }
+    }
+
+    /// The stream of what comes after an event.
+    pub(super) async fn response(
+        self,
+        api: &Api,
+        tenant: &TenantId,
+        key: &str,
+        after: Seq,
+        open: OpenStream,
+    ) -> Result<Response, ApiError> {
+        let (runtime, until) = (api.runtime(), Until::Forever);
+        let happens = if self.nested.is_wanted() {
+            let tree = runtime.tree(tenant, key, after.into(), until).await?;
+            tree.map(|next| next.map(Happens::Tree)).boxed()
+        } else {
+            let follow = runtime.follow(tenant, key, after, until).await?;
+            follow.map(|next| next.map(Happens::Own)).boxed()
+        };
+        let happens = asked(runtime.clone(), tenant.clone(), key.to_owned(), happens);
+        let mut response = sse::response(happens, self, open);
+        response.headers_mut().insert(
+            "x-vercel-ai-ui-message-stream",
+            HeaderValue::from_static("v1"),
+        );
+        Ok(response)
+    }
+
+    fn own(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
+        for chunk in self.nested.taken_back(&logged.record) {
+            write_event(&chunk.to_string(), out);
+        }
+        for chunk in chunks(&logged.record, &mut self.view) {
+            if self.n_known > 0 {
+                self.n_known -= 1;
+            } else {
+                write_event(&chunk.to_text(), out);
+            }
+        }
+        self.run.see(&logged.record.event).flow()
+    }
+
+    fn below(&mut self, below: &Below, out: &mut String) {
+        for chunk in self.nested.chunks(below) {
+            // Before the run begins, what happens beneath is another run's.
+            if self.run.has_begun() && self.n_known == 0 {
+                write_event(&chunk.to_string(), out);
+            }
+        }
+    }
+}
+
+/// What happens, and after each step that waits for sub-agents what those are waiting for.
+fn asked(
+    runtime: Runtime,
+    tenant: TenantId,
+    key: String,
+    mut happens: BoxStream<'static, Result<Happens, StoreError>>,
+) -> BoxStream<'static, Result<Happens, StoreError>> {
+    let told = async_stream::stream! {
+        while let Some(next) = happens.next().await {
+            let waits = match &next {
+                Ok(Happens::Own(logged)) => waits_beneath(&logged.record.event),
+                Ok(Happens::Tree(below)) => {
+                    below.path.is_empty() && waits_beneath(&below.logged.record.event)
+                }
+                Ok(Happens::Asked(_)) | Err(_) => false,
+            };
+            yield next;
+            if !waits {
+                continue;
+            }
+            match runtime.pending(&tenant, &key).await {
+                Ok((pending, _)) => yield Ok(Happens::Asked(pending)),
+                Err(RuntimeError::Store(error)) => {
+                    yield Err(error);
+                    return;
+                }
+                // Nothing else is asked of the runtime than to read.
+                Err(error) => tracing::error!(error = crate::error::told(&error), "what sub-agents ask can't be read"),
+            }
+        }
+    };
+    told.boxed()
+}
+
+/// Whether a step ends with calls whose sub-agents wait.
+fn waits_beneath(event: &Event) -> bool {
+    let Event::StepStatusChanged { outcome, .. } = event else {
+        return false;
+    };
+    let open = outcome.open_calls.as_ref();
+    let open: Vec<OpenCall> = open.and_then(|it| it.read().ok()).unwrap_or_default();
+    open.iter().any(|call| call.kind == OpenKind::Child)
+}
+
+/// What sub-agents ask, as the chunks of a step.
+pub(super) fn questions(pending: &[Pending], major: u8) -> Vec<serde_json::Value> {
+    let beneath = pending.iter().filter(|asked| !asked.path.is_empty());
+    let asked = beneath.map(|asked| (asked.place.key.as_str(), &asked.call));
+    subagent::questions(asked, major)
+}
+
+impl View<Happens> for UiStream {
+    fn write(&mut self, happens: &Happens, out: &mut String) -> ControlFlow<()> {
+        match happens {
+            Happens::Own(logged) => self.own(logged, out),
+            Happens::Tree(below) if below.path.is_empty() => self.own(&below.logged, out),
+            Happens::Tree(below) => {
+                self.below(below, out);
+                ControlFlow::Continue(())
+            }
+            Happens::Asked(pending) => {
+                if self.run.has_begun() {
+                    for chunk in questions(pending, self.major) {
+                        write_event(&chunk.to_string(), out);
+                    }
+                }
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    fn finish(&mut self, _: &mut String) {}
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        write_event(
+            &json!({ "type": "error", "errorText": error.failure().message }).to_string(),
+            out,
+        );
+        write_event("[DONE]", out);
+    }
+}

@@ -1,0 +1,152 @@
+//! Runs whose thread no path names: those that are given one, and those of the Agent Protocol.
+
+use super::{Found, Pairs, runs};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use interop::ids::read_run_of_thread_id;
+use interop::langgraph::{RequestError, RunsSearch, Speaks};
+use serde_json::Value;
+
+/// The thread that a run's id names, and the run's own id.
+async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(Found, String), ApiError> {
+    let Some((thread, run)) = read_run_of_thread_id(id) else {
+        return Err(
+            RequestError::at("/run_id", "expected the id of a run that was answered here").into(),
+        );
+    };
+    match Found::of(api, caller, &thread).await {
+        Err(ApiError::LangGraph(_)) => Err(RequestError::no_run(id).into()),
+        found => Ok((found?, run)),
+    }
+}
+
+/// Begins a run on the thread that the body names, or on one of its own that is deleted when the run is over, unless the
+/// body says to keep it.
+#[utoipa::path(post, path = "/runs", operation_id = "agentProtocolCreateRun", tag = "langgraph", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    runs::created(&api, &caller, &headers, None, &body).await
+}
+
+/// The same, and waits for what the run comes to.
+#[utoipa::path(post, path = "/runs/wait", operation_id = "agentProtocolCreateAndWait", tag = "langgraph", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create_and_wait(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    runs::waited(&api, &caller, &headers, None, &body).await
+}
+
+/// The same, and streams the run.
+#[utoipa::path(post, path = "/runs/stream", operation_id = "agentProtocolCreateAndStream", tag = "langgraph", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(super) async fn create_and_stream(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    runs::streamed(&api, &caller, &headers, None, &body).await
+}
+
+/// Searches the runs of a thread, the newest first.
+#[utoipa::path(post, path = "/runs/search", operation_id = "agentProtocolSearchRuns", tag = "langgraph", security(("key" = [])),
+    request_body = Object, responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]
+pub(super) async fn search(
+    State(api): State<Api>,
+    caller: Caller,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let asked = RunsSearch::read(&body)?;
+    let found = Found::of(&api, &caller, &asked.thread_id).await?;
+    runs::listed(&found, &asked.query, Speaks::AgentProtocol).await
+}
+
+/// Reads a run.
+#[utoipa::path(get, path = "/runs/{run_id}", operation_id = "agentProtocolReadRun", tag = "langgraph", security(("key" = [])),
+    params(("run_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(run_id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let (found, run) = find(&api, &caller, &run_id).await?;
+    let run = super::run::Run::find(&found, &run).await?.record;
+    Ok(Json(run.to_json(
+        Speaks::AgentProtocol,
+        found.shown(),
+        found.own(),
+    )))
+}
+
+/// Refuses: a run is a fact of its thread's log.
+#[utoipa::path(delete, path = "/runs/{run_id}", operation_id = "agentProtocolDeleteRun", tag = "langgraph", security(("key" = [])),
+    params(("run_id" = String, Path)), responses((status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(run_id): PathOf<String>,
+) -> Result<StatusCode, ApiError> {
+    let (found, run) = find(&api, &caller, &run_id).await?;
+    super::run::Run::find(&found, &run).await?;
+    Err(runs::kept())
+}
+
+/// Waits for a run, and answers with what it came to.
+#[utoipa::path(get, path = "/runs/{run_id}/wait", operation_id = "agentProtocolWaitRun", tag = "langgraph", security(("key" = [])),
+    params(("run_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn wait(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(run_id): PathOf<String>,
+) -> Result<Response, ApiError> {
+    let (found, run) = find(&api, &caller, &run_id).await?;
+    runs::joined(&api, &caller, found, &run, Speaks::AgentProtocol).await
+}
+
+/// Streams a run from its beginning, or from after the frame that `Last-Event-ID` names.
+#[utoipa::path(get, path = "/runs/{run_id}/stream", operation_id = "agentProtocolStreamRun", tag = "langgraph", security(("key" = [])),
+    params(("run_id" = String, Path), ("stream_mode" = Option<String>, Query), ("cancel_on_disconnect" = Option<bool>, Query), ("last-event-id" = Option<String>, Header)),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(super) async fn stream(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(run_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (found, run) = find(&api, &caller, &run_id).await?;
+    runs::join_streamed(&api, &caller, &headers, (found, &run), &query).await
+}
+
+/// Stops a run; what was complete stays. One that waits for its turn can't be stopped until that has come.
+#[utoipa::path(post, path = "/runs/{run_id}/cancel", operation_id = "agentProtocolCancelRun", tag = "langgraph", security(("key" = [])),
+    params(("run_id" = String, Path), ("wait" = Option<bool>, Query), ("action" = Option<String>, Query)),
+    request_body = Option<Object>, responses((status = 204), (status = "default", body = ErrorBody)))]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(run_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+    _: OptionalBody<Value>,
+) -> Result<StatusCode, ApiError> {
+    let (found, run) = find(&api, &caller, &run_id).await?;
+    runs::cancelled(&found, &run, &query).await
+}

@@ -1,0 +1,304 @@
+//! Runs that are waited for or followed.
+
+use super::begin::Begun;
+use super::disconnect::Disconnect;
+use super::{Found, asked};
+use crate::error::ApiError;
+use crate::routes::responses::passing::Passing;
+use crate::run_events::{RunEvents, Seen};
+use crate::sse::{self, View};
+use crate::state::{Api, OpenStream};
+use axum::Json;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use interop::langgraph::{
+    Asked, Frame, FrameId, Moment, RunRecord, RunStream, Speaks, StreamMode,
+    agent_protocol_messages, interrupts, values_at,
+};
+use runtime::{Filter, Follow, RuntimeError, StoreError, Until};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use timeline::{ExecutionId, ItemId, Seq};
+
+/// A run that is followed, and where from.
+pub(super) struct Followed {
+    pub(super) found: Found,
+    pub(super) id: ExecutionId,
+    pub(super) trigger: ItemId,
+    pub(super) is_resumed: bool,
+    pub(super) after: Seq,
+    /// What is kept until nobody follows any more.
+    pub(super) passing: Option<Passing>,
+}
+
+impl From<Begun> for Followed {
+    fn from(begun: Begun) -> Self {
+        Self {
+            found: begun.found,
+            id: begun.id,
+            trigger: begun.trigger,
+            is_resumed: begun.is_resumed,
+            after: begun.after,
+            passing: begun.passing,
+        }
+    }
+}
+
+impl Followed {
+    /// A run that is there.
+    pub(super) fn of(found: Found, run: super::run::Run) -> Self {
+        Self {
+            found,
+            id: run.record.id,
+            trigger: run.record.trigger,
+            is_resumed: run.record.is_resumed,
+            after: run.after,
+            passing: None,
+        }
+    }
+
+    async fn follow(&self) -> Result<Follow, ApiError> {
+        let (tenant, key) = (self.found.tenant(), self.found.key());
+        let follow = self
+            .found
+            .runtime
+            .follow(tenant, key, self.after, Until::Forever);
+        Ok(follow.await?)
+    }
+
+    /// Waits until the run is over.
+    pub(super) async fn settled(&self, open: OpenStream) -> Result<(), ApiError> {
+        let mut follow = self.follow().await?;
+        let mut run = RunEvents::of(self.trigger.clone());
+        loop {
+            let next = tokio::select! {
+                biased;
+                why = open.unwanted() => {
+                    return Err(why.unwrap_or(RuntimeError::ShuttingDown.into()));
+                }
+                next = follow.next() => next,
+            };
+            let Some(logged) = next else { return Ok(()) };
+            match run.see(&logged?.record.event) {
+                Seen::Other | Seen::Own => {}
+                Seen::Last | Seen::Never => return Ok(()),
+            }
+        }
+    }
+
+    /// The headers by which clients know the run, and where they take it up again.
+    pub(super) fn headers(&self, then: &str) -> HeaderMap {
+        let (thread, run) = (self.found.shown(), self.id.as_str());
+        let path = format!("/threads/{thread}/runs/{run}");
+        let mut headers = HeaderMap::new();
+        let mut put = |name: HeaderName, value: String| {
+            headers.extend(
+                HeaderValue::from_str(&value)
+                    .ok()
+                    .map(|value| (name, value)),
+            );
+        };
+        // What leaves no trace can't be found again.
+        if self.passing.is_none() {
+            put(header::LOCATION, format!("{path}/{then}"));
+        }
+        put(header::CONTENT_LOCATION, path);
+        headers
+    }
+
+    /// What a run has come to: its thread's values, and in the Agent Protocol the run beside them.
+    pub(super) async fn outcome(&self, speaks: Speaks) -> Result<Response, ApiError> {
+        let record = super::run::Run::find(&self.found, self.id.as_str())
+            .await?
+            .record;
+        let waits = waits(&self.found, &record).await?;
+        let mut values = match &record.last {
+            Some(last) => values_then(&self.found, last, Moment::End).await?,
+            None => None,
+        }
+        .unwrap_or_else(|| json!({"messages": []}));
+        if speaks == Speaks::AgentProtocol {
+            let messages = values["messages"].as_array().map(Vec::as_slice);
+            let messages = agent_protocol_messages(messages.unwrap_or_default());
+            let run = record.to_json(speaks, self.found.shown(), self.found.own());
+            return Ok(
+                Json(json!({"run": run, "values": values, "messages": messages})).into_response(),
+            );
+        }
+        if let Some((error, message)) = &record.failure {
+            values = json!({"__error__": {"error": error, "message": message}});
+        } else if !waits.is_empty() {
+            values["__interrupt__"] = interrupts(&waits).into();
+        }
+        Ok((self.headers("join"), Json(values)).into_response())
+    }
+
+    /// The run as a stream. Where its reader wants that, it stops when the reader goes away.
+    pub(super) async fn stream(
+        self,
+        api: &Api,
+        modes: &[StreamMode],
+        last: Option<FrameId>,
+        (cancels, open): (bool, OpenStream),
+    ) -> Result<Response, ApiError> {
+        let view = RunStream::new(
+            self.found.shown(),
+            self.id.as_str(),
+            self.trigger.clone(),
+            modes,
+        );
+        let view = if self.is_resumed {
+            view.resumed()
+        } else {
+            view
+        };
+        let view = view.after(last);
+        let disconnect = cancels.then(|| Disconnect::new(api, &self.found, &self.id, self.after));
+        let headers = self.headers("stream");
+        let follow = self.follow().await?;
+        let mut response = sse::response(told(self, follow, view, disconnect), Frames, open);
+        response.headers_mut().extend(headers);
+        Ok(response)
+    }
+}
+
+/// The calls that a run has left for somebody, if they still wait.
+async fn waits(found: &Found, record: &RunRecord) -> Result<Vec<Asked>, ApiError> {
+    match &record.last {
+        Some(last) => left_by(found, last).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+async fn left_by(found: &Found, execution: &ExecutionId) -> Result<Vec<Asked>, ApiError> {
+    let open = found
+        .runtime
+        .open_calls(found.tenant(), found.key())
+        .await?
+        .0;
+    if open.is_some_and(|open| open.execution.id == *execution) {
+        return asked(found).await;
+    }
+    Ok(Vec::new())
+}
+
+/// The values of a thread at a moment of an execution. Costs the thread.
+async fn values_then(
+    found: &Found,
+    execution: &ExecutionId,
+    moment: Moment,
+) -> Result<Option<Value>, ApiError> {
+    let (tenant, key) = (found.tenant(), found.key());
+    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+    Ok(values_at(&transcript, execution, moment))
+}
+
+/// The frames that something in the log comes to.
+struct Told {
+    frames: Vec<Frame>,
+    is_last: bool,
+}
+
+/// What the log comes to. Values are read when they are wanted.
+fn told(
+    run: Followed,
+    mut follow: Follow,
+    mut view: RunStream,
+    mut disconnect: Option<Disconnect>,
+) -> BoxStream<'static, Result<Told, StoreError>> {
+    let told = async_stream::stream! {
+        yield Ok(Told { frames: vec![view.metadata()], is_last: false });
+        let mut events = RunEvents::of(run.trigger.clone());
+        while let Some(next) = follow.next().await {
+            let logged = match next {
+                Ok(logged) => logged,
+                Err(error) => {
+                    yield Err(error);
+                    return;
+                }
+            };
+            let seen = events.see(&logged.record.event);
+            let mut frames = view.frames(&logged.record);
+            let more = more(&run.found, &mut view, seen).await;
+            match more {
+                Ok(more) => frames.extend(more),
+                Err(ApiError::Runtime(RuntimeError::Store(error))) => {
+                    yield Err(error);
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(error = crate::error::told(&error), "values can't be read");
+                    frames.push(failed(&error));
+                }
+            }
+            let is_last = seen.flow().is_break();
+            if let Some(disconnect) = disconnect.as_mut().filter(|_| is_last) {
+                disconnect.over();
+            }
+            yield Ok(Told { frames, is_last });
+            if is_last {
+                return;
+            }
+        }
+    };
+    Box::pin(told)
+}
+
+/// What is said beside what the log says: the values when the run begins, and what stands at its end.
+async fn more(found: &Found, view: &mut RunStream, seen: Seen) -> Result<Vec<Frame>, ApiError> {
+    let mut frames = Vec::new();
+    if view.wants_values()
+        && let Some(execution) = view.execution().cloned()
+        && let Some(values) = values_then(found, &execution, Moment::Begin).await?
+    {
+        frames.extend(view.begin(values));
+    }
+    match (seen, view.execution().cloned()) {
+        (Seen::Last, Some(execution)) => {
+            let asked = left_by(found, &execution).await?;
+            let values = if view.wants_last_values() {
+                values_then(found, &execution, Moment::End).await?
+            } else {
+                None
+            };
+            frames.extend(view.end(values, &asked));
+        }
+        (Seen::Never, _) => {
+            frames.push(Frame::error(
+                "closed",
+                "the thread was closed before the run began",
+            ));
+        }
+        (Seen::Other | Seen::Own | Seen::Last, _) => {}
+    }
+    Ok(frames)
+}
+
+fn failed(error: &ApiError) -> Frame {
+    let failure = error.failure();
+    Frame::error(failure.code, &failure.message)
+}
+
+/// Writes frames.
+struct Frames;
+
+impl View<Told> for Frames {
+    fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
+        for frame in &told.frames {
+            frame.write(out);
+        }
+        if told.is_last {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn finish(&mut self, _: &mut String) {}
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        failed(error).write(out);
+    }
+}

@@ -1,0 +1,95 @@
+//! A run of a thread, found by its id.
+
+use super::Found;
+use crate::error::ApiError;
+use interop::langgraph::{RequestError, RunRecord, is_pending, uuid_of};
+use runtime::{Filter, Landmark, Place, RuntimeError, Stretch};
+use timeline::{ExecutionId, Seq};
+
+/// How many messages are read at once to list runs.
+const PAGE: usize = 50;
+
+/// A run, and where to follow it from.
+pub(super) struct Run {
+    pub(super) record: RunRecord,
+    /// The last event before its own.
+    pub(super) after: Seq,
+}
+
+impl Run {
+    /// The run of this id. What a copied thread has of its original are no runs of its own. Costs what the run has
+    /// written.
+    pub(super) async fn find(found: &Found, id: &str) -> Result<Self, ApiError> {
+        let Some(wanted) = uuid_of(id) else {
+            return Err(RequestError::at("/run_id", "expected a UUID").into());
+        };
+        let missing = || RequestError::no_run(id);
+        let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+        // It may begin between the two looks.
+        let (state, tail) = runtime.state(tenant, key).await?;
+        let waiting = state.waiting().find(|it| is_pending(&it.run, &wanted));
+        if let Some(waiting) = waiting
+            && let Some(record) = RunRecord::waiting((&waiting.item, &waiting.run))
+        {
+            return Ok(Self {
+                record,
+                after: tail,
+            });
+        }
+        let execution = ExecutionId::from(wanted.as_str());
+        let place = own_place(found, &execution).await?.ok_or_else(missing)?;
+        let stretch = Stretch::Execution(execution.clone());
+        let piece = match runtime.stretch(tenant, key, stretch, Filter::Facts).await {
+            Err(RuntimeError::UnknownExecution(_)) => return Err(missing().into()),
+            piece => piece?,
+        };
+        let mut runs = RunRecord::all(&piece.transcript).into_iter();
+        let record = runs.find(|run| run.id == execution).ok_or_else(missing)?;
+        Ok(Self {
+            record,
+            after: Seq(place.0.saturating_sub(1)),
+        })
+    }
+}
+
+/// Where an execution begins in the thread's own log.
+async fn own_place(found: &Found, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
+    let store = found.runtime.store();
+    let landmark = Landmark::Execution(execution);
+    Ok(store.place_of(&found.row.thread.id, landmark).await?)
+}
+
+/// The runs of a thread, the newest first, until enough were taken. Costs those that are looked at.
+pub(super) async fn newest_first(
+    found: &Found,
+    mut take: impl FnMut(RunRecord) -> bool,
+) -> Result<(), ApiError> {
+    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+    let (state, _) = runtime.state(tenant, key).await?;
+    let waiting: Vec<RunRecord> = state
+        .waiting()
+        .filter_map(|it| RunRecord::waiting((&it.item, &it.run)))
+        .collect();
+    for record in waiting.into_iter().rev() {
+        if !take(record) {
+            return Ok(());
+        }
+    }
+    let mut before = Place::END;
+    loop {
+        let stretch = Stretch::Before { before, n: PAGE };
+        let piece = runtime.stretch(tenant, key, stretch, Filter::Facts).await?;
+        for record in RunRecord::all(&piece.transcript).into_iter().rev() {
+            if own_place(found, &record.id).await?.is_none() {
+                return Ok(());
+            }
+            if !take(record) {
+                return Ok(());
+            }
+        }
+        if !piece.more || piece.first >= before {
+            return Ok(());
+        }
+        before = piece.first;
+    }
+}

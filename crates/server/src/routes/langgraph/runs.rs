@@ -1,0 +1,343 @@
+//! Runs of a thread that the path names.
+
+use super::begin::begin;
+use super::follow::Followed;
+use super::run::{Run, newest_first};
+use super::{Found, Pairs};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, StatusCode};
+use interop::langgraph::{
+    CancelAction, CancelQuery, ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus,
+    RunsQuery, Speaks,
+};
+use runtime::RuntimeError;
+use serde_json::Value;
+
+/// Why a client's cancel ends a run.
+const CANCELLED: &str = "user_cancelled";
+
+/// Lists the runs of a thread, the newest first.
+#[utoipa::path(get, path = "/threads/{thread_id}/runs", operation_id = "langgraphListRuns", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("limit" = Option<usize>, Query), ("offset" = Option<usize>, Query), ("status" = Option<String>, Query), ("select" = Option<String>, Query)),
+    responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]
+pub(super) async fn list(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Response, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let query = RunsQuery::read(&query)?;
+    listed(&found, &query, Speaks::LangGraph).await
+}
+
+/// A page of the runs of a thread.
+pub(super) async fn listed(
+    found: &Found,
+    query: &RunsQuery,
+    speaks: Speaks,
+) -> Result<Response, ApiError> {
+    let (mut page, mut n_found, mut next) = (Vec::new(), 0, None);
+    newest_first(found, |record| {
+        if query.status.is_some_and(|wanted| wanted != record.status) {
+            return true;
+        }
+        if page.len() == query.limit {
+            next = Some(n_found);
+            return false;
+        }
+        n_found += 1;
+        if n_found > query.offset {
+            let run = record.to_json(speaks, found.shown(), found.own());
+            page.push(query.selected(run));
+        }
+        true
+    })
+    .await?;
+    Ok((super::search::pagination(n_found, next), Json(page)).into_response())
+}
+
+/// Has an agent answer a thread, or go on where calls were answered; answers at once.
+#[utoipa::path(post, path = "/threads/{thread_id}/runs", operation_id = "langgraphCreateRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    created(&api, &caller, &headers, Some(&thread_id), &body).await
+}
+
+/// Begins a run, and answers with it.
+pub(super) async fn created(
+    api: &Api,
+    caller: &Caller,
+    headers: &HeaderMap,
+    thread_id: Option<&str>,
+    body: &Value,
+) -> Result<Response, ApiError> {
+    let asked = RunCreate::read(body)?;
+    let speaks = asked.speaks;
+    let named = named(thread_id, &asked);
+    let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
+        .await?
+        .into();
+    let record = Run::find(&run.found, run.id.as_str()).await?.record;
+    let object = record.to_json(speaks, run.found.shown(), run.found.own());
+    let mut headers = run.headers("stream");
+    headers.remove(http::header::LOCATION);
+    Ok((headers, Json(object)).into_response())
+}
+
+/// The thread that a request is about: the path's, or else the body's.
+fn named(thread_id: Option<&str>, asked: &RunCreate) -> Option<String> {
+    thread_id
+        .map(str::to_owned)
+        .or_else(|| asked.thread_id.clone())
+}
+
+/// The same as creating a run, and waits for what it comes to: the values of its thread.
+#[utoipa::path(post, path = "/threads/{thread_id}/runs/wait", operation_id = "langgraphWaitRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn wait(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    waited(&api, &caller, &headers, Some(&thread_id), &body).await
+}
+
+/// Begins a run, and answers with what it comes to.
+pub(super) async fn waited(
+    api: &Api,
+    caller: &Caller,
+    headers: &HeaderMap,
+    thread_id: Option<&str>,
+    body: &Value,
+) -> Result<Response, ApiError> {
+    let asked = RunCreate::read(body)?;
+    let open = api.open_stream(caller)?;
+    let (speaks, cancels) = (asked.speaks, asked.cancels_on_disconnect);
+    let named = named(thread_id, &asked);
+    let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
+        .await?
+        .into();
+    let mut disconnect =
+        cancels.then(|| super::disconnect::Disconnect::new(api, &run.found, &run.id, run.after));
+    run.settled(open).await?;
+    if let Some(disconnect) = &mut disconnect {
+        disconnect.over();
+    }
+    run.outcome(speaks).await
+}
+
+/// The same as creating a run, and streams it.
+#[utoipa::path(post, path = "/threads/{thread_id}/runs/stream", operation_id = "langgraphStreamRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(super) async fn stream(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    streamed(&api, &caller, &headers, Some(&thread_id), &body).await
+}
+
+/// Begins a run, and streams it.
+pub(super) async fn streamed(
+    api: &Api,
+    caller: &Caller,
+    headers: &HeaderMap,
+    thread_id: Option<&str>,
+    body: &Value,
+) -> Result<Response, ApiError> {
+    let asked = RunCreate::read(body)?;
+    let open = api.open_stream(caller)?;
+    let (modes, cancels) = (asked.modes.clone(), asked.cancels_on_disconnect);
+    let named = named(thread_id, &asked);
+    let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
+        .await?
+        .into();
+    run.stream(api, &modes, None, (cancels, open)).await
+}
+
+/// Reads a run.
+#[utoipa::path(get, path = "/threads/{thread_id}/runs/{run_id}", operation_id = "langgraphReadRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let run = Run::find(&found, &run_id).await?.record;
+    Ok(Json(run.to_json(
+        Speaks::LangGraph,
+        found.shown(),
+        found.own(),
+    )))
+}
+
+/// Refuses: a run is a fact of its thread's log.
+#[utoipa::path(delete, path = "/threads/{thread_id}/runs/{run_id}", operation_id = "langgraphDeleteRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path)), responses((status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    Run::find(&found, &run_id).await?;
+    Err(kept())
+}
+
+pub(super) fn kept() -> ApiError {
+    let what = "a run is a fact of its thread's log, and goes with the thread";
+    RequestError::new(ErrorKind::NotAllowed, what).into()
+}
+
+/// Waits for a run, and answers with what it came to.
+#[utoipa::path(get, path = "/threads/{thread_id}/runs/{run_id}/join", operation_id = "langgraphJoinRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn join(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+) -> Result<Response, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    joined(&api, &caller, found, &run_id, Speaks::LangGraph).await
+}
+
+pub(super) async fn joined(
+    api: &Api,
+    caller: &Caller,
+    found: Found,
+    run_id: &str,
+    speaks: Speaks,
+) -> Result<Response, ApiError> {
+    let run = Run::find(&found, run_id).await?;
+    let is_over = run.record.status.is_over();
+    let run = Followed::of(found, run);
+    if !is_over {
+        let open = api.open_stream(caller)?;
+        run.settled(open).await?;
+    }
+    run.outcome(speaks).await
+}
+
+/// Streams a run from its beginning, or from after the frame that `Last-Event-ID` names.
+#[utoipa::path(get, path = "/threads/{thread_id}/runs/{run_id}/stream", operation_id = "langgraphJoinRunStream", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path), ("stream_mode" = Option<String>, Query), ("cancel_on_disconnect" = Option<bool>, Query),
+        ("last-event-id" = Option<String>, Header)),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(super) async fn join_stream(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    Query(query): Query<Pairs>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    join_streamed(&api, &caller, &headers, (found, &run_id), &query).await
+}
+
+pub(super) async fn join_streamed(
+    api: &Api,
+    caller: &Caller,
+    headers: &HeaderMap,
+    (found, run_id): (Found, &str),
+    query: &Pairs,
+) -> Result<Response, ApiError> {
+    let query = JoinQuery::read(query)?;
+    let last = match headers
+        .get("last-event-id")
+        .map(|it| it.to_str().unwrap_or("?"))
+    {
+        // What both protocols' clients say for everything from the beginning.
+        None | Some("" | "-1") => None,
+        Some(text) => {
+            let wrong =
+                || RequestError::at("/last-event-id", "expected the id of an event of this run");
+            Some(FrameId::read(text).ok_or_else(wrong)?)
+        }
+    };
+    let run = Run::find(&found, run_id).await?;
+    let modes = if query.modes.is_empty() {
+        run.record.modes()
+    } else {
+        query.modes
+    };
+    let open = api.open_stream(caller)?;
+    let run = Followed::of(found, run);
+    let how = (query.cancels_on_disconnect, open);
+    run.stream(api, &modes, last, how).await
+}
+
+/// Stops a run; what was complete stays. One that waits for its turn can't be stopped until that has come.
+#[utoipa::path(post, path = "/threads/{thread_id}/runs/{run_id}/cancel", operation_id = "langgraphCancelRun", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("run_id" = String, Path), ("wait" = Option<bool>, Query), ("action" = Option<String>, Query)),
+    request_body = Option<Object>, responses((status = 204), (status = "default", body = ErrorBody)))]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, run_id)): PathOf<(String, String)>,
+    Query(query): Query<Pairs>,
+    _: OptionalBody<Value>,
+) -> Result<StatusCode, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    cancelled(&found, &run_id, &query).await
+}
+
+pub(super) async fn cancelled(
+    found: &Found,
+    run_id: &str,
+    query: &Pairs,
+) -> Result<StatusCode, ApiError> {
+    let CancelQuery {
+        action: CancelAction::Interrupt,
+    } = CancelQuery::read(query)?;
+    let run = Run::find(found, run_id).await?.record;
+    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
+    let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
+    let over = "the run is over";
+    match run.status {
+        RunStatus::Pending => {
+            return refused("the run waits for its turn, and can be stopped once that has come");
+        }
+        RunStatus::Running => {
+            match runtime
+                .cancel(tenant, key, run.last.as_ref(), CANCELLED)
+                .await
+            {
+                // It has ended by itself meanwhile.
+                Err(RuntimeError::NotRunning(_)) => return refused(over),
+                stopped => stopped?,
+            };
+        }
+        RunStatus::Interrupted => {
+            let open = runtime.open_calls(tenant, key).await?.0;
+            if open.is_none_or(|open| Some(open.execution.id) != run.last) {
+                return refused(over);
+            }
+            runtime.cancel(tenant, key, None, CANCELLED).await?;
+        }
+        RunStatus::Success | RunStatus::Error | RunStatus::Timeout => return refused(over),
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,180 @@
+//! Threads that are looked for.
+
+use super::{Found, Standing, find, threads};
+use crate::auth::Caller;
+use crate::body::OptionalBody;
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::listing::{read_cursor, visible};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderName};
+use interop::langgraph::{RequestError, ThreadSearch, matches_metadata, values_of};
+use runtime::{Filter, Page, ThreadRow};
+use serde_json::{Value, json};
+
+/// How many threads are looked up at once.
+const ROWS: usize = 100;
+/// How many threads a request looks at.
+const MAX_LOOKS: usize = 10_000;
+/// How large the logs of a page's threads may be together whose values are shown.
+const MAX_VALUES_BYTES: u64 = 16 << 20;
+
+/// The headers of a page. The total is exact on the last page, and before that one more than where the next begins.
+pub(super) fn pagination(n_found: usize, next: Option<usize>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let mut put = |name, number: usize| {
+        headers.insert(HeaderName::from_static(name), number.into());
+    };
+    put("x-pagination-total", next.map_or(n_found, |next| next + 1));
+    if let Some(next) = next {
+        put("x-pagination-next", next);
+    }
+    headers
+}
+
+/// The threads that are wanted, one after the other: the last changed first.
+struct Looking<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    asked: &'a ThreadSearch,
+    rows: std::vec::IntoIter<ThreadRow>,
+    next: Option<Page>,
+    n_looks: usize,
+}
+
+impl<'a> Looking<'a> {
+    async fn new(
+        api: &'a Api,
+        caller: &'a Caller,
+        asked: &'a ThreadSearch,
+    ) -> Result<Self, ApiError> {
+        let first = Page {
+            limit: ROWS,
+            ..Page::default()
+        };
+        let mut looking = Self {
+            api,
+            caller,
+            asked,
+            rows: Vec::new().into_iter(),
+            next: asked.ids.is_none().then_some(first),
+            n_looks: 0,
+        };
+        if let Some(ids) = &asked.ids {
+            let mut rows = Vec::new();
+            for id in ids {
+                rows.extend(find(api, caller, id).await?);
+            }
+            rows.sort_by_cached_key(|row| {
+                let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);
+                std::cmp::Reverse((changed, row.thread.id.clone()))
+            });
+            rows.dedup_by(|one, other| one.thread.id == other.thread.id);
+            looking.rows = rows.into_iter();
+        }
+        Ok(looking)
+    }
+
+    /// The next one. Costs those that are passed over.
+    async fn next(&mut self) -> Result<Option<Found>, ApiError> {
+        loop {
+            let Some(row) = self.rows.next() else {
+                let Some(page) = self.next.take() else {
+                    return Ok(None);
+                };
+                let (rows, next) = visible(self.api, self.caller, page).await?;
+                self.rows = rows.into_iter();
+                self.next = next
+                    .map(|next| {
+                        Ok::<_, ApiError>(Page {
+                            after: Some(read_cursor(&next)?),
+                            limit: ROWS,
+                            ..Page::default()
+                        })
+                    })
+                    .transpose()?;
+                continue;
+            };
+            self.n_looks += 1;
+            if self.n_looks > MAX_LOOKS {
+                let what = format!(
+                    "there are more than {MAX_LOOKS} threads to be looked at: ask for fewer by their ids"
+                );
+                return Err(RequestError::at("", what).into());
+            }
+            if !matches_metadata(row.thread.metadata.as_ref(), &self.asked.metadata) {
+                continue;
+            }
+            let found = Found {
+                runtime: self.api.runtime().clone(),
+                row,
+            };
+            if let Some(wanted) = self.asked.status
+                && Standing::of(&found).await?.status != wanted
+            {
+                continue;
+            }
+            return Ok(Some(found));
+        }
+    }
+}
+
+/// A body that may be absent, as an object.
+fn read(body: Value) -> Result<ThreadSearch, ApiError> {
+    let body = if body.is_null() { json!({}) } else { body };
+    Ok(ThreadSearch::read(&body)?)
+}
+
+/// Searches threads by their metadata and how they stand, the last changed first. Values are shown of as many as are
+/// not too large together.
+#[utoipa::path(post, path = "/threads/search", operation_id = "langgraphSearchThreads", tag = "langgraph", security(("key" = [])),
+    request_body = Option<Object>, responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]
+pub(super) async fn search(
+    State(api): State<Api>,
+    caller: Caller,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<Response, ApiError> {
+    let asked = read(body)?;
+    let mut looking = Looking::new(&api, &caller, &asked).await?;
+    let (mut page, mut n_found, mut next, mut n_bytes) = (Vec::new(), 0, None, 0u64);
+    while let Some(found) = looking.next().await? {
+        if page.len() == asked.limit {
+            next = Some(n_found);
+            break;
+        }
+        n_found += 1;
+        if n_found <= asked.offset {
+            continue;
+        }
+        let mut values = None;
+        if asked.shows("values") {
+            n_bytes = n_bytes.saturating_add(found.row.bytes);
+            if n_bytes <= MAX_VALUES_BYTES {
+                let (tenant, key) = (found.tenant(), found.key());
+                let transcript = found.runtime.transcript(tenant, key, Filter::Facts);
+                values = Some(values_of(&transcript.await?));
+            }
+        }
+        page.push(asked.selected(threads::with(&found, values).await?));
+    }
+    Ok((pagination(n_found, next), Json(page)).into_response())
+}
+
+/// Counts the threads that a search would find.
+#[utoipa::path(post, path = "/threads/count", operation_id = "langgraphCountThreads", tag = "langgraph", security(("key" = [])),
+    request_body = Option<Object>, responses((status = 200, body = usize), (status = "default", body = ErrorBody)))]
+pub(super) async fn count(
+    State(api): State<Api>,
+    caller: Caller,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<Json<usize>, ApiError> {
+    let asked = read(body)?;
+    let mut looking = Looking::new(&api, &caller, &asked).await?;
+    let mut n_found = 0;
+    while looking.next().await?.is_some() {
+        n_found += 1;
+    }
+    Ok(Json(n_found))
+}

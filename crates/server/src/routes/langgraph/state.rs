@@ -1,0 +1,186 @@
+//! A thread's state, and those it had before.
+
+use super::{Found, Pairs, Standing, threads};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use interop::langgraph::{
+    ErrorKind, HistoryQuery, RequestError, Snapshots, StateQuery, StateUpdate,
+};
+use runtime::{Filter, Place, Stretch};
+use serde_json::{Value, json};
+
+/// How large the messages of a page of states are together at the most.
+const MAX_PAGE_BYTES: usize = 16 << 20;
+
+/// The id of the last state. Costs what was said last.
+pub(super) async fn last_checkpoint(found: &Found) -> Result<Option<String>, ApiError> {
+    let last = Stretch::Before {
+        before: Place::END,
+        n: 1,
+    };
+    let (tenant, key) = (found.tenant(), found.key());
+    let piece = found
+        .runtime
+        .stretch(tenant, key, last, Filter::Facts)
+        .await?;
+    let states = Snapshots::of(&piece.transcript);
+    Ok(states.last_id().map(str::to_owned))
+}
+
+/// Refuses to go on from another state than the last.
+pub(super) async fn check_last(found: &Found, named: Option<&str>) -> Result<(), ApiError> {
+    let Some(named) = named else {
+        return Ok(());
+    };
+    if last_checkpoint(found).await?.as_deref() == Some(named) {
+        return Ok(());
+    }
+    let what = "this is not the thread's last state, and the past can't be changed: copy the thread, and go on there";
+    Err(RequestError::new(ErrorKind::Conflict, what).into())
+}
+
+/// A state of a thread. Costs the thread.
+async fn shown(found: &Found, query: &StateQuery) -> Result<Value, ApiError> {
+    let (tenant, key) = (found.tenant(), found.key());
+    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+    let states = Snapshots::of(&transcript);
+    let place = match &query.checkpoint {
+        None => states.last(),
+        Some(id) => {
+            let place = states.place(id);
+            Some(place.ok_or_else(|| RequestError::no_checkpoint(id))?)
+        }
+    };
+    let asked = Standing::of(found).await?.asked;
+    let state = states.to_json(place, found.shown(), key, Some(&asked));
+    Ok(query.selected(state))
+}
+
+/// Reads the state of a thread: its messages, and what waits.
+#[utoipa::path(get, path = "/threads/{thread_id}/state", operation_id = "langgraphReadState", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("subgraphs" = Option<bool>, Query), ("select" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let query = StateQuery::read(&query)?;
+    Ok(Json(shown(&found, &query).await?))
+}
+
+/// Reads a state that a thread was in.
+#[utoipa::path(get, path = "/threads/{thread_id}/state/{checkpoint_id}", operation_id = "langgraphReadStateAt", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("checkpoint_id" = String, Path), ("subgraphs" = Option<bool>, Query), ("select" = Option<String>, Query)),
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn at(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf((thread_id, checkpoint_id)): PathOf<(String, String)>,
+    Query(query): Query<Pairs>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let query = StateQuery {
+        checkpoint: Some(checkpoint_id),
+        ..StateQuery::read(&query)?
+    };
+    Ok(Json(shown(&found, &query).await?))
+}
+
+/// Reads the state that the body names.
+#[utoipa::path(post, path = "/threads/{thread_id}/state/checkpoint", operation_id = "langgraphReadStateOf", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn of(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let query = StateQuery::read_body(&body)?;
+    Ok(Json(shown(&found, &query).await?))
+}
+
+/// Appends messages that nobody answers.
+#[utoipa::path(post, path = "/threads/{thread_id}/state", operation_id = "langgraphUpdateState", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn update(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let asked = StateUpdate::read(&body)?;
+    let _turn = api.turns().of(&found.row.thread.id).await;
+    check_last(&found, asked.checkpoint.as_deref()).await?;
+    let said = threads::say(&found, asked.said).await?;
+    let last = match said {
+        Some(last) => Some(last),
+        None => last_checkpoint(&found).await?,
+    };
+    let checkpoint = json!({
+        "thread_id": found.shown(), "checkpoint_ns": "", "checkpoint_id": last, "checkpoint_map": null,
+    });
+    Ok(Json(json!({
+        "checkpoint": checkpoint, "checkpoint_id": last, "configurable": checkpoint,
+    })))
+}
+
+async fn states(found: &Found, query: HistoryQuery) -> Result<Json<Vec<Value>>, ApiError> {
+    let (tenant, key) = (found.tenant(), found.key());
+    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+    let states = Snapshots::of(&transcript);
+    let before = match &query.before {
+        None => None,
+        Some(id) => {
+            let place = states.place(id);
+            Some(place.ok_or_else(|| RequestError::no_checkpoint(id))?)
+        }
+    };
+    let asked = Standing::of(found).await?.asked;
+    let places = states.page(before, query.limit, MAX_PAGE_BYTES);
+    let page = places.into_iter().map(|place| {
+        let state = states.to_json(Some(place), found.shown(), key, Some(&asked));
+        query.selected(state)
+    });
+    Ok(Json(page.collect()))
+}
+
+/// Lists the states that a thread was in, the newest first: one after each run. A page of large states is shorter than
+/// was asked for; go on before its last.
+#[utoipa::path(get, path = "/threads/{thread_id}/history", operation_id = "agentProtocolHistory", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("limit" = Option<usize>, Query), ("before" = Option<String>, Query)),
+    responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]
+pub(super) async fn history(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    Query(query): Query<Pairs>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    states(&found, HistoryQuery::read(&query)?).await
+}
+
+/// The same, by a body.
+#[utoipa::path(post, path = "/threads/{thread_id}/history", operation_id = "langgraphHistory", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), request_body = Option<Object>,
+    responses((status = 200, body = Vec<Object>), (status = "default", body = ErrorBody)))]
+pub(super) async fn history_of(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let body = if body.is_null() { json!({}) } else { body };
+    states(&found, HistoryQuery::read_body(&body)?).await
+}

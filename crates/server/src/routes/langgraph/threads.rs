@@ -1,0 +1,245 @@
+//! Threads: made, read, changed, copied, deleted.
+
+use super::{Found, Standing, find};
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::messages::token_of;
+use crate::routes::threads_api::{forget, id_for};
+use crate::routes::{check_key, check_named_key};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, StatusCode};
+use interop::langgraph::{
+    ErrorKind, RequestError, Said, Shown, ThreadCreate, ThreadPatch, merged_metadata,
+    thread_object, values_of,
+};
+use interop::model::unreadable_part;
+use runtime::{Filter, NewThreadRequest, StoreError};
+use serde_json::Value;
+use timeline::{NewItem, Rejected, ThreadUpdate, check_content};
+
+/// The object of a thread with its values. Costs the thread.
+pub(super) async fn object(found: &Found) -> Result<Value, ApiError> {
+    let (tenant, key) = (found.tenant(), found.key());
+    let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
+    with(found, Some(values_of(&transcript))).await
+}
+
+/// The object of a thread with these values.
+pub(super) async fn with(found: &Found, values: Option<Value>) -> Result<Value, ApiError> {
+    let standing = Standing::of(found).await?;
+    let shown = Shown {
+        status: standing.status,
+        asked: standing.shown(),
+        values,
+    };
+    Ok(thread_object(&found.row.thread, shown))
+}
+
+/// Makes a thread, under the id that its client gives it or a new one.
+#[utoipa::path(post, path = "/threads", operation_id = "langgraphCreateThread", tag = "langgraph", security(("key" = [])),
+    params(("idempotency-key" = Option<String>, Header)), request_body = Option<Object>,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    let body = if body.is_null() {
+        Value::Object(serde_json::Map::new())
+    } else {
+        body
+    };
+    let mut asked = ThreadCreate::read(&body)?;
+    check_named_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
+    if asked.thread_id.is_none()
+        && let Some(token) = token_of(&headers, "langgraph.threads")?
+    {
+        asked.takes_existing = true;
+        asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&token)));
+    }
+    let (found, is_new) = made(&api, &caller, &asked).await?;
+    if !is_new && !asked.takes_existing {
+        let id = found.shown();
+        let what = format!("Thread {id:?} exists already");
+        return Err(RequestError::new(ErrorKind::Conflict, what).into());
+    }
+    Ok(Json(object(&found).await?))
+}
+
+/// The thread that is to be made, or the one that is there; and whether it is new.
+pub(super) async fn made(
+    api: &Api,
+    caller: &Caller,
+    asked: &ThreadCreate,
+) -> Result<(Found, bool), ApiError> {
+    let runtime = api.runtime().clone();
+    if let Some(id) = &asked.thread_id {
+        check_key(id, "/thread_id")?;
+        if let Some(row) = find(api, caller, id).await? {
+            return Ok((Found { runtime, row }, false));
+        }
+    }
+    let new = NewThreadRequest {
+        key: asked.thread_id.clone(),
+        metadata: (!asked.metadata.is_empty())
+            .then(|| Value::Object(asked.metadata.clone()).into()),
+        ..NewThreadRequest::default()
+    };
+    let (row, is_new) = runtime.get_or_create(&caller.tenant, new).await?;
+    Ok((Found { runtime, row }, is_new))
+}
+
+/// Reads a thread with its values: all of its messages.
+#[utoipa::path(get, path = "/threads/{thread_id}", operation_id = "langgraphReadThread", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn read(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    Ok(Json(object(&found).await?))
+}
+
+/// Changes what is noted on a thread, and appends messages that nobody answers.
+#[utoipa::path(patch, path = "/threads/{thread_id}", operation_id = "langgraphChangeThread", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), request_body = Object,
+    responses((status = 200, body = Object), (status = 204, description = "As `Prefer: return=minimal` asks"), (status = "default", body = ErrorBody)))]
+pub(super) async fn change(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let asked = ThreadPatch::read(&body)?;
+    let (tenant, key) = (found.tenant(), found.key());
+    let _turn = api.turns().of(&found.row.thread.id).await;
+    say(&found, asked.said).await?;
+    if !asked.metadata.is_empty() {
+        let before = found
+            .runtime
+            .find_by_id(tenant, &found.row.thread.id)
+            .await?;
+        let metadata = merged_metadata(before.thread.metadata.as_ref(), asked.metadata);
+        let update = ThreadUpdate {
+            title: None,
+            metadata: Some(Some(metadata)),
+        };
+        found.runtime.update_thread(tenant, key, update).await?;
+    }
+    let is_minimal = headers
+        .get_all("prefer")
+        .iter()
+        .any(|it| it == "return=minimal");
+    if is_minimal {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let row = found
+        .runtime
+        .find_by_id(tenant, &found.row.thread.id)
+        .await?;
+    let found = Found { row, ..found };
+    Ok(Json(object(&found).await?).into_response())
+}
+
+/// Appends messages that nobody answers; gives the last one's id. Refused while an agent is at work, and while calls
+/// wait, for what is said would take the place of the answers.
+pub(super) async fn say(found: &Found, said: Vec<Said>) -> Result<Option<String>, ApiError> {
+    if said.is_empty() {
+        return Ok(None);
+    }
+    let (state, _) = found.runtime.state(found.tenant(), found.key()).await?;
+    let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
+    if state.active().is_some() || state.waiting().len() > 0 {
+        return refused("the thread is busy: wait for its run, or cancel it");
+    }
+    if state.open().is_some() {
+        return refused("calls of the thread wait for answers: resume it, or cancel its run");
+    }
+    let items = items(found, said)?;
+    let last = items.last().map(|item| item.id.to_string());
+    let recorded = found.runtime.record_all(found.tenant(), found.key(), items);
+    recorded.await.map_err(known_already)?;
+    Ok(last)
+}
+
+/// What is said, as items.
+pub(super) fn items(found: &Found, said: Vec<Said>) -> Result<Vec<NewItem>, ApiError> {
+    let items = said.into_iter().map(|said| {
+        let at = format!("{}/content", said.pointer);
+        check_content(&said.content).map_err(|error| RequestError::at(&*at, error))?;
+        if let Some(place) = unreadable_part(&said.content) {
+            let what = "this file is neither base64 nor at an address";
+            return Err(RequestError::at(format!("{at}/{place}"), what).into());
+        }
+        Ok(said.item(|| found.runtime.mint()))
+    });
+    items.collect()
+}
+
+/// A message is known by its id: the past is not rewritten by sending it again.
+pub(super) fn known_already(error: runtime::RuntimeError) -> ApiError {
+    if let runtime::RuntimeError::Store(StoreError::Duplicate(id)) = &error {
+        let what = format!("the thread has a message {id:?} already: send only what is new");
+        return RequestError::new(ErrorKind::Conflict, what).into();
+    }
+    if let runtime::RuntimeError::Rejected(Rejected::Role) = &error {
+        return RequestError::at("", "a message of this role can't be said here").into();
+    }
+    error.into()
+}
+
+/// Makes a thread that has everything of this one, and goes its own way.
+#[utoipa::path(post, path = "/threads/{thread_id}/copy", operation_id = "langgraphCopyThread", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), request_body = Option<Object>,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn copy(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    _: OptionalBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    check_named_key(&caller, None, "")?;
+    let (runtime, tenant) = (found.runtime.clone(), found.tenant());
+    let row = runtime.fork(tenant, found.key(), None, None).await?;
+    let copied = Found { runtime, row };
+    let noted = found.row.thread.metadata.as_ref();
+    if let Some(noted) = noted {
+        let metadata = interop::langgraph::copied_metadata(noted);
+        let update = ThreadUpdate {
+            title: None,
+            metadata: Some(Some(metadata)),
+        };
+        copied
+            .runtime
+            .update_thread(tenant, copied.key(), update)
+            .await?;
+    }
+    let row = copied
+        .runtime
+        .find_by_id(tenant, &copied.row.thread.id)
+        .await?;
+    Ok(Json(object(&Found { row, ..copied }).await?))
+}
+
+/// Deletes a thread and everything of it; refused while an agent is at work.
+#[utoipa::path(delete, path = "/threads/{thread_id}", operation_id = "langgraphDeleteThread", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), responses((status = 204), (status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+) -> Result<StatusCode, ApiError> {
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    found.runtime.delete(found.tenant(), found.key()).await?;
+    forget(&api, found.tenant(), found.own()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,124 @@
+//! The Model Context Protocol over streamable HTTP: threads as resources, and tools to work with them.
+//!
+//! A request is one JSON-RPC message, and nothing is kept of it once it is answered. Clients up to 2025-11-25 are
+//! given a session all the same, for what they cancel names the call by an id of theirs alone; what a session is says
+//! [`session`]. Who calls, and what they may do, is decided anew for each request.
+
+mod calls;
+mod handler;
+mod message;
+mod resources;
+mod run;
+mod schema;
+mod session;
+mod tools;
+
+pub(crate) use calls::Calls;
+
+use crate::auth::Caller;
+use crate::body::JsonText;
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::body::Body;
+use axum::extract::{FromRequest as _, Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use calls::Call;
+use futures_util::StreamExt as _;
+use handler::Handler;
+use http::{HeaderName, HeaderValue};
+use http_body_util::{BodyExt as _, Full};
+use message::Message;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use std::sync::Arc;
+use tower::ServiceExt as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Where a client's session is named.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// What needs a key.
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(post))
+}
+
+/// Answers one message of the Model Context Protocol: a call with a stream, whose last event is the answer; a
+/// notification with 202.
+///
+/// Tools say something to agents and read threads; resources are threads. There is no stream to be opened with GET and
+/// no session to be ended with DELETE.
+#[utoipa::path(post, path = "/mcp", operation_id = "mcpCall", tag = "mcp", security(("key" = [])),
+    params(("mcp-session-id" = Option<String>, Header), ("mcp-protocol-version" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "A notification was taken"), (status = "default", body = ErrorBody)))]
+pub(crate) async fn post(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let bounded = Request::from_parts(parts.clone(), body);
+    let JsonText(text) = JsonText::from_request(bounded, &api).await?;
+    let message = Message::read(&text)?;
+    let session = parts.headers.get(SESSION).map(|named| {
+        let named = named.to_str().ok();
+        let named = named.filter(|named| session::is_of(named, &caller));
+        named.map(str::to_owned).ok_or(ApiError::SessionNotFound)
+    });
+    let session = session.transpose()?;
+    if let (Some(session), Some(cancels)) = (&session, &message.cancels) {
+        api.mcp_calls().cancel(session, cancels);
+    }
+    let begins = message.is_initialize().then(|| session::new(&caller));
+    let begins = begins.transpose()?;
+    let call = match (&session, &message.id) {
+        (Some(session), Some(id)) => api.mcp_calls().begin(session, id),
+        _ => Call::default(),
+    };
+    let handler = Handler::new(api.clone(), caller, message.arguments, call.stopped());
+    let service = StreamableHttpService::new(
+        move || Ok(handler.clone()),
+        Arc::new(NeverSessionManager::default()),
+        options(&api),
+    );
+    let request = Request::from_parts(parts, Full::new(Bytes::from(text)));
+    let answered: Result<_, std::convert::Infallible> = service.oneshot(request).await;
+    let mut response = match answered {
+        Ok(response) => response.map(|body| until_stopped(body, call)),
+        Err(never) => match never {},
+    };
+    if let Some(session) = begins.filter(|_| response.status().is_success()) {
+        response.headers_mut().insert(SESSION, session);
+    }
+    Ok(response)
+}
+
+/// How the SDK serves. Which hosts and pages may call is the guard's to say, and so are sessions ours.
+fn options(api: &Api) -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(api.app().config().server.max_body_bytes)
+        .with_cancellation_token(api.shutdown().child_token())
+}
+
+/// The answer, which ends where its call is cancelled: who has cancelled it waits for no answer.
+fn until_stopped(
+    body: impl http_body::Body<Data = Bytes, Error = std::convert::Infallible> + Send + 'static,
+    call: Call,
+) -> Body {
+    let stopped = call.stopped().cancelled_owned();
+    let data = body.into_data_stream().take_until(stopped);
+    Body::from_stream(data.map(move |data| {
+        // The call is known as long as it is answered.
+        let _ = &call;
+        data
+    }))
+}
+
+/// A session's name as a header.
+fn header(name: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(name).ok()
+}

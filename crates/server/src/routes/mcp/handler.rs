@@ -1,0 +1,165 @@
+//! What is answered to each kind of call.
+
+use super::resources;
+use super::tools::Tool;
+use crate::auth::{Caller, Scope};
+use crate::error::{ApiError, mcp};
+use crate::state::Api;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, InitializeRequestParams,
+    InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ServerHandler, model};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What a model should know before it uses the tools.
+const INSTRUCTIONS: &str = "Threads are conversations with this server's agents, each known by its key. `run` says something on a thread and waits for the agent's answer; `post_message` does not wait. Where a run comes back as `waiting`, its `pending` calls are answered with `answer`. `read_thread` and the resources read what was said.";
+
+/// Answers one call of one caller.
+#[derive(Clone)]
+pub(super) struct Handler {
+    pub(super) api: Api,
+    pub(super) caller: Caller,
+    arguments: Option<Arc<RawValue>>,
+    /// Cancelled when the client cancels the call.
+    pub(super) stopped: CancellationToken,
+}
+
+impl Handler {
+    pub(super) fn new(
+        api: Api,
+        caller: Caller,
+        arguments: Option<Arc<RawValue>>,
+        stopped: CancellationToken,
+    ) -> Self {
+        Self {
+            api,
+            caller,
+            arguments,
+            stopped,
+        }
+    }
+
+    /// The arguments of the tool that is called; pointers of what is wrong with them begin there.
+    pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        let text = self.arguments.as_deref().map_or("{}", RawValue::get);
+        crate::body::typed(text, self.api.app().config().server.max_depth)
+    }
+
+    /// The tools as they are now.
+    fn tools(&self) -> Vec<model::Tool> {
+        let agents = self.api.app().agents();
+        let agents: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        let tools = Tool::ALL.into_iter().map(|tool| tool.definition(&agents));
+        tools.collect()
+    }
+
+    /// Refuses who may not read.
+    fn check_read(&self) -> Result<(), ErrorData> {
+        let checked = self.caller.check_scope(Scope::Read);
+        checked.map_err(|error| mcp::error(&error))
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(
+                Implementation::new("loomline", env!("CARGO_PKG_VERSION")).with_title("Loomline"),
+            )
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Who begins so would wait for updates on a stream of its session, which there is none of.
+        if let Some(resources) = &mut result.capabilities.resources {
+            resources.subscribe = None;
+        }
+        Ok(result)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<model::Tool> {
+        self.tools().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = Tool::named(&request.name) else {
+            let what = format!("there is no tool {:?}", request.name);
+            return Err(ErrorData::invalid_params(what, None));
+        };
+        let called = tool.call(self, &context).await;
+        let result = called.unwrap_or_else(|error| mcp::tool_error(&error));
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.check_read()?;
+        let cursor = request.and_then(|request| request.cursor);
+        let listed = resources::list(self, cursor).await;
+        listed.map_err(|error| mcp::error(&error))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.check_read()?;
+        let read = resources::read(self, &request.uri).await;
+        read.map(Into::into).map_err(|error| mcp::error(&error))
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(resources::watched(requested))
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.check_read()?;
+        let listened = resources::listen(self, &subscription).await;
+        listened.map_err(|error| mcp::error(&error))
+    }
+}

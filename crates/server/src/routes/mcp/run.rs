@@ -1,0 +1,348 @@
+//! Runs that are waited for.
+
+use super::handler::Handler;
+use super::tools::thread;
+use crate::error::ApiError;
+use crate::protocol::{key_of, thread_of};
+use crate::routes::answers::{self, Given};
+use crate::routes::check_key;
+use crate::routes::messages::{NewMessage, is_token};
+use crate::routes::view::MessageView;
+use crate::run_events::{RunEvents, Seen};
+use crate::state::OpenStream;
+use futures_util::StreamExt as _;
+use interop::ids::THREAD;
+use interop::mcp::{Progress, said};
+use rmcp::model::{
+    CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use runtime::{Accepted, Filter, Logged, Pending, Policy, RuntimeError, Stretch, Until};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::num::{NonZeroU32, NonZeroU64};
+use timeline::{Entry, ExecutionId, ExecutionStatus, ItemId, Payload, Rejected, Seq};
+
+/// How what is said here came in.
+const CHANNEL: &str = "mcp";
+/// Why an execution was stopped whose client has cancelled its call.
+const CANCELLED: &str = "user_cancelled";
+
+/// Something said on a thread.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Said {
+    key: String,
+    content: Payload,
+    agent: Option<String>,
+    #[serde(default)]
+    policy: Policy,
+    max_steps: Option<NonZeroU32>,
+    timeout_ms: Option<NonZeroU64>,
+    metadata: Option<Payload>,
+    idempotency_key: Option<String>,
+}
+
+/// Answers to calls that wait on a thread.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Answering {
+    key: String,
+    answers: Vec<Map<String, Value>>,
+    actor: Option<String>,
+    idempotency_key: Option<String>,
+}
+
+/// A run that is waited for.
+struct Waiting {
+    key: String,
+    run: RunEvents,
+    after: Seq,
+    told: Option<Told>,
+    open: OpenStream,
+}
+
+/// What a client is told meanwhile.
+struct Told {
+    progress: Progress,
+    token: ProgressToken,
+    n_sent: f64,
+}
+
+/// The executions of a run.
+#[derive(Default)]
+struct Executions {
+    first: Option<ExecutionId>,
+    last: Option<ExecutionId>,
+}
+
+/// Says something; answers with the thread's key and what was taken.
+pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accepted), ApiError> {
+    let (api, caller) = (&handler.api, &handler.caller);
+    let token = token(said.idempotency_key)?;
+    let message = NewMessage {
+        content: said.content,
+        agent: said.agent,
+        policy: said.policy,
+        max_steps: said.max_steps,
+        timeout_ms: said.timeout_ms,
+        metadata: said.metadata,
+        channel: Some(CHANNEL.to_owned()),
+        stream: false,
+    };
+    let message = message.read(api)?;
+    let key = if let Some(row) = thread_of(api, caller, THREAD, &said.key).await? {
+        key_of(&row).to_owned()
+    } else {
+        check_key(&said.key, "/key")?;
+        caller.check(&said.key)?;
+        said.key
+    };
+    let accepted = message.say(api, caller, &key, token).await?;
+    Ok((key, accepted))
+}
+
+/// Says something, and waits for the answer.
+pub(super) async fn run(
+    handler: &Handler,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, ApiError> {
+    let said: Said = handler.arguments()?;
+    // Before anything is written: a client that can't be served has changed nothing.
+    let open = handler.api.open_stream(&handler.caller)?;
+    let (key, accepted) = say(handler, said).await?;
+    let progress = Progress::new(accepted.item_id.clone());
+    let waiting = Waiting {
+        key,
+        run: RunEvents::of(accepted.item_id),
+        after: accepted.after,
+        told: Told::of(context, progress),
+        open,
+    };
+    waiting.wait(handler, context).await
+}
+
+/// Answers calls that wait, and waits for what comes of it.
+pub(super) async fn answer(
+    handler: &Handler,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, ApiError> {
+    let (api, caller) = (&handler.api, &handler.caller);
+    let asked: Answering = handler.arguments()?;
+    let token = token(asked.idempotency_key)?;
+    let given = Given::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
+    let key = key_of(&thread(handler, &asked.key).await?).to_owned();
+    let open = api.open_stream(caller)?;
+    let answered = given.answer(api, caller, &key, token).await?;
+    let trigger: ItemId = answered.accepted.item_id.clone();
+    let (run, after) = answered.went_on(api, &caller.tenant, &key).await?;
+    let waiting = Waiting {
+        key,
+        run,
+        after,
+        told: Told::of(context, Progress::new(trigger).continuing()),
+        open,
+    };
+    waiting.wait(handler, context).await
+}
+
+/// The token of a request, apart from those of other protocols.
+fn token(named: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(named) = named else { return Ok(None) };
+    if !is_token(&named) {
+        return Err(ApiError::field(
+            "/idempotencyKey",
+            "expected 1 to 255 bytes",
+        ));
+    }
+    Ok(Some(format!("mcp:{named}")))
+}
+
+impl Told {
+    /// None where the client does not want to be told.
+    fn of(context: &RequestContext<RoleServer>, progress: Progress) -> Option<Self> {
+        let token = context.meta.get_progress_token()?;
+        Some(Self {
+            progress,
+            token,
+            n_sent: 0.0,
+        })
+    }
+
+    async fn tell(&mut self, context: &RequestContext<RoleServer>, logged: &Logged) {
+        for message in self.progress.messages(&logged.record) {
+            self.n_sent += 1.0;
+            let progress = ProgressNotificationParam::new(self.token.clone(), self.n_sent);
+            let sent = context.peer.notify_progress(progress.with_message(message));
+            // Who can't be told has left, and is noticed there.
+            let _ = sent.await;
+        }
+    }
+}
+
+impl Executions {
+    fn note(&mut self, run: &RunEvents) {
+        if let Some(execution) = run.execution() {
+            self.first.get_or_insert_with(|| execution.clone());
+            self.last = Some(execution.clone());
+        }
+    }
+}
+
+impl Waiting {
+    /// Waits until the run is over. Who leaves has not stopped it, unless the protocol says that leaving is how a
+    /// call is cancelled, or it was cancelled in so many words.
+    async fn wait(
+        mut self,
+        handler: &Handler,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ApiError> {
+        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
+        let follow = runtime.follow(tenant, &self.key, self.after, Until::Forever);
+        let mut follow = follow.await?;
+        let mut executions = Executions::default();
+        let mut is_left = false;
+        loop {
+            executions.note(&self.run);
+            if let Some(running) = executions.last.as_ref().filter(|_| is_left) {
+                return self.stop(handler, running).await;
+            }
+            let next = tokio::select! {
+                biased;
+                why = self.open.unwanted() => {
+                    return Err(why.unwrap_or(RuntimeError::ShuttingDown.into()));
+                }
+                () = left(handler, context), if !is_left => {
+                    if !is_stopped(handler, context) {
+                        return Ok(nobody());
+                    }
+                    is_left = true;
+                    continue;
+                }
+                next = follow.next() => next,
+            };
+            let Some(logged) = next else {
+                return Err(RuntimeError::BrokenOff.into());
+            };
+            let logged = logged?;
+            let seen = self.run.see(&logged.record.event);
+            if let Some(told) = self.told.as_mut().filter(|_| seen.is_shown() && !is_left) {
+                told.tell(context, &logged).await;
+            }
+            match seen {
+                Seen::Other | Seen::Own => {}
+                Seen::Last => return self.over(handler, &executions).await,
+                Seen::Never => return Err(RuntimeError::Rejected(Rejected::Closed).into()),
+            }
+        }
+    }
+
+    async fn stop(
+        &self,
+        handler: &Handler,
+        running: &ExecutionId,
+    ) -> Result<CallToolResult, ApiError> {
+        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
+        let stopped = runtime.cancel(tenant, &self.key, Some(running), CANCELLED);
+        match stopped.await {
+            // It has ended by itself meanwhile.
+            Ok(_) | Err(RuntimeError::NotRunning(_)) => Ok(nobody()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What the run came to.
+    async fn over(
+        &self,
+        handler: &Handler,
+        executions: &Executions,
+    ) -> Result<CallToolResult, ApiError> {
+        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
+        let Some(first) = &executions.first else {
+            return Err(RuntimeError::BrokenOff.into());
+        };
+        let stretch = Stretch::Execution(first.clone());
+        let stretch = runtime.stretch(tenant, &self.key, stretch, Filter::Facts);
+        let mut entries = stretch.await?.transcript.entries;
+        entries.retain(|entry| matches!(entry, Entry::Reaction(_)));
+        let (pending, _) = runtime.pending(tenant, &self.key).await?;
+        Ok(result(
+            &self.key,
+            executions.last.as_ref(),
+            entries,
+            pending,
+        ))
+    }
+}
+
+/// Waits until the client has left, or cancelled its call.
+async fn left(handler: &Handler, context: &RequestContext<RoleServer>) {
+    tokio::select! {
+        () = handler.stopped.cancelled() => {}
+        () = context.ct.cancelled() => {}
+    }
+}
+
+/// Whether a client that has left wanted to stop what it began.
+fn is_stopped(handler: &Handler, context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    let leaving_is_cancelling =
+        version.is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    leaving_is_cancelling || handler.stopped.is_cancelled()
+}
+
+/// What is answered to who has left; nobody reads it.
+fn nobody() -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text("the call was cancelled")])
+}
+
+fn result(
+    key: &str,
+    execution: Option<&ExecutionId>,
+    entries: Vec<Entry>,
+    pending: Vec<Pending>,
+) -> CallToolResult {
+    let mut text = said(&entries);
+    let last = entries.last().and_then(|entry| match entry {
+        Entry::Reaction(reaction) => Some(&reaction.execution),
+        Entry::Item(_) => None,
+    });
+    let status = match last.map(|last| last.status) {
+        Some(ExecutionStatus::Failed) => "failed",
+        Some(ExecutionStatus::Executing) => "executing",
+        Some(ExecutionStatus::Completed) if !pending.is_empty() => "waiting",
+        Some(ExecutionStatus::Completed) | None => "completed",
+    };
+    let interruption = last.and_then(|last| last.interruption.clone());
+    if let Some(interruption) = &interruption {
+        let detail = interruption.detail.as_deref().unwrap_or_default();
+        add(
+            &mut text,
+            &format!("[interrupted: {} {detail}]", interruption.reason),
+        );
+    }
+    let pending: Vec<_> = pending.into_iter().map(answers::view).collect();
+    for call in &pending {
+        add(&mut text, &call.told());
+    }
+    let messages: Vec<MessageView> = entries.into_iter().map(Into::into).collect();
+    let mut structured = json!({
+        "key": key, "status": status, "text": text, "messages": messages, "pending": pending,
+    });
+    if let Some(execution) = execution {
+        structured["executionId"] = execution.as_str().into();
+    }
+    if let Some(interruption) = interruption {
+        structured["interruption"] = json!(interruption);
+    }
+    let mut result = CallToolResult::structured(structured);
+    result.content = vec![ContentBlock::text(text)];
+    result
+}
+
+fn add(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(line);
+}

@@ -1,0 +1,72 @@
+//! Sessions: names that a client repeats, so that it can name its calls.
+//!
+//! Nothing is kept of a session. Its name says whose it is, in a form that only tells whether a given key's it is: it
+//! is random, followed by a digest of that and of the caller. So it is good after a restart, there are never too many,
+//! and no key can use another one's. It opens nothing: the key does.
+
+use super::header;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use aws_lc_rs::{digest, rand};
+use http::HeaderValue;
+use std::fmt::Write as _;
+
+/// How many bytes are random.
+const N_RANDOM: usize = 16;
+
+/// A new session of a caller.
+pub(super) fn new(caller: &Caller) -> Result<HeaderValue, ApiError> {
+    let mut bytes = [0u8; N_RANDOM];
+    rand::fill(&mut bytes).map_err(|_| ApiError::Panicked)?;
+    let random = hex(&bytes);
+    let name = format!("{random}{}", mark(&random, caller));
+    header(&name).ok_or(ApiError::Panicked)
+}
+
+/// Whether a session is one of this caller.
+pub(super) fn is_of(name: &str, caller: &Caller) -> bool {
+    let (random, marked) = name.split_at_checked(2 * N_RANDOM).unwrap_or_default();
+    !random.is_empty() && marked == mark(random, caller)
+}
+
+/// Says whose a session is, to who knows both.
+fn mark(random: &str, caller: &Caller) -> String {
+    // No part can be taken for another: a length stands before each.
+    let mut of = String::new();
+    for part in [random, caller.tenant.as_str(), &caller.name] {
+        // Writing to a string can't fail.
+        let _ = write!(of, "{}:{part}", part.len());
+    }
+    hex(digest::digest(&digest::SHA256, of.as_bytes()).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_the_callers_and_nobody_elses() {
+        let (one, other) = (Caller::local("a"), Caller::local("b"));
+        let first = new(&one).unwrap();
+        let first = first.to_str().unwrap();
+        assert!(is_of(first, &one) && !is_of(first, &other));
+        assert_ne!(new(&one).unwrap().to_str().unwrap(), first);
+        for broken in [
+            "",
+            "x",
+            &first[..40],
+            &format!("{first}0"),
+            "ä".repeat(60).as_str(),
+        ] {
+            assert!(!is_of(broken, &one), "{broken}");
+        }
+    }
+}

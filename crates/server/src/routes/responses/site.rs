@@ -1,0 +1,265 @@
+//! The thread on which a response is made, and what is done there.
+
+use super::begin::{Begun, place};
+use super::refused::refused;
+use crate::aitp::Speech;
+use crate::error::ApiError;
+use crate::protocol::key_of;
+use interop::options::RunOptions;
+use interop::parts::ToolPart;
+use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
+use jiff::Timestamp;
+use runtime::{
+    Accepted, AnswerRequest, Filter, Policy, React, Run, Runtime, RuntimeError, StoreError,
+    TenantId,
+};
+use serde::Deserialize as _;
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Answer, ItemType, NewItem, Open, Rejected, Seq, Transcript};
+
+/// A thread on which a response is to be made.
+pub(super) struct Site<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) speech: Speech<'a>,
+    pub(super) tenant: &'a TenantId,
+    pub(super) key: &'a str,
+    /// What the client calls what it goes on with.
+    pub(super) goes_on: &'a str,
+    /// Whether the thread is there, and is not made anew if it goes in the meantime.
+    pub(super) must_exist: bool,
+}
+
+impl Site<'_> {
+    /// Whether a request with this token was taken on the thread.
+    pub(super) async fn knows(&self, token: Option<&str>) -> Result<bool, RuntimeError> {
+        let Some(token) = token else {
+            return Ok(false);
+        };
+        let row = self.runtime.find(self.tenant, self.key).await?;
+        let answer = self.runtime.store().answer(&row.thread.id, token).await?;
+        Ok(answer.is_some())
+    }
+
+    /// The whole conversation, with what answers that were cut off had said.
+    pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
+        self.runtime
+            .transcript(self.tenant, self.key, Filter::All)
+            .await
+    }
+
+    /// A fork of the thread at this event; gives its key, and whether it was made just now.
+    pub(super) async fn fork(
+        &self,
+        token: Option<String>,
+        at: Seq,
+    ) -> Result<(String, bool), ApiError> {
+        let forked = self.runtime.fork(self.tenant, self.key, token, Some(at));
+        match forked.await {
+            Ok(row) => Ok((key_of(&row).to_owned(), true)),
+            // The same request has been here before.
+            Err(RuntimeError::Store(StoreError::KeyTaken(key))) => Ok((key, false)),
+            Err(error) => Err(refused(error, self.goes_on)),
+        }
+    }
+
+    /// Deletes the thread, which was made for a response that is not to be.
+    pub(super) async fn give_up(&self) {
+        if let Err(error) = self.runtime.delete(self.tenant, self.key).await {
+            tracing::warn!(%error, key = self.key, "a fork stays that nothing was said on");
+        }
+    }
+
+    /// The response on this thread.
+    pub(super) async fn go_on(
+        &self,
+        request: &CreateRequest,
+        run: Run,
+        token: Option<String>,
+    ) -> Result<Begun, ApiError> {
+        self.begin(self.said(request)?, run, token).await
+    }
+
+    /// The response on this thread, if nothing was said and nothing has run in it since this event;
+    /// none otherwise, and nothing is written.
+    pub(super) async fn go_on_after(
+        &self,
+        request: &CreateRequest,
+        run: Run,
+        token: Option<String>,
+        last: Seq,
+    ) -> Result<Option<Begun>, ApiError> {
+        let said = self.said(request)?;
+        match self.start(said, run, token, Some(last)).await {
+            Ok(begun) => Ok(Some(begun)),
+            Err(RuntimeError::Followed(_)) => Ok(None),
+            Err(error) => Err(refused(error, self.goes_on)),
+        }
+    }
+
+    /// The response to what is said on this thread.
+    pub(super) async fn begin(
+        &self,
+        said: Said,
+        run: Run,
+        token: Option<String>,
+    ) -> Result<Begun, ApiError> {
+        let begun = self.start(said, run, token, None).await;
+        begun.map_err(|error| refused(error, self.goes_on))
+    }
+
+    fn said(&self, request: &CreateRequest) -> Result<Said, RequestError> {
+        let mut mint = || self.runtime.mint();
+        request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)
+    }
+
+    async fn start(
+        &self,
+        said: Said,
+        run: Run,
+        token: Option<String>,
+        last: Option<Seq>,
+    ) -> Result<Begun, RuntimeError> {
+        let (tenant, key) = (self.tenant.clone(), self.key.to_owned());
+        let accepted = match said.last {
+            Last::Item(item) => {
+                let says_nothing =
+                    item.item_type == ItemType::ItemReference && said.records.is_empty();
+                if says_nothing && !self.knows(token.as_deref()).await? {
+                    self.check_answered(last).await?;
+                }
+                let react = React {
+                    must_exist: self.must_exist,
+                    rewind: None,
+                    tenant,
+                    key,
+                    before: said.records,
+                    item,
+                    run,
+                    policy: Policy::Reject,
+                    token,
+                };
+                match last {
+                    Some(last) => self.speech.react_after(react, last, place).await,
+                    None => self.speech.react(react, place).await,
+                }
+            }
+            Last::Answers(item) => {
+                if !self.knows(token.as_deref()).await? {
+                    if last.is_none() {
+                        self.check_rest().await?;
+                    }
+                    self.check_left(&item, &run, last).await?;
+                }
+                let answer = AnswerRequest {
+                    tenant,
+                    key,
+                    item,
+                    run: Some(run),
+                    token,
+                };
+                match last {
+                    Some(last) => self.speech.answer_after(answer, last, place).await,
+                    None => self.speech.answer(answer, None, place).await,
+                }
+            }
+        };
+        let Accepted {
+            item_id,
+            execution_id,
+            after,
+            repeated,
+            ..
+        } = accepted?;
+        let of = execution_id.map(ResponseOf::Execution);
+        Ok(Begun {
+            runtime: self.runtime.clone(),
+            tenant: self.tenant.clone(),
+            key: self.key.to_owned(),
+            of: of.unwrap_or(ResponseOf::Trigger(item_id)),
+            after,
+            repeated,
+            passing: None,
+        })
+    }
+
+    /// Refuses where another response is being made.
+    pub(super) async fn check_rest(&self) -> Result<(), RuntimeError> {
+        let (state, _) = self.runtime.state(self.tenant, self.key).await?;
+        match state.active() {
+            Some(active) => Err(RuntimeError::Busy(active.execution.id.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The calls that wait on the thread; where `last` is given, only those that wait since it.
+    async fn open(&self, last: Option<Seq>) -> Result<Option<Open>, RuntimeError> {
+        let thread = match self.runtime.find(self.tenant, self.key).await {
+            Ok(row) => row.thread.id,
+            // It is made with what is said first.
+            Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let store = self.runtime.store();
+        let open = store.head(&thread).await?.state.open().cloned();
+        // What was left open since is no concern of whoever goes on from before it.
+        if let (Some(_), Some(last)) = (&open, last)
+            && store.run_after(&thread, last).await?.is_some()
+        {
+            return Ok(None);
+        }
+        Ok(open)
+    }
+
+    /// Refuses to go on with nothing where a call waits: that would leave it behind, and have nothing
+    /// said in its place.
+    async fn check_answered(&self, last: Option<Seq>) -> Result<(), RuntimeError> {
+        let open = self.open(last).await?;
+        match open.and_then(|open| open.calls.into_iter().next()) {
+            Some(call) => Err(Rejected::Unanswered(call.tool_call_id).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses answers that leave a call of the client's waiting whose tool is not sent again: nobody
+    /// would know then that it is the client's.
+    async fn check_left(
+        &self,
+        answers: &NewItem,
+        run: &Run,
+        last: Option<Seq>,
+    ) -> Result<(), RuntimeError> {
+        let Some(open) = self.open(last).await? else {
+            return Ok(());
+        };
+        let (before, now) = (sent(&Run::of(open.execution.run.as_ref())), sent(run));
+        let answers = Answer::read(answers.content.as_ref()).unwrap_or_default();
+        let is_open = |answer: &Answer| {
+            let mut calls = open.calls.iter();
+            calls.any(|call| call.tool_call_id == answer.tool_call_id)
+        };
+        if !answers.iter().all(is_open) {
+            // What is wrong with it is for the runtime to say.
+            return Ok(());
+        }
+        let left = open.calls.into_iter().find(|call| {
+            let tool = ToolPart::read(&call.part);
+            let name = tool.as_ref().map(ToolPart::tool_name).unwrap_or_default();
+            before.contains(name)
+                && !now.contains(name)
+                && answers
+                    .iter()
+                    .all(|it| it.tool_call_id != call.tool_call_id)
+        });
+        match left {
+            Some(call) => Err(Rejected::Unanswered(call.tool_call_id).into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The names of the client's tools in the parameters of a run.
+fn sent(run: &Run) -> BTreeSet<String> {
+    let options = run.params.as_ref().map(RunOptions::deserialize);
+    let tools = options.and_then(Result::ok).unwrap_or_default().tools;
+    tools.into_iter().map(|tool| tool.name).collect()
+}

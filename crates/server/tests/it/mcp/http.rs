@@ -1,0 +1,132 @@
+//! What is no call, and who may not call at all.
+
+use super::CONFIG;
+use crate::harness::{Answer, Server, two_tenants};
+use axum::body::Body;
+use serde_json::{Value, json};
+
+async fn post(server: &Server, headers: &[(&str, &str)], body: impl Into<String>) -> Answer {
+    let mut request = server
+        .request("POST", "/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    server
+        .send(request.body(Body::from(body.into())).unwrap())
+        .await
+}
+
+fn listed() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string()
+}
+
+#[tokio::test]
+async fn what_is_no_call_is_refused_as_json_rpc_refuses() {
+    let server = Server::new(&format!(
+        "{CONFIG}[server]\nmax_body_bytes = 2000\nmax_depth = 20\n"
+    ))
+    .await;
+    let deep = format!("{}1{}", "[".repeat(30), "]".repeat(30));
+    for (body, status, code, own) in [
+        ("{".to_owned(), 400, -32700, "malformed_json"),
+        ("[]".to_owned(), 422, -32602, "invalid_field"),
+        (format!("[{}]", listed()), 422, -32602, "invalid_field"),
+        (deep, 400, -32600, "too_deep"),
+        (
+            format!("\"{}\"", "x".repeat(3_000)),
+            413,
+            -32600,
+            "body_too_large",
+        ),
+    ] {
+        let answer = post(&server, &[], body.as_str()).await;
+        assert_eq!(answer.status, status, "{body}");
+        let told = answer.json();
+        assert_eq!(told["jsonrpc"], "2.0");
+        assert_eq!(told["error"]["code"], code, "{body}");
+        assert_eq!(told["error"]["data"]["code"], own);
+    }
+    let unknown = json!({"jsonrpc": "2.0", "id": 7, "method": "none/such", "params": {}});
+    let answer = post(&server, &[], unknown.to_string()).await;
+    assert!(
+        answer.text.contains("-32601") && answer.text.contains("\"id\":7"),
+        "{}",
+        answer.text
+    );
+    let request = server
+        .request("POST", "/mcp")
+        .header("content-type", "text/plain");
+    let answer = server
+        .send(request.body(Body::from(listed())).unwrap())
+        .await;
+    assert_eq!(answer.status, 415);
+    let wrong = [
+        ("accept", "text/html"),
+        ("mcp-protocol-version", "1999-01-01"),
+    ];
+    assert_eq!(post(&server, &wrong[1..], listed()).await.status, 400);
+}
+
+#[tokio::test]
+async fn there_is_no_stream_to_be_opened_and_no_session_to_be_ended() {
+    let server = Server::new(CONFIG).await;
+    for method in ["GET", "DELETE", "PUT"] {
+        let request = server.request(method, "/mcp").body(Body::empty()).unwrap();
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, 405, "{method}");
+        assert_eq!(answer.headers["allow"], "POST");
+    }
+}
+
+#[tokio::test]
+async fn nobody_calls_without_a_key() {
+    let server = Server::new(&two_tenants()).await;
+    for key in [None, Some("llk_c")] {
+        let client = Server {
+            key,
+            ..server.with_key("")
+        };
+        let answer = post(&client, &[], listed()).await;
+        assert_eq!(answer.status, 401);
+        assert_eq!(answer.json()["error"]["data"]["code"], "unauthorized");
+        assert!(answer.headers.contains_key("www-authenticate"));
+    }
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_call_only_if_they_are_listed() {
+    let keyed = format!(
+        "[server]\ncors_origins = [\"https://app.example\"]\n{}",
+        two_tenants()
+    );
+    let keyed = Server::new(&keyed).await.with_key("llk_a");
+    let open = Server::new("[server]\ncors_origins = [\"https://app.example\"]\n").await;
+    for server in [&keyed, &open] {
+        for (origin, status) in [
+            ("https://app.example", 200),
+            ("http://localhost:6274", 200),
+            ("https://evil.example", 403),
+            ("null", 403),
+            ("https://app.example.evil", 403),
+        ] {
+            let answer = post(server, &[("origin", origin)], listed()).await;
+            assert_eq!(answer.status, status, "{origin}");
+            if status == 403 {
+                let told = answer.json();
+                assert_eq!(told["error"]["data"]["code"], "foreign_origin");
+            }
+        }
+    }
+    // Names that someone else's DNS points here.
+    let request = http::Request::post("/mcp").header("host", "evil.example");
+    let answer = open.send(request.body(Body::from(listed())).unwrap()).await;
+    assert_eq!(
+        (
+            answer.status.as_u16(),
+            &answer.json()["error"]["data"]["code"]
+        ),
+        (403, &Value::from("foreign_host"))
+    );
+}

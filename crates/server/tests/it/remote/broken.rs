@@ -1,0 +1,172 @@
+//! An agent elsewhere that is not there, or not well.
+
+use super::PROTOCOLS;
+use crate::harness::Server;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// Somebody who answers every request with the same bytes, and then closes or never does.
+struct Stub {
+    url: String,
+    _tasks: JoinSet<()>,
+}
+
+impl Stub {
+    async fn new(answer: String, closes: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let mut read = vec![0; 65_536];
+                let _ = socket.read(&mut read).await;
+                let _ = socket.write_all(answer.as_bytes()).await;
+                if !closes {
+                    open.push(socket);
+                }
+            }
+        });
+        Self { url, _tasks: tasks }
+    }
+}
+
+fn config(protocol: &str, url: &str, outbound: &str) -> String {
+    let agent = match protocol {
+        "a2a" => "",
+        _ => "agent = \"far\", ",
+    };
+    format!(
+        "[outbound]\n{outbound}\n[agents.a]\nremote = {{ protocol = \"{protocol}\", url = \"{url}\", {agent}\
+         headers_timeout_s = 1, idle_timeout_s = 1, key_env = \"KEY\", max_bytes = 100000 }}\n"
+    )
+}
+
+/// Why a run with an agent there ends.
+async fn ends(protocol: &str, url: &str, outbound: &str) -> (String, String) {
+    let text = config(protocol, url, outbound);
+    let directory = tempfile::tempdir().unwrap();
+    let key = |name: &str| (name == "KEY").then(|| "sk-secret-key".to_owned());
+    let server = Server::with(directory, &text, &key).await;
+    server.say("t", "hello").await;
+    let events = server.at_rest("t").await;
+    let ended = events
+        .iter()
+        .filter(|(_, event)| event["type"] == "execution.status.changed");
+    let ended: Vec<&Value> = ended.map(|(_, event)| &event["interruption"]).collect();
+    assert_eq!(ended.len(), 1, "{protocol}");
+    let text = |field: &str| ended[0][field].as_str().unwrap_or_default().to_owned();
+    assert!(
+        !format!("{events:?}").contains("sk-secret-key"),
+        "{protocol}"
+    );
+    (text("reason"), text("detail"))
+}
+
+const OPEN: &str = "http = true\nallow = [\"127.0.0.0/8\"]";
+
+fn response(status: &str, kind: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_there_is_named() {
+    for protocol in PROTOCOLS {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let (reason, detail) = ends(protocol, &url, OPEN).await;
+        assert_eq!(reason, "network_failure", "{protocol}: {detail}");
+        assert!(
+            detail.contains("127.0.0.1") && detail.contains("\"a\""),
+            "{detail}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_was_answered_without_the_key() {
+    for protocol in PROTOCOLS {
+        let body = json!({"error": {"message": "no such key: sk-secret-key"}}).to_string();
+        let stub = Stub::new(response("500 Oops", "application/json", &body), true).await;
+        let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
+        assert_eq!(reason, "error", "{protocol}");
+        assert!(
+            detail.contains("it answered 500: no such key: ***"),
+            "{protocol}: {detail}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_in_the_protocol_is_refused() {
+    for protocol in PROTOCOLS {
+        for (kind, body) in [
+            ("text/html", "<p>hello</p>"),
+            ("application/json", "[1, 2"),
+            ("text/event-stream", "data: {\"type\": \n\n"),
+            ("text/event-stream", "data: [1]\n\n"),
+        ] {
+            let stub = Stub::new(response("200 OK", kind, body), true).await;
+            let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
+            assert_eq!(reason, "error", "{protocol}, {body}: {detail}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_longer_than_it_may_be_is_given_up() {
+    for protocol in PROTOCOLS {
+        let long = format!("data: {{\"x\": \"{}\"}}\n\n", "x".repeat(200_000));
+        let stub = Stub::new(response("200 OK", "text/event-stream", &long), true).await;
+        let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
+        assert_eq!(reason, "error", "{protocol}");
+        assert!(
+            detail.contains("longer than 100000 bytes"),
+            "{protocol}: {detail}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_says_nothing_for_too_long_is_given_up() {
+    for protocol in PROTOCOLS {
+        let begun = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n";
+        for answer in ["", begun] {
+            let stub = Stub::new(answer.to_owned(), false).await;
+            let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
+            assert_eq!(reason, "timeout", "{protocol}: {detail}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_private_address_is_asked_only_where_that_is_allowed() {
+    for protocol in PROTOCOLS {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (reason, detail) = ends(protocol, &url, "http = true").await;
+        assert_eq!(reason, "error", "{protocol}");
+        assert!(detail.contains("[outbound] allow"), "{protocol}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_takes_the_key_nowhere_else() {
+    for protocol in PROTOCOLS {
+        let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = elsewhere.local_addr().unwrap();
+        let answer = format!(
+            "HTTP/1.1 307 Moved\r\nlocation: http://{to}/\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        );
+        let stub = Stub::new(answer, true).await;
+        let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
+        assert_eq!(reason, "error", "{protocol}");
+        assert!(detail.contains("redirect"), "{protocol}: {detail}");
+    }
+}

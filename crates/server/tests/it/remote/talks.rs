@@ -1,0 +1,151 @@
+//! What is said with an agent elsewhere.
+
+use super::{PROTOCOLS, Two, texts, until};
+use crate::harness::names;
+use loomline_server::DEV_TENANT;
+use serde_json::{Value, json};
+use timeline::{Event, Seq};
+
+#[tokio::test]
+async fn an_agent_elsewhere_answers_as_it_speaks_and_goes_on_in_its_conversation() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        let body = json!({"content": "Good morning to you", "agent": "helper", "stream": true});
+        let events = two.near.post("/api/v1/threads/t/messages", body).await;
+        let deltas = events
+            .events()
+            .into_iter()
+            .filter(|(_, event)| event["chunkType"] == "text-delta");
+        let said: String = deltas
+            .map(|(_, event)| event["data"]["delta"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(said, "You said: Good morning to you", "{protocol}");
+        two.say("t", "helper", "And again").await;
+        assert_eq!(
+            texts(&two.messages("t").await),
+            [
+                "Good morning to you",
+                "You said: Good morning to you",
+                "And again",
+                "You said: And again"
+            ],
+            "{protocol}"
+        );
+        // One conversation there, to which only what is new was said.
+        let far = two.far_threads().await;
+        assert_eq!(far.len(), 1, "{protocol}");
+        let there = two
+            .far
+            .get(&format!("/api/v1/threads/{}/messages", far[0]))
+            .await
+            .json();
+        assert_eq!(
+            texts(&there["messages"]),
+            texts(&two.messages("t").await),
+            "{protocol}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_elsewhere_does_with_its_tools_is_its_own() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        let said = two.say("t", "helper", "compute 6 * 7").await;
+        assert_eq!(
+            texts(&said),
+            ["compute 6 * 7", "compute gave 42."],
+            "{protocol}"
+        );
+        let pending = two.near.get("/api/v1/threads/t/pending").await.json();
+        assert_eq!(pending["calls"], json!([]), "{protocol}");
+    }
+}
+
+/// The one call that waits.
+async fn pending(two: &Two) -> Value {
+    let pending = two.near.get("/api/v1/threads/t/pending").await.json();
+    let calls = pending["calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 1, "{pending}");
+    calls[0].clone()
+}
+
+#[tokio::test]
+async fn what_an_agent_elsewhere_asks_is_answered_here_and_goes_on_there() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        let asked = json!({"what": "the weather"});
+        two.say("t", "asker", &format!("lookup {asked}")).await;
+        let call = pending(&two).await;
+        assert_eq!(
+            (&call["toolName"], &call["input"]),
+            (&json!("lookup"), &asked),
+            "{protocol}"
+        );
+        let answer = json!({"toolCallId": call["toolCallId"], "output": "rain"});
+        let body = json!({"answers": [answer], "stream": true});
+        let events = two
+            .near
+            .post("/api/v1/threads/t/answers", body)
+            .await
+            .events();
+        assert_eq!(
+            names(&events).last(),
+            Some(&"thread.finished"),
+            "{protocol}"
+        );
+        let said = texts(&two.messages("t").await);
+        assert_eq!(said.last().unwrap(), "lookup gave rain.", "{protocol}");
+        assert_eq!(two.far_threads().await.len(), 1, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn who_says_something_else_in_place_of_an_answer_is_heard() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        two.say("t", "asker", "lookup {\"what\": \"it\"}").await;
+        pending(&two).await;
+        let said = texts(&two.say("t", "asker", "never mind").await);
+        assert!(
+            said.last().unwrap().contains("never mind"),
+            "{protocol}: {said:?}"
+        );
+        assert_eq!(two.far_threads().await.len(), 1, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn who_cancels_here_cancels_there() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        two.near.begin("t", "slow 20ms say 5000 words").await;
+        // It is known there, and what it says has come.
+        until(async || {
+            let tenant = DEV_TENANT.into();
+            let runtime = two.near.app.runtime();
+            let read = runtime.read(&tenant, "t", Seq::ZERO, 500).await.unwrap();
+            read.iter().any(|logged| {
+                let event = &logged.record.event;
+                matches!(event, Event::ChunkEmitted { chunk_type, .. } if chunk_type == "text-delta")
+            })
+        })
+        .await;
+        let stopped = two.near.post("/api/v1/threads/t/cancel", json!({})).await;
+        assert_eq!(stopped.status, 200, "{}", stopped.text);
+        let far = two.far_threads().await;
+        let there = two.far.at_rest(&far[0]).await;
+        let ends = there
+            .iter()
+            .filter(|(_, event)| event["type"] == "execution.status.changed");
+        let ends: Vec<&Value> = ends.map(|(_, event)| &event["to"]).collect();
+        assert_eq!(ends, ["failed"], "{protocol}");
+        if protocol == "a2a" {
+            // What was stopped is told again, in one message with what comes next.
+            continue;
+        }
+        // The conversation goes on.
+        let said = texts(&two.say("t", "helper", "still there?").await);
+        assert_eq!(said.last().unwrap(), "You said: still there?", "{protocol}");
+    }
+}
