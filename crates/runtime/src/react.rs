@@ -261,6 +261,7 @@ impl Runtime {
             return Err(RuntimeError::ShuttingDown);
         }
         if let Some(gate) = gate
+            && !request.must_exist
             && self.is_unmade(&request.tenant, &request.key).await?
         {
             self.judge_unmade(gate, &request).await?;

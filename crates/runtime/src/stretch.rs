@@ -206,7 +206,7 @@ pub(crate) async fn end_of(
 
 async fn up_to(chain: &Chain<'_>, place: Place, n: usize) -> Cut {
     let (span, more) = before_place(chain, place.next(), n).await?;
-    let last = end_of(chain, span.last, goes_on).await?;
+    let last = end_of(chain, span.last, |run| run.goes_on).await?;
     Ok((Span { last, ..span }, more))
 }
 
