@@ -333,7 +333,12 @@ for (const major of [5, 6, 7]) {
       await going;
       ready(chat);
       assert.equal(said([page.lastMessage])[0].split(" ").length, 60);
-      assert.deepEqual(page.plain.map(({ parts }) => parts), (await stored(chat.id)).map(({ parts }) => parts));
+      // Clients of `ai` 6 are not told what was answered elsewhere.
+      const parts = (messages) =>
+        messages.map((message) =>
+          message.parts.map((part) => (major === 6 ? { ...part, approval: undefined } : part)),
+        );
+      assert.deepEqual(parts(page.plain), parts(await stored(chat.id)));
       assert.deepEqual(said(page.plain), said(chat.plain));
     });
   });

@@ -28,6 +28,7 @@ mod id;
 
 mod agent;
 mod answers;
+mod boxed;
 pub mod checkpoint;
 mod depth;
 mod error;

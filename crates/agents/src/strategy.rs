@@ -18,6 +18,7 @@ use crate::error::AgentError;
 use crate::state::AgentState;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
+use std::any::Any;
 use std::num::NonZeroU32;
 
 /// How an agent runs (UAP §5.1), as a step function over state.
@@ -88,7 +89,7 @@ use std::num::NonZeroU32;
 /// # Ok(())
 /// # }
 /// ```
-pub trait ExecutionStrategy: Send + Sync {
+pub trait ExecutionStrategy: Any + Send + Sync {
     /// The strategy's name (UAP §5.1).
     fn name(&self) -> &'static str;
 

@@ -3,6 +3,7 @@
 mod queue;
 
 use crate::agent::{Agent, GenerateResult, Start};
+use crate::boxed::boxed;
 use crate::error::AgentError;
 use crate::event::AgentStreamEvent;
 use crate::journal::{Journal, Kept, Stopped};
@@ -47,10 +48,11 @@ impl AgentStream {
         let events = Arc::new(Queue::default());
         let watched = Watched(Arc::clone(&events));
         let run_signal = signal.clone();
-        let run =
-            async move { crate::agent::request(agent, start, state, &watched, run_signal).await };
+        let run = boxed(move || async move {
+            crate::agent::request(agent, start, state, &watched, run_signal).await
+        });
         Self {
-            run: Some(run.boxed()),
+            run: Some(run),
             outcome: None,
             events,
             taken: VecDeque::new(),

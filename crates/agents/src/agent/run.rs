@@ -9,9 +9,10 @@ use crate::event::UapEventType;
 use crate::journal::Journal;
 use crate::middleware::{MiddlewareContext, enter, leave};
 use crate::state::AgentState;
-use crate::strategy::{Next, StepContext, StepOutcome};
+use crate::strategy::{Loop, Next, StepContext, StepOutcome};
 use crate::telemetry;
 use serde_json::Map;
+use std::any::Any;
 use std::pin::pin;
 use upp::{Message, Signal, ToolCall};
 
@@ -250,7 +251,13 @@ async fn observed_cycle(
         host: context.host.clone(),
         kept: context.kept.clone(),
     };
-    let mut outcome = execution.step(state.clone(), &inner).await?;
+    // A box for each cycle of the usual strategy would lie in another cold place each time.
+    let usual = (&**execution as &dyn Any).downcast_ref::<Loop>();
+    let cycle = match usual {
+        Some(usual) => usual.cycle(state.clone(), &inner).await,
+        None => execution.step(state.clone(), &inner).await,
+    };
+    let mut outcome = cycle?;
     progress.end_cycle(recorder.into_record());
     if resume::waits(agent, &outcome) {
         // The step is not complete: it goes on, under its number, when the answers come.

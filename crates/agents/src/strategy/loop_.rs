@@ -2,9 +2,9 @@
 
 use super::rounds;
 use super::{ExecutionStrategy, Limit, Next, StepContext, StepOutcome};
+use crate::boxed::boxed;
 use crate::error::AgentError;
 use crate::state::AgentState;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 /// Asks the model and runs its tools, until it calls none (UAP §5.2).
@@ -34,12 +34,13 @@ impl ExecutionStrategy for Loop {
         state: AgentState,
         context: &'a StepContext<'a>,
     ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        self.cycle(state, context).boxed()
+        boxed(move || self.cycle(state, context))
     }
 }
 
 impl Loop {
-    async fn cycle(
+    /// [`step`](ExecutionStrategy::step) without a box.
+    pub(crate) async fn cycle(
         &self,
         mut state: AgentState,
         context: &StepContext<'_>,

@@ -99,3 +99,9 @@ pub fn outcome(thread_key: &str, chunk: &Value, calls: &BTreeSet<String>) -> Opt
     told["toolCallId"] = id.as_str().into();
     calls.contains(&id).then_some(told)
 }
+
+/// Whether a chunk is about a sub-agent's call that a client of the thread above has.
+pub fn is_of_call(chunk: &Value) -> bool {
+    let id = chunk.get("toolCallId").and_then(Value::as_str);
+    id.is_some_and(|id| read_call(id).is_some())
+}

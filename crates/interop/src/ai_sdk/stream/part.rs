@@ -18,6 +18,8 @@ impl StreamView {
         if let Some(tool) = ToolPart::read(part) {
             if !self.answers {
                 self.called(&tool);
+            } else if tool.is_answered() {
+                self.responded_to(&tool);
             }
             self.returned(&tool);
             return;
@@ -143,10 +145,15 @@ impl StreamView {
 
     fn allowed(&mut self, tool: &ToolPart) {
         self.asked(tool);
+        self.responded_to(tool);
+    }
+
+    /// How somebody has answered whether the call may run; the client has the question.
+    fn responded_to(&mut self, tool: &ToolPart) {
         let told = tool
             .approval
             .as_ref()
-            .filter(|_| self.major >= TELLS_ANSWERS);
+            .filter(|it| self.major >= TELLS_ANSWERS && it.approved.is_some());
         if let Some(approval) = told {
             let mut chunk = json!({
                 "type": "tool-approval-response",

@@ -12,7 +12,7 @@ use http::HeaderValue;
 use interop::ai_sdk::sse::write_event;
 use interop::ai_sdk::{MessageSoFar, StreamView, chunks, subagent};
 use runtime::{Below, Logged, Pending, Runtime, RuntimeError, StoreError, TenantId, Until};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use timeline::{Event, ExecutionId, ItemId, OpenCall, OpenKind, Seq};
@@ -42,6 +42,8 @@ pub(super) struct UiStream {
     major: u8,
     /// How many chunks of the run are not sent: the client has them.
     n_known: usize,
+    /// What came of the client's calls beneath before the run had begun.
+    held: Vec<Value>,
 }
 
 impl UiStream {
@@ -65,6 +67,7 @@ impl UiStream {
             nested: Nested::new(wanted.major, wanted.subagents),
             major: wanted.major,
             n_known: 0,
+            held: Vec::new(),
         }
     }
 
@@ -136,7 +139,13 @@ impl UiStream {
                 write_event(&chunk.to_text(), out);
             }
         }
-        self.run.see(&logged.record.event).flow()
+        let flow = self.run.see(&logged.record.event).flow();
+        if self.run.has_begun() {
+            for chunk in self.held.drain(..) {
+                write_event(&chunk.to_string(), out);
+            }
+        }
+        flow
     }
 
     fn below(&mut self, below: &Below, out: &mut String) {
@@ -144,6 +153,8 @@ impl UiStream {
             // Before the run begins, what happens beneath is another run's.
             if self.run.has_begun() && self.n_known == 0 {
                 write_event(&chunk.to_string(), out);
+            } else if subagent::is_of_call(&chunk) {
+                self.held.push(chunk);
             }
         }
     }
@@ -194,7 +205,7 @@ fn waits_beneath(event: &Event) -> bool {
 }
 
 /// What sub-agents ask, as the chunks of a step.
-pub(super) fn questions(pending: &[Pending], major: u8) -> Vec<serde_json::Value> {
+pub(super) fn questions(pending: &[Pending], major: u8) -> Vec<Value> {
     let beneath = pending.iter().filter(|asked| !asked.path.is_empty());
     let asked = beneath.map(|asked| (asked.place.key.as_str(), &asked.call));
     subagent::questions(asked, major)
