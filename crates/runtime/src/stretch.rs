@@ -130,6 +130,22 @@ impl Runtime {
         stretch: Stretch,
         filter: Filter,
     ) -> Result<StretchOf, RuntimeError> {
+        let read = self.stretch_marked(tenant, key, stretch, filter).await?;
+        Ok(StretchOf {
+            transcript: read.transcript.without_removed(),
+            ..read
+        })
+    }
+
+    /// The same with what is removed, which [`Transcript::removed`] marks: for those who account for
+    /// what was done.
+    pub async fn stretch_marked(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        stretch: Stretch,
+        filter: Filter,
+    ) -> Result<StretchOf, RuntimeError> {
         let row = self.inner.store.find(tenant, key).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         let (span, more) = match stretch {
@@ -140,7 +156,7 @@ impl Runtime {
             Stretch::After { after, n } => after_place(&chain, after, n).await?,
         };
         Ok(StretchOf {
-            transcript: chain.read(span, filter).await?,
+            transcript: chain.read_marked(span, filter).await?,
             first: span.first,
             last: span.last,
             more,

@@ -7,7 +7,9 @@ use crate::parts::{EventPart, StepResponse, ToolPart, is_prompt, text_of};
 use crate::threads::object::{StepCall, Usage};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use timeline::{Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepStatus};
+use timeline::{
+    Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepRecord, StepStatus,
+};
 
 impl Run {
     pub(in crate::threads) fn step_began(&mut self, step: &timeline::Step) {
@@ -57,6 +59,25 @@ impl Run {
         if let Some(step) = self.steps.last_mut() {
             let at = format!("/steps/{place}/parts/{idx}");
             step.say(idx, part, &at, &mut self.losses);
+        }
+    }
+
+    /// Takes a step in that was removed. Its calls are nobody's any more.
+    pub(in crate::threads) fn step_removed(&mut self, record: &StepRecord) {
+        self.step_began(&record.step);
+        let mut called = None;
+        for (idx, part) in (0..).zip(&record.parts) {
+            if ToolPart::read(&part.part).is_some() {
+                called = Some(part.updated_at);
+            } else if EventPart::read(&part.part).is_none() {
+                self.part(idx, &part.part, part.updated_at);
+            }
+        }
+        if let Some((response, at)) = &record.response {
+            self.told(Some(response), *at);
+        }
+        if let Some(step) = self.steps.last_mut() {
+            step.remove(called);
         }
     }
 

@@ -234,7 +234,7 @@ impl Run {
     pub(in crate::threads) fn message_step_at(&self, place: usize) -> Option<StepObject> {
         let step = self.steps.get(place)?;
         match &step.message {
-            Some(message) if message.content.is_empty() => None,
+            Some(message) if message.content.is_empty() && !step.is_removed() => None,
             Some(message) => Some(self.message_step(step, message.end)),
             None if self.is_told_of(place, step) || self.n_streamed_texts() == 0 => None,
             None => Some(self.message_step(step, None)),

@@ -11,7 +11,7 @@ use loomline_interop::threads::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::time::Duration;
-use timeline::{Command, Ending, ItemType, NewThread, OpenKind};
+use timeline::{Command, Ending, Entry, ItemType, NewThread, OpenKind, Removed};
 
 fn view(writer: &Writer) -> ThreadView {
     ThreadView::of(&writer.log.transcript())
@@ -534,4 +534,61 @@ proptest! {
         let active = view.runs().iter().filter(|run| run.status(now).is_active());
         prop_assert!(active.count() <= 1);
     }
+}
+
+#[test]
+fn of_an_answer_that_is_removed_its_run_has_the_step_that_wrote_it_and_what_it_used() {
+    let mut writer = Writer::new();
+    writer.start(None);
+    let call = ToolPart::call("weather", "call_1", r#"{"city":"Kyiv"}"#);
+    writer.respond(
+        vec![text_part("I look."), call.write().unwrap()],
+        "tool_use",
+    );
+    writer.put(1, &call, &json!("18 degrees"));
+    writer.complete(&[], true);
+    writer.respond(vec![text_part("It is warm.")], "max_tokens");
+    writer.complete(&[], false);
+    writer.end();
+    let (before, now) = (view(&writer), writer.log.at);
+    let run = &before.runs()[0];
+    let steps = run.steps(now);
+    assert_eq!((run.messages().count(), steps.len()), (2, 3));
+    let entries = &writer.log.transcript().entries;
+    let of_ours = entries.iter().find_map(|entry| match entry {
+        Entry::Item(_) => None,
+        Entry::Reaction(reaction) => Some(&reaction.steps),
+    });
+    for step in of_ours.unwrap() {
+        let what = Removed::Step(step.step.id.clone());
+        writer.log.run(Command::Remove { what });
+    }
+    let after = view(&writer);
+    let left = &after.runs()[0];
+    assert_eq!(left.messages().count(), 0);
+    for message in run.messages() {
+        assert_eq!(after.message(&message.id), None);
+    }
+    assert_eq!(left.object(now), run.object(now));
+    assert_eq!(run.status(now), RunStatus::Incomplete);
+    let of_messages = [&steps[0], &steps[2]].map(Clone::clone);
+    assert_eq!(left.steps(now), of_messages);
+    let text = serde_json::to_string(&left.steps(now)).unwrap();
+    assert!(!text.contains("18 degrees"), "{text}");
+}
+
+#[test]
+fn a_run_whose_waiting_call_is_removed_waits_for_nobody() {
+    let mut writer = Writer::new();
+    writer.asks("call_1");
+    let mut transcript = writer.log.transcript();
+    let steps = transcript.entries.iter().find_map(|entry| match entry {
+        Entry::Item(_) => None,
+        Entry::Reaction(reaction) => Some(&reaction.steps),
+    });
+    let id = steps.unwrap()[0].step.id.clone();
+    transcript.note_removed([Removed::Step(id)]);
+    let view = ThreadView::of(&transcript);
+    assert_eq!(view.runs()[0].status(writer.log.at), RunStatus::Completed);
+    assert!(view.active(writer.log.at).is_none());
 }

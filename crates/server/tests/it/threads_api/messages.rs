@@ -165,6 +165,11 @@ async fn a_message_that_is_deleted_is_shown_to_nobody() {
     let path = format!("/threads/{thread}/messages");
     let schema = "ListMessagesResponse";
     let (all, _) = client.ids(&format!("{path}?order=asc"), schema).await;
+    let steps_path = format!(
+        "/threads/{thread}/runs/{}/steps",
+        run["id"].as_str().unwrap()
+    );
+    let steps = client.get(&steps_path, "ListRunStepsResponse").await;
     for gone in [&all[0], &all[2]] {
         let own = format!("{path}/{gone}");
         let deleted = object(&client.delete(&own).await, "DeleteMessageResponse");
@@ -174,7 +179,12 @@ async fn a_message_that_is_deleted_is_shown_to_nobody() {
         assert_eq!(client.delete(&own).await.status, 404);
     }
     assert_eq!(client.ids(&path, schema).await.0, all[1..2]);
-    assert_eq!(client.run(&thread, &run).await["status"], "completed");
+    // What was done was done: the run has its step and what it used.
+    assert_eq!(client.run(&thread, &run).await, run);
+    assert_eq!(client.get(&steps_path, "ListRunStepsResponse").await, steps);
+    let step = &steps["data"][0];
+    let written = &step["step_details"]["message_creation"]["message_id"];
+    assert_eq!(written.as_str(), Some(all[2].as_str()));
     let key = interop::ids::THREAD.read(&thread).into_owned();
     let there = client
         .0
