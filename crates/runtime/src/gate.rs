@@ -130,6 +130,21 @@ pub(crate) async fn judged(
     Ok(at)
 }
 
+/// Has a gate judge the trigger of a run with what is said before it.
+pub(crate) async fn judged_trigger(
+    live: &Live,
+    held: &mut Held<'_>,
+    gate: &dyn Gate,
+    request: &mut React,
+) -> Result<Timestamp, RuntimeError> {
+    let mut items = std::mem::take(&mut request.before);
+    items.push(request.item.clone());
+    let at = judged(live, held, gate, &mut items).await?;
+    request.item = items.pop().ok_or(RuntimeError::BrokenOff)?;
+    request.before = items;
+    Ok(at)
+}
+
 /// What an item of answers says beside them, as items that a gate can judge.
 pub(crate) fn beside_answers(answers: &NewItem, at: Timestamp) -> Vec<NewItem> {
     let item = Item {

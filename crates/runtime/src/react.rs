@@ -3,7 +3,7 @@
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
-use crate::gate::{Gate, Terms, judged};
+use crate::gate::{Gate, Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
@@ -319,17 +319,10 @@ impl Runtime {
             rewound = self.taken_back(live, &held.core()?.state, to).await?;
             request.policy = Policy::Interrupt;
         }
-        let mut at = None;
-        if let Some(gate) = terms.gate {
-            let mut items = std::mem::take(&mut request.before);
-            items.push(request.item);
-            at = Some(judged(live, &mut held, gate, &mut items).await?);
-            let Some(item) = items.pop() else {
-                return Err(RuntimeError::BrokenOff);
-            };
-            request.item = item;
-            request.before = items;
-        }
+        let at = match terms.gate {
+            Some(gate) => Some(judged_trigger(live, &mut held, gate, &mut request).await?),
+            None => None,
+        };
         let core = held.core()?;
         let after = core.tail;
         let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;

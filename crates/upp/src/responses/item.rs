@@ -134,7 +134,10 @@ pub(super) fn without_call(
     // lines.
     let trimmed = arguments.trim().len() < arguments.len();
     let breaks = (trimmed || arguments.contains(['\n', '\r'])) && key == "arguments";
-    if !breaks {
+    // What the provider itself wrote like our mark of a call that was cut off.
+    let own = item.get(key).and_then(Value::as_str);
+    let like_cut = own.is_some_and(|own| Arguments::from_text(own).is_marked());
+    if !breaks && !like_cut {
         item.shift_remove(key);
     }
     item.shift_remove("name");
@@ -154,8 +157,13 @@ pub(super) fn with_call(
     let text = call.arguments.sent();
     let key = arguments_key(kind);
     let line = |text: &str| text.trim().replace(['\n', '\r'], " ");
+    let is_same = |kept: &str| {
+        [&*text, call.arguments.text()]
+            .map(line)
+            .contains(&line(kept))
+    };
     let arguments = match item.get(key).and_then(Value::as_str) {
-        Some(kept) if line(kept) == line(&text) => kept.to_owned(),
+        Some(kept) if is_same(kept) => kept.to_owned(),
         Some(_) | None if kind == Kind::Custom => custom_input(call),
         Some(_) | None => text.into_owned(),
     };

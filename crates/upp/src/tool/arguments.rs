@@ -61,10 +61,21 @@ impl Arguments {
     /// sent from memory is the same as what is sent after a restart, and without what we put after
     /// the text of a call that was cut off.
     pub(crate) fn sent(&self) -> Cow<'_, str> {
-        match self.0.strip_suffix(Self::CUT).map(Self::from_text) {
-            Some(text) if text.parse().is_ok() => Cow::Owned(text.kept().into_owned()),
-            Some(_) | None => self.kept(),
+        match self.unmarked() {
+            Some(text) => Cow::Owned(text.kept().into_owned()),
+            None => self.kept(),
         }
+    }
+
+    /// Whether the text ends like that of a call that was cut off and marked so.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.unmarked().is_some()
+    }
+
+    /// The text before the mark of a call that was cut off.
+    fn unmarked(&self) -> Option<Self> {
+        let text = self.0.strip_suffix(Self::CUT).map(Self::from_text)?;
+        text.parse().is_ok().then_some(text)
     }
 
     fn kept(&self) -> Cow<'_, str> {

@@ -19,7 +19,7 @@ use serde_json::Value;
 /// events are streamed. There must be an output for each call that waits.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs", operation_id = "openaiSubmitToolOutputs", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
-    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
 pub(super) async fn submit(
     State(api): State<Api>,
     caller: Caller,

@@ -60,7 +60,7 @@ pub(super) async fn list(
 /// it ends or waits for its client. Refused while another run of the thread is active.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/runs", operation_id = "openaiCreateRun", tag = "threads-api", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
-    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
@@ -79,7 +79,7 @@ pub(super) async fn create(
 /// Makes a thread and has an assistant answer it.
 #[utoipa::path(post, path = "/v1/threads/runs", operation_id = "openaiCreateThreadAndRun", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
-    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+    responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))), (status = "default", body = ErrorBody)))]
 pub(super) async fn create_with_thread(
     State(api): State<Api>,
     caller: Caller,

@@ -47,7 +47,7 @@ fn item() -> impl Strategy<Value = Value> {
             }
             item
         }),
-        (id(), ".*").prop_map(|(id, text)| {
+        (id(), prop_oneof![4 => ".*", 1 => r"(\{\})?[ \n]?\{[ \n]?"]).prop_map(|(id, text)| {
             call(&format!("fc_{id}"), &format!("call_{id}"), "f", &text)
         }),
         (id(), ".*").prop_map(|(id, input)| json!({
