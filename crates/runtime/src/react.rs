@@ -341,10 +341,7 @@ impl Runtime {
         }
         let before = request.before.into_iter();
         let before = before.map(|item| Command::Record { item });
-        // What is stopped ends first: it has not seen them.
-        let place = usize::from(dealt.stops.is_some());
-        let before = rewound.into_iter().chain(before);
-        dealt.commands.splice(place..place, before);
+        dealt.begin_with(rewound.into_iter().chain(before));
         let mut children = None;
         if dealt.begins.is_some() {
             children = StoppedChildren::of(&core.state, "user_cancelled");
@@ -530,6 +527,14 @@ struct Dealt {
     commands: Vec<Command>,
     begins: Option<ExecutionId>,
     stops: Option<ExecutionId>,
+}
+
+impl Dealt {
+    /// Puts commands before the others. What is stopped ends first: it has not seen them.
+    fn begin_with(&mut self, first: impl Iterator<Item = Command>) {
+        let place = usize::from(self.stops.is_some());
+        self.commands.splice(place..place, first);
+    }
 }
 
 /// How an execution is run, and the id it is to have: a run that goes on with it has another.

@@ -167,7 +167,7 @@ async fn a_second_trigger_waits_its_turn_under_queue() {
 
 #[tokio::test]
 async fn a_thread_that_must_be_there_is_not_made() {
-    fn gone<T>(refused: Result<T, RuntimeError>) -> bool {
+    fn gone<T>(refused: &Result<T, RuntimeError>) -> bool {
         matches!(refused, Err(RuntimeError::Store(StoreError::NotFound)))
     }
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
@@ -175,8 +175,8 @@ async fn a_thread_that_must_be_there_is_not_made() {
         must_exist: true,
         ..say(&runtime, text, Policy::Queue)
     };
-    assert!(gone(runtime.react(must_exist("first")).await));
-    assert!(gone(runtime.find(&tenant(), "k").await));
+    assert!(gone(&runtime.react(must_exist("first")).await));
+    assert!(gone(&runtime.find(&tenant(), "k").await));
     runtime
         .react(say(&runtime, "hello", Policy::Queue))
         .await
@@ -185,8 +185,8 @@ async fn a_thread_that_must_be_there_is_not_made() {
     assert_eq!(ended(&at_rest(&runtime).await).len(), 2);
     // Nor where it was there a moment ago.
     runtime.delete(&tenant(), "k").await.unwrap();
-    assert!(gone(runtime.react(must_exist("third")).await));
-    assert!(gone(runtime.find(&tenant(), "k").await));
+    assert!(gone(&runtime.react(must_exist("third")).await));
+    assert!(gone(&runtime.find(&tenant(), "k").await));
 }
 
 #[tokio::test]

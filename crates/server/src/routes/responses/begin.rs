@@ -67,7 +67,8 @@ pub(super) async fn begin(
             }
             let found = find(api, caller, &id).await?;
             let found = found.ok_or_else(|| RequestError::previous_response_not_found(&id))?;
-            after(api, caller, request, run?, token, &found, &id).await
+            // By far the largest of these futures: on the heap, so that the others are small.
+            Box::pin(after(api, caller, request, run?, token, &found, &id)).await
         }
         Continues::Conversation { id, .. } => {
             let row = thread_of(api, caller, CONVERSATION, &id).await?;
