@@ -1,7 +1,7 @@
 // The real `@ag-ui/client` against the real binary: `POST /ag-ui`. The client verifies the order of all
 // events itself, and fails the run where it is broken.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { randomUUID } from "node:crypto";
 import { HttpAgent } from "@ag-ui/client";
 import { plain } from "./chat.mjs";
@@ -29,13 +29,7 @@ const LOOK_UP = {
   parameters: { type: "object", properties: { key: { type: "string" } }, required: ["key"] },
 };
 
-let server;
-
-before(async () => {
-  server = await Loomline.start(CONFIG);
-});
-
-after(() => server?.stop());
+const server = await Loomline.forTests(CONFIG);
 
 /** An agent as a front-end has it, and all events it has seen. */
 function front(path = "/ag-ui", threadId = randomUUID()) {

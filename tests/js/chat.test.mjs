@@ -1,7 +1,7 @@
 // The real `ai` package against the real binary: `POST /api/chat` and its resume.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { readUIMessageStream, validateUIMessages } from "ai";
 import { Chat, plain, until } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
@@ -10,17 +10,11 @@ import { Wire } from "./wire.mjs";
 // Some three seconds of streaming, so that there is a middle.
 const SLOW = "slow 40ms say 60 words";
 
-let server;
-
-before(async () => {
-  const { version } = JSON.parse(
-    readFileSync(new URL("node_modules/ai/package.json", import.meta.url), "utf8"),
-  );
-  console.log(`ai ${version} on node ${process.version}`);
-  server = await Loomline.start();
-});
-
-after(() => server?.stop());
+const { version } = JSON.parse(
+  readFileSync(new URL("node_modules/ai/package.json", import.meta.url), "utf8"),
+);
+console.log(`ai ${version} on node ${process.version}`);
+const server = await Loomline.forTests();
 
 const texts = (message) =>
   message.parts.filter((part) => part.type === "text").map((part) => part.text);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { MAJORS, chatOf, until } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
 import { Wire } from "./wire.mjs";
@@ -36,15 +36,9 @@ model = "m"
 
 const SLOW = "slow 40ms say 60 words";
 
-let server;
-
-before(async () => {
-  server = await Loomline.start(CONFIG);
-  await mkdir(join(server.data, "files"), { recursive: true });
-  await writeFile(join(server.data, "files", "README.md"), "Read me.");
-});
-
-after(() => server?.stop());
+const server = await Loomline.forTests(CONFIG);
+await mkdir(join(server.data, "files"), { recursive: true });
+await writeFile(join(server.data, "files", "README.md"), "Read me.");
 
 const texts = (message) =>
   message.parts.filter((part) => part.type === "text").map((part) => part.text);

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -28,6 +29,13 @@ export class Loomline {
       await writeFile(server.config, config);
     }
     await server.restart();
+    return server;
+  }
+
+  /** For all tests of the file that asks: it is stopped after the last of them. */
+  static async forTests(config) {
+    const server = await Loomline.start(config);
+    after(() => server.stop());
     return server;
   }
 

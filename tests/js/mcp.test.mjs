@@ -2,7 +2,7 @@
 // their schemas itself, and fails the call where they don't fit.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { Loomline } from "./loomline.mjs";
@@ -31,16 +31,11 @@ key_hashes = ["${hash("llk_a")}"]
 key_hashes = ["${hash("llk_b")}"]
 `;
 
-let server;
+const server = await Loomline.forTests(CONFIG);
 const clients = [];
-
-before(async () => {
-  server = await Loomline.start(CONFIG);
-});
 
 after(async () => {
   for (const client of clients) await client.close();
-  await server?.stop();
 });
 
 /** A client with the key of a tenant. */

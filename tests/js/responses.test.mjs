@@ -1,8 +1,8 @@
 // OpenAI's own package against the real binary: `/v1/responses`, over HTTP and over a WebSocket.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import OpenAI from "openai";
+import { test } from "node:test";
 import { Loomline } from "./loomline.mjs";
+import { openai } from "./openai.mjs";
 
 const WEATHER = {
   type: "function",
@@ -17,15 +17,8 @@ const WEATHER = {
 };
 const ASKS = 'use get_weather {"location": "Paris"}';
 
-let server;
-let client;
-
-before(async () => {
-  server = await Loomline.start();
-  client = new OpenAI({ baseURL: `${server.base}/v1`, apiKey: "unused", maxRetries: 0 });
-});
-
-after(() => server?.stop());
+const server = await Loomline.forTests();
+const client = openai(server);
 
 test("the OpenAI package is answered, and streams the same response", async () => {
   const made = await client.responses.create({ model: "demo", input: "Hello" });

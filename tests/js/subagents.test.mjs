@@ -1,6 +1,6 @@
 // The real `ai` package and agents that call, ask and follow others.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { readUIMessageStream, validateUIMessages } from "ai";
 import { Chat, until } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
@@ -26,13 +26,7 @@ requires_approval = ["compute"]
 model = "m"
 `;
 
-let server;
-
-before(async () => {
-  server = await Loomline.start(TEAM);
-});
-
-after(() => server?.stop());
+const server = await Loomline.forTests(TEAM);
 
 const delegate = (task) => `delegate ${JSON.stringify({ task })}`;
 

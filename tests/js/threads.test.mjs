@@ -1,9 +1,10 @@
 // The official `openai` package against the real binary: `client.beta.threads`, `client.beta.assistants`, `client.files`.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import OpenAI, { toFile } from "openai";
 import { Loomline } from "./loomline.mjs";
+import { openai } from "./openai.mjs";
 
 const WEATHER = {
   type: "function",
@@ -13,19 +14,12 @@ const WEATHER = {
   },
 };
 
-let server;
-let client;
-
-before(async () => {
-  const { version } = JSON.parse(
-    readFileSync(new URL("node_modules/openai/package.json", import.meta.url), "utf8"),
-  );
-  console.log(`openai ${version} on node ${process.version}`);
-  server = await Loomline.start();
-  client = new OpenAI({ apiKey: "llk_none", baseURL: `${server.base}/v1`, maxRetries: 0 });
-});
-
-after(() => server?.stop());
+const { version } = JSON.parse(
+  readFileSync(new URL("node_modules/openai/package.json", import.meta.url), "utf8"),
+);
+console.log(`openai ${version} on node ${process.version}`);
+const server = await Loomline.forTests();
+const client = openai(server);
 
 const thread = (...said) =>
   client.beta.threads.create({ messages: said.map((content) => ({ role: "user", content })) });

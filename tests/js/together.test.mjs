@@ -1,21 +1,14 @@
 // One thread behind all protocols: begun, gone on with and read through each by its own official client.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { HttpAgent } from "@ag-ui/client";
-import OpenAI from "openai";
 import { Chat } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
+import { openai } from "./openai.mjs";
 
-let server;
-let client;
-
-before(async () => {
-  server = await Loomline.start();
-  client = new OpenAI({ baseURL: `${server.base}/v1`, apiKey: "unused", maxRetries: 0 });
-});
-
-after(() => server?.stop());
+const server = await Loomline.forTests();
+const client = openai(server);
 
 const digits = (key) => key.replaceAll("-", "");
 
