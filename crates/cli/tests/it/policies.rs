@@ -270,7 +270,11 @@ fn a_client_that_leaves_stops_nothing() {
     let answer = request.send(body).unwrap();
     // It leaves with its answer begun.
     let mut seen = [0; 16];
-    answer.into_body().into_reader().read_exact(&mut seen).unwrap();
+    answer
+        .into_body()
+        .into_reader()
+        .read_exact(&mut seen)
+        .unwrap();
     let told = executions(&server);
     assert_eq!((told.len(), told[0].ended), (1, ExecutionStatus::Completed));
 }
