@@ -72,6 +72,7 @@ pub fn saying(runtime: &Runtime, key: &str, text: &str) -> React {
         item: NewItem::user(runtime.mint(), content),
         run: Run::default(),
         policy: Policy::Queue,
+        must_exist: false,
         token: None,
     }
 }

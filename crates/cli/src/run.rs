@@ -36,6 +36,7 @@ pub(crate) async fn run(
             ..Run::default()
         },
         policy: Policy::Queue,
+        must_exist: false,
         token: None,
     };
     let tenant = request.tenant.clone();

@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
+/// An answer of fewer tokens is not asked for: providers refuse such limits. What is left of
+/// [`RunOptions::max_run_output_tokens`] is none then.
+pub const MIN_ANSWER_TOKENS: u64 = 16;
+
 /// How one run differs from what its agent is configured to do. Kept with the execution
 /// (`run.params`), so that a run goes on the same after a crash.
 ///
@@ -51,6 +55,10 @@ pub struct RunOptions {
     /// How many tokens each answer of the model may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
+    /// How many tokens all answers of the run may have together. It ends when too few are left for
+    /// another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_run_output_tokens: Option<u64>,
     /// How much the model reasons, in the provider's word: `none`, `low`, `medium`, `high`, `xhigh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,

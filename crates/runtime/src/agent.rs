@@ -4,6 +4,7 @@ mod answers;
 mod around;
 mod failure;
 mod journal;
+mod limits;
 mod options;
 pub(crate) mod record;
 mod replay;
@@ -14,6 +15,7 @@ pub use options::{Models, OptionsRefused};
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
 use crate::request::Run;
+use crate::store::Ran;
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
 use answers::Given;
@@ -23,6 +25,7 @@ use futures_util::future::BoxFuture;
 use interop::model;
 use interop::parts::{ToolPart, ToolState};
 use journal::AgentJournal;
+use limits::{Budget, Spent};
 use record::{Folded, StateRecord, View};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -61,8 +64,8 @@ struct Remembered {
     state: AgentState,
     /// The agent as the run wants it, where it wants it otherwise than it is.
     configured: Option<AgentReactor>,
-    /// How many calls of the agent's own tools the run has made, where it has a limit.
-    n_calls: Option<u64>,
+    /// What the run has done, where it has a limit.
+    spent: Option<Spent>,
     /// Absent between executions.
     around: Option<Around>,
 }
@@ -73,6 +76,8 @@ struct Wanted {
     params: Value,
     /// At most so many calls in the run of tools that the agent runs itself.
     max_tool_calls: Option<u64>,
+    /// How many tokens its answers may have.
+    budget: Option<Arc<Budget>>,
 }
 
 /// What one step is run with.
@@ -117,7 +122,9 @@ impl AgentReactor {
         let Some(wanted) = options::wanted(params)? else {
             return Ok(None);
         };
-        let agent = options::configured(&self.agent, &wanted, self.models.as_deref())?;
+        let budget = wanted.max_run_output_tokens.map(Budget::new);
+        let models = self.models.as_deref();
+        let agent = options::configured(&self.agent, &wanted, models, budget.as_ref())?;
         let params = params.cloned().unwrap_or_default();
         let max_tool_calls = wanted.max_tool_calls;
         Ok(Some(Self {
@@ -126,6 +133,7 @@ impl AgentReactor {
             wanted: Some(Arc::new(Wanted {
                 params,
                 max_tool_calls,
+                budget,
             })),
         }))
     }
@@ -159,8 +167,12 @@ impl AgentReactor {
             mut around,
             view,
             failure,
-            n_calls: n_before,
+            spent: before,
         } = self.begun(&mut step).await?;
+        if let (Some(budget), Some(before)) = (self.budget(), before) {
+            budget.set(before);
+        }
+        let n_before = before.map(|before| before.calls);
         let sent = state.messages().clone();
         let journal = AgentJournal::new(&self.agent, step.writer, step.step.iteration);
         let has_begun = failure.is_none();
@@ -175,8 +187,9 @@ impl AgentReactor {
             Ok(cycle) => {
                 around.push(&journal);
                 handoff = handoff::decided(&self.agent, &journal.written(), &step.children);
-                // Another agent goes on: for this one the run is over.
-                wants_more = cycle.next == Next::Continue && handoff.is_none();
+                // Another agent goes on: for this one the run is over. So it is without tokens.
+                let is_last = handoff.is_some() || self.is_spent(before, &journal);
+                wants_more = cycle.next == Next::Continue && !is_last;
                 after = Some(if wants_more {
                     cycle.state
                 } else {
@@ -198,8 +211,9 @@ impl AgentReactor {
         };
         let mut record = StateRecord::between(&state, known);
         record.view = view;
-        let n_calls = n_before.map(|before| before.saturating_add(journal.n_made()));
-        record.tool_calls = n_calls;
+        let so_far = before.map(|before| before.after(journal.n_made(), &journal.about()));
+        record.tool_calls = so_far.map(|spent| spent.calls);
+        record.output_tokens = so_far.map(|spent| spent.tokens);
         if wants_more && step.step.iteration == 0 {
             record.kept.clone_from(around.kept());
         }
@@ -209,7 +223,7 @@ impl AgentReactor {
         let remembered = after.map(|state| Remembered {
             state,
             configured: self.wanted.is_some().then(|| self.clone()),
-            n_calls,
+            spent: so_far,
             around: wants_more.then_some(around),
         });
         Ok(Reacted {
@@ -339,10 +353,21 @@ impl AgentReactor {
         Some(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
-    /// Whether the run may make only so many calls.
+    /// Whether the run may make only so many calls, or be answered with so many tokens.
     fn is_limited(&self) -> bool {
         let wanted = self.wanted.as_ref();
-        wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some())
+        wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some() || wanted.budget.is_some())
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        self.wanted.as_ref()?.budget.as_deref()
+    }
+
+    /// Whether too few tokens are left for another answer.
+    fn is_spent(&self, before: Option<Spent>, journal: &AgentJournal<'_>) -> bool {
+        let spent = before.map(|before| before.after(0, &journal.about()));
+        let budget = self.budget().zip(spent);
+        budget.is_some_and(|(budget, spent)| budget.is_spent(spent))
     }
 
     /// The state before this step, what it answers included, and what is around the run.
@@ -352,43 +377,39 @@ impl AgentReactor {
             .take()
             .and_then(|memory| memory.downcast::<Remembered>().ok());
         if step.step.iteration > 0 {
-            let known = memory.and_then(|it| Some((it.state, it.around?, it.n_calls)));
-            let (state, around, n_calls) = if let Some(known) = known {
+            let known = memory.and_then(|it| Some((it.state, it.around?, it.spent)));
+            let (state, around, spent) = if let Some(known) = known {
                 known
             } else {
                 let folded = self.folded(step).await?;
                 let around = Around::resumed(&self.agent, step, &folded);
-                (folded.state, around, folded.n_calls)
+                (folded.state, around, folded.spent)
             };
             return Ok(Begun {
                 state,
                 around,
                 view: View::default(),
                 failure: None,
-                n_calls: self.is_limited().then(|| n_calls.unwrap_or_default()),
+                spent: self.is_limited().then(|| spent.unwrap_or_default()),
             });
         }
-        let (mut state, n_calls) = if let Some(memory) = memory {
+        let (mut state, spent) = if let Some(memory) = memory {
             let state = without_waiting(memory.state, step.trigger);
-            (state, memory.n_calls)
+            (state, memory.spent)
         } else {
             let folded = self.folded(step).await?;
-            (without_trigger(folded.state, step.trigger), folded.n_calls)
+            (without_trigger(folded.state, step.trigger), folded.spent)
         };
-        // Answers and a handover go on with a run; a message begins one, and so does what points to one.
-        let goes_on = match step.trigger.item_type {
-            ItemType::ActionResult => true,
-            ItemType::ItemReference => step.run.handoffs > 0,
-            ItemType::Message | ItemType::ActionExecute => false,
-        };
-        let n_calls = n_calls.filter(|_| goes_on).unwrap_or_default();
-        let n_calls = self.is_limited().then_some(n_calls);
+        // Answers and a handover go on with a run; anything else begins one.
+        let goes_on = Ran::continues(step.execution, step.trigger.item_type);
+        let spent = spent.filter(|_| goes_on).unwrap_or_default();
+        let spent = self.is_limited().then_some(spent);
         if step.trigger.item_type != ItemType::ActionResult && state.phase().is_some() {
             // A phase left by a run that did not end is no position in this one.
             state = state.with_phase(None);
         }
         let begun = Around::begin(&self.agent, step, state).await;
-        Ok(Begun { n_calls, ..begun })
+        Ok(Begun { spent, ..begun })
     }
 
     async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {

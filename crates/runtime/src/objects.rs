@@ -71,6 +71,9 @@ pub struct Object {
 pub struct ObjectPage {
     /// Only objects after the one with this id, in the order of the list.
     pub after: Option<String>,
+    /// Only objects after this instant and id, in the order of the list, whether or not there is such a
+    /// one: where a walk goes on that others may delete from. It goes before `after`.
+    pub beyond: Option<(Timestamp, String)>,
     /// The newest first.
     pub newest_first: bool,
     /// At most so many.

@@ -192,10 +192,13 @@ impl Runtime {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
             let gate = gate.as_deref();
             match runtime.accept(request.clone(), gate).await {
-                // It was deleted a moment ago: the key is free for a new thread.
+                // It was deleted a moment ago: the key is free for a new thread, if that will do.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     if let Ok(live) = runtime.existing(&tenant, &key).await {
                         runtime.forget(&live);
+                    }
+                    if request.must_exist {
+                        return Err(StoreError::NotFound.into());
                     }
                     runtime.accept(request, gate).await
                 }
@@ -258,6 +261,7 @@ impl Runtime {
             return Err(RuntimeError::ShuttingDown);
         }
         if let Some(gate) = gate
+            && !request.must_exist
             && self.is_unmade(&request.tenant, &request.key).await?
         {
             self.judge_unmade(gate, &request).await?;
@@ -265,7 +269,12 @@ impl Runtime {
         // A message to an agent that is not there makes no thread; a repeated one is answered.
         let agent = request.run.agent.as_deref();
         let live = if self.inner.reactors.find(agent).is_some() {
-            self.live_by_key(&request.tenant, &request.key).await?
+            let (tenant, key) = (&request.tenant, &request.key);
+            if request.must_exist {
+                self.existing(tenant, key).await?
+            } else {
+                self.live_by_key(tenant, key).await?
+            }
         } else {
             let unknown = RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
             self.existing(&request.tenant, &request.key)
@@ -332,10 +341,7 @@ impl Runtime {
         }
         let before = request.before.into_iter();
         let before = before.map(|item| Command::Record { item });
-        // What is stopped ends first: it has not seen them.
-        let place = usize::from(dealt.stops.is_some());
-        let before = rewound.into_iter().chain(before);
-        dealt.commands.splice(place..place, before);
+        dealt.begin_with(rewound.into_iter().chain(before));
         let mut children = None;
         if dealt.begins.is_some() {
             children = StoppedChildren::of(&core.state, "user_cancelled");
@@ -521,6 +527,14 @@ struct Dealt {
     commands: Vec<Command>,
     begins: Option<ExecutionId>,
     stops: Option<ExecutionId>,
+}
+
+impl Dealt {
+    /// Puts commands before the others. What is stopped ends first: it has not seen them.
+    fn begin_with(&mut self, first: impl Iterator<Item = Command>) {
+        let place = usize::from(self.stops.is_some());
+        self.commands.splice(place..place, first);
+    }
 }
 
 /// How an execution is run, and the id it is to have: a run that goes on with it has another.

@@ -112,7 +112,7 @@ impl Rewind {
 pub struct React {
     /// Whose thread.
     pub tenant: TenantId,
-    /// Its key; the thread is made if there is none.
+    /// Its key; the thread is made if there is none, unless it must be there.
     pub key: String,
     /// What was said before it and is answered with it: kept in order, in the same transaction.
     pub before: Vec<NewItem>,
@@ -125,6 +125,9 @@ pub struct React {
     pub run: Run,
     /// What happens if the thread is busy.
     pub policy: Policy,
+    /// Whether the thread is there: one that was deleted meanwhile is not made again, and whoever asks
+    /// is told that it is gone.
+    pub must_exist: bool,
     /// The client's token: repeating it gives the first answer again.
     pub token: Option<String>,
 }

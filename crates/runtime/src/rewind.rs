@@ -5,7 +5,7 @@ use crate::live::Live;
 use crate::react::Runtime;
 use crate::request::{Rewind, Run};
 use crate::store::{Filter, Landmark};
-use crate::stretch::{Chain, Place, Span, end_of, goes_on, told};
+use crate::stretch::{Chain, Place, Span, end_of, told};
 use timeline::{
     Command, Ending, Entry, Event, Interruption, ItemId, Rejected, Removed, State, Transcript,
     Trigger,
@@ -136,7 +136,7 @@ async fn cut(chain: &Chain<'_>, place: Place, to: &Rewind) -> Result<Cut, Runtim
             stays: Stays::Trigger,
         }),
         Rewind::After(_) => {
-            let last = end_of(chain, run.last, goes_on).await?;
+            let last = end_of(chain, run.last, |run| run.goes_on).await?;
             Ok(Cut {
                 first: last.next(),
                 stays: Stays::Nothing,

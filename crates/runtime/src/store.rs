@@ -2,12 +2,13 @@
 
 use crate::checkpoint::CheckpointTable;
 use crate::objects::ObjectTable;
+use crate::request::Run;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
 use timeline::{
-    Event, ExecutionId, ItemId, ItemType, Record, Removed, Seq, State, StepId, Thread, ThreadId,
-    chunk_type,
+    Event, Execution, ExecutionId, ItemId, ItemType, Record, Removed, Seq, State, StepId, Thread,
+    ThreadId, chunk_type,
 };
 
 /// Whose thread it is. There is no default tenant (EK §12).
@@ -179,10 +180,20 @@ pub struct Ran {
     pub trigger: Seq,
     /// What that item is.
     pub trigger_type: ItemType,
+    /// Whether it goes on with the execution before it ([`Ran::continues`]).
+    pub goes_on: bool,
     /// Its first event.
     pub created: Seq,
     /// Its last event, `thread.finished`; none while it runs.
     pub finished: Option<Seq>,
+}
+
+impl Ran {
+    /// Whether an execution with a trigger of this type goes on with the one before it on its thread:
+    /// it acts on answers to that one's calls, or an agent has handed over to its own.
+    pub fn continues(execution: &Execution, trigger: ItemType) -> bool {
+        trigger == ItemType::ActionResult || Run::of(execution.run.as_ref()).handoffs > 0
+    }
 }
 
 /// Why a store did not do it.

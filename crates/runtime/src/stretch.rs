@@ -130,32 +130,37 @@ impl Runtime {
         stretch: Stretch,
         filter: Filter,
     ) -> Result<StretchOf, RuntimeError> {
+        let read = self.stretch_marked(tenant, key, stretch, filter).await?;
+        Ok(StretchOf {
+            transcript: read.transcript.without_removed(),
+            ..read
+        })
+    }
+
+    /// The same with what is removed, which [`Transcript::removed`] marks: for those who account for
+    /// what was done.
+    pub async fn stretch_marked(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        stretch: Stretch,
+        filter: Filter,
+    ) -> Result<StretchOf, RuntimeError> {
         let row = self.inner.store.find(tenant, key).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         let (span, more) = match stretch {
-            Stretch::Execution(id) => {
-                let goes_on = |kind| kind == ItemType::ItemReference;
-                executed(&chain, id, goes_on).await?
-            }
-            Stretch::Run(id) => executed(&chain, id, goes_on).await?,
+            Stretch::Execution(id) => executed(&chain, id, Run::was_handed_over).await?,
+            Stretch::Run(id) => executed(&chain, id, |run| run.goes_on).await?,
             Stretch::Before { before, n } => before_place(&chain, before, n).await?,
             Stretch::UpTo { place, n } => up_to(&chain, place, n).await?,
             Stretch::After { after, n } => after_place(&chain, after, n).await?,
         };
         Ok(StretchOf {
-            transcript: chain.read(span, filter).await?,
+            transcript: chain.read_marked(span, filter).await?,
             first: span.first,
             last: span.last,
             more,
         })
-    }
-}
-
-/// Whether an execution with such a trigger goes on with the one before it.
-pub(crate) fn goes_on(trigger: ItemType) -> bool {
-    match trigger {
-        ItemType::ItemReference | ItemType::ActionResult => true,
-        ItemType::Message | ItemType::ActionExecute => false,
     }
 }
 
@@ -164,6 +169,8 @@ pub(crate) fn goes_on(trigger: ItemType) -> bool {
 pub(crate) struct Run {
     trigger: Place,
     pub(crate) trigger_type: ItemType,
+    /// Whether it goes on with the one before it.
+    pub(crate) goes_on: bool,
     pub(crate) created: Place,
     pub(crate) finished: Option<Place>,
     /// Its last event; while it runs, the last of the thread.
@@ -175,11 +182,17 @@ impl Run {
     fn holds(&self, place: Place) -> bool {
         self.finished.is_none_or(|finished| finished >= place)
     }
+
+    /// Whether the agent before it has handed over to its own. One that acts on answers goes on with
+    /// its own calls, whoever had handed over to it.
+    fn was_handed_over(&self) -> bool {
+        self.goes_on && self.trigger_type != ItemType::ActionResult
+    }
 }
 
 type Cut = Result<(Span, bool), RuntimeError>;
 
-async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(ItemType) -> bool) -> Cut {
+async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(&Run) -> bool) -> Cut {
     let created = chain.place_of(Landmark::Execution(&id)).await?;
     let run = match created {
         Some(created) => chain.run_before(created.next()).await?,
@@ -196,10 +209,10 @@ async fn executed(chain: &Chain<'_>, id: ExecutionId, goes_on: impl Fn(ItemType)
 pub(crate) async fn end_of(
     chain: &Chain<'_>,
     mut last: Place,
-    goes_on: impl Fn(ItemType) -> bool,
+    goes_on: impl Fn(&Run) -> bool,
 ) -> Result<Place, RuntimeError> {
     while let Some(next) = chain.run_after(last).await? {
-        if !goes_on(next.trigger_type) {
+        if !goes_on(&next) {
             break;
         }
         last = next.last;
@@ -209,7 +222,7 @@ pub(crate) async fn end_of(
 
 async fn up_to(chain: &Chain<'_>, place: Place, n: usize) -> Cut {
     let (span, more) = before_place(chain, place.next(), n).await?;
-    let last = end_of(chain, span.last, goes_on).await?;
+    let last = end_of(chain, span.last, |run| run.goes_on).await?;
     Ok((Span { last, ..span }, more))
 }
 
@@ -224,7 +237,9 @@ async fn before_place(chain: &Chain<'_>, before: Place, n: usize) -> Cut {
         Some(said) => at_rest(chain, *said).await?,
         None => Place::START.next(),
     };
-    let more = !chain.said_before(first, 1).await?.is_empty();
+    // What ran before the first message was said counts, too.
+    let more =
+        !chain.said_before(first, 1).await?.is_empty() || chain.run_before(first).await?.is_some();
     Ok((Span { first, last }, more))
 }
 
@@ -232,7 +247,11 @@ async fn after_place(chain: &Chain<'_>, after: Place, n: usize) -> Cut {
     let after = after.min(chain.last);
     let first = match chain.run_before(after.next()).await? {
         Some(run) if run.holds(after.next()) => begun(chain, run).await?,
-        _ => after.next(),
+        _ => match chain.run_after(after).await? {
+            // The place is at the answers that it goes on with: within what they answer.
+            Some(next) if next.goes_on && next.trigger <= after => begun(chain, next).await?,
+            _ => after.next(),
+        },
     };
     let said = chain
         .said_after(after.max(first.before()), n.max(1) + 1)
@@ -262,7 +281,7 @@ async fn begun(chain: &Chain<'_>, mut run: Run) -> Result<Place, RuntimeError> {
     loop {
         let former = chain.run_before(run.created).await?;
         match former {
-            Some(former) if goes_on(run.trigger_type) => run = former,
+            Some(former) if run.goes_on => run = former,
             Some(former) => return Ok(run.trigger.max(former.last.next())),
             None => return Ok(run.trigger),
         }
@@ -276,5 +295,5 @@ async fn rest_before(chain: &Chain<'_>, place: Place) -> Result<Place, RuntimeEr
         Some(run) if run.holds(place) => run.last,
         _ => return Ok(place.before()),
     };
-    end_of(chain, last, goes_on).await
+    end_of(chain, last, |run| run.goes_on).await
 }

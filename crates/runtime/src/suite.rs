@@ -86,6 +86,7 @@ macro_rules! store_suite {
             pages_of_a_thread_are_its_conversation
             pages_of_a_fork_begin_with_its_ancestors
             a_stretch_of_an_execution_has_what_belongs_to_it
+            a_run_without_a_message_is_a_stretch_of_its_own
             a_place_within_an_execution_stands_for_all_of_it
             a_title_and_metadata_that_change_are_the_threads
             what_is_removed_is_read_no_more
@@ -125,6 +126,7 @@ macro_rules! store_suite {
             an_object_replaces_the_one_before
             objects_are_listed_in_pages_without_gap_or_repeat
             a_page_after_an_unknown_object_is_refused
+            a_walk_goes_on_from_where_an_object_was
             a_deleted_object_is_gone
             a_content_stays_until_the_last_object_that_has_it_goes
             objects_never_cross_tenants

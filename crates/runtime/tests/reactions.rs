@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
 use runtime::{
     AgentReactor, MemoryStore, Policy, React, Reacted, Reactor, ReactorError, Run, Runtime,
-    RuntimeError, RuntimeOptions, StepRun, Store, TenantId, Until,
+    RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Until,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -55,6 +55,7 @@ fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
         item: NewItem::user(runtime.mint(), content),
         run: Run::default(),
         policy,
+        must_exist: false,
         token: None,
     }
 }
@@ -162,6 +163,30 @@ async fn a_second_trigger_waits_its_turn_under_queue() {
     let records = at_rest(&runtime).await;
     assert_eq!(verify(&records), Ok(()));
     assert_eq!(ended(&records), vec![(ExecutionStatus::Completed, None); 3]);
+}
+
+#[tokio::test]
+async fn a_thread_that_must_be_there_is_not_made() {
+    fn gone<T>(refused: &Result<T, RuntimeError>) -> bool {
+        matches!(refused, Err(RuntimeError::Store(StoreError::NotFound)))
+    }
+    let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
+    let must_exist = |text| React {
+        must_exist: true,
+        ..say(&runtime, text, Policy::Queue)
+    };
+    assert!(gone(&runtime.react(must_exist("first")).await));
+    assert!(gone(&runtime.find(&tenant(), "k").await));
+    runtime
+        .react(say(&runtime, "hello", Policy::Queue))
+        .await
+        .unwrap();
+    runtime.react(must_exist("second")).await.unwrap();
+    assert_eq!(ended(&at_rest(&runtime).await).len(), 2);
+    // Nor where it was there a moment ago.
+    runtime.delete(&tenant(), "k").await.unwrap();
+    assert!(gone(&runtime.react(must_exist("third")).await));
+    assert!(gone(&runtime.find(&tenant(), "k").await));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Request bodies: how long, how deep, and of what shape they may be.
 
 use crate::error::ApiError;
+use crate::protocol::Dialect;
 use crate::state::Api;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -33,9 +34,14 @@ impl FromRequest<Api> for JsonText {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
         let is_json = is_json(request.headers());
+        let is_openai = Dialect::of(request.uri().path()) == Dialect::OpenAi;
         let limits = &api.app().config().server;
         // A body that is too long is told so first: nobody wants to send it twice.
         let text = read(request.into_body(), limits.max_body_bytes).await?;
+        if text.is_empty() && is_openai {
+            // Clients of this dialect are told which member is missing, and not which header.
+            return Ok(Self("{}".to_owned()));
+        }
         if !is_json {
             return Err(ApiError::NotJson);
         }

@@ -11,8 +11,9 @@ use futures_util::future::BoxFuture;
 ///
 /// It is done when a response has no calls. A call that names no tool is answered with the error
 /// `Tool 'x' not found`, so that the model can correct itself, and the conversation stays one that
-/// every provider takes. The run is done all the same when the agent has no tools at all, or after
-/// the third round in a row that called nothing that exists.
+/// every provider takes. So is one whose arguments are no JSON object, as when the answer was cut off
+/// within them. The run is done all the same when the agent has no tools at all, or after the third
+/// round in a row of nothing but such calls.
 ///
 /// With [`Limit::AtMost`] n, n rounds of tools run; a response that asks for another one is an
 /// error, after `on_max_iterations`. The lower of this limit and the one of the tool strategy

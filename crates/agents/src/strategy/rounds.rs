@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use upp::{Message, ToolCall, UserMessage};
 
-/// After so many rounds in a row in which no call names a tool, the run ends.
+/// After so many rounds in a row in which no call can be one, the run ends.
 ///
-/// A model is told twice that its tool does not exist; one that asks a third time never stops.
+/// A model is told twice that its tool does not exist, or that its arguments are no JSON object, as
+/// where each of its answers is cut off within a call; one that calls so a third time never stops.
 const N_GHOST_ROUNDS: usize = 3;
 
 /// The messages since the last one of the user's side, the latest first, summaries seen through.
@@ -114,8 +115,8 @@ pub(crate) fn noted<'a>(
     Some(noted)
 }
 
-/// Whether the model calls nothing that exists, and there is no reason to hope that it will: the
-/// agent has no tools, or these messages, the latest first, begin with three such rounds. Where the
+/// Whether the model calls nothing that can be called, and there is no reason to hope that it will:
+/// the agent has no tools, or these messages, the latest first, begin with three such rounds. Where the
 /// step was brought results, the tools exist elsewhere, and the model is to hear what they gave.
 pub(super) fn only_ghosts<'a>(
     messages: impl Iterator<Item = &'a Message>,
@@ -126,7 +127,8 @@ pub(super) fn only_ghosts<'a>(
     if was_brought || agent.options().foreign_calls {
         return false;
     }
-    let is_ghost = |call: &ToolCall| agent.tool(&call.tool_name).is_none();
+    let is_ghost =
+        |call: &ToolCall| agent.tool(&call.tool_name).is_none() || call.arguments.parse().is_err();
     let n_rounds = messages
         .filter_map(|message| match message {
             Message::Assistant(message) => Some(&message.tool_calls),

@@ -2,13 +2,13 @@
 
 use crate::strategies::assert_sums;
 use crate::support::*;
-use loomline_agents::{Agent, AgentError, AgentState, Limit, Loop};
+use loomline_agents::{Agent, AgentError, AgentState, ExecutionStrategy, Limit, Loop, React};
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use upp::{
-    Code, Message, MessageOptions, Script, ScriptTurn, Scripted, ToolChoice, ToolResultMessage,
-    ToolUseStrategy, UserMessage,
+    Code, Message, MessageOptions, Script, ScriptTurn, Scripted, StopReason, ToolChoice,
+    ToolResultMessage, ToolUseStrategy, UserMessage,
 };
 
 #[tokio::test]
@@ -250,6 +250,29 @@ async fn a_ghost_call_is_answered_and_a_model_that_stops_is_heard() {
     assert_eq!(results(&result.state)[0].result, "Tool 'ghost' not found");
     assert!(results(&result.state)[0].is_error);
     assert_eq!(result.turn.response.joined_text(), "sorry");
+}
+
+#[tokio::test]
+async fn a_model_that_is_cut_off_within_each_of_its_calls_ends() {
+    let cut = ScriptTurn {
+        stop_reason: Some(StopReason::MaxTokens),
+        ..ScriptTurn::call("add", json!("{\"a\": 1, "))
+    };
+    let mut script = Script::new(vec![cut]);
+    script.repeat_last = true;
+    let strategies: [Arc<dyn ExecutionStrategy>; 2] =
+        [Arc::new(Loop::default()), Arc::new(React::default())];
+    for strategy in strategies {
+        let mut options = options(Arc::new(Scripted::with_script(script.clone())));
+        options.tools = vec![add()];
+        options.execution = strategy;
+        let result = generate(options).await;
+        assert_eq!(result.turn.stop_reason, StopReason::MaxTokens);
+        // The model is told, and may try again with less in them.
+        let told = results(&result.state);
+        assert!(told.iter().all(|result| result.is_error), "{told:?}");
+        assert!(result.state.open_calls().is_empty());
+    }
 }
 
 #[tokio::test]

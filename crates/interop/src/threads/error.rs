@@ -147,6 +147,14 @@ pub enum RequestError {
         /// The run's id.
         run: String,
     },
+    /// A run locks the thread against its deletion.
+    #[error("Can't delete {thread} while a run {run} is active.")]
+    DeletionLocked {
+        /// The thread's id.
+        thread: String,
+        /// The run's id.
+        run: String,
+    },
     /// A run does not wait for outputs.
     #[error("Runs in status \"{status}\" do not accept tool outputs.")]
     NotWaiting {
@@ -154,7 +162,11 @@ pub enum RequestError {
         status: RunStatus,
     },
     /// The outputs are not those of the calls that wait.
-    #[error("Expected tool outputs for call_ids {expected:?}, got {got:?}")]
+    #[error(
+        "Expected tool outputs for call_ids {}, got {}",
+        listed(expected),
+        listed(got)
+    )]
     Outputs {
         /// The calls that wait.
         expected: Vec<String>,
@@ -184,6 +196,7 @@ impl RequestError {
             | Self::Unsupported { .. }
             | Self::ThreadLocked { .. }
             | Self::ActiveRun { .. }
+            | Self::DeletionLocked { .. }
             | Self::NotWaiting { .. }
             | Self::Outputs { .. }
             | Self::NotCancellable { .. } => ErrorKind::InvalidRequest,
@@ -204,6 +217,7 @@ impl RequestError {
             Self::NotFound { .. }
             | Self::ThreadLocked { .. }
             | Self::ActiveRun { .. }
+            | Self::DeletionLocked { .. }
             | Self::NotWaiting { .. }
             | Self::Outputs { .. }
             | Self::NotCancellable { .. } => None,
@@ -223,6 +237,7 @@ impl RequestError {
             | Self::NotFound { .. }
             | Self::ThreadLocked { .. }
             | Self::ActiveRun { .. }
+            | Self::DeletionLocked { .. }
             | Self::NotWaiting { .. }
             | Self::Outputs { .. }
             | Self::NotCancellable { .. } => None,
@@ -237,6 +252,12 @@ impl RequestError {
             "param": param, "code": self.code(),
         }})
     }
+}
+
+/// A list of ids, as `OpenAI`'s server spells one.
+fn listed(ids: &[String]) -> String {
+    let quoted: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 fn words(allowed: &[&str]) -> String {
@@ -273,6 +294,22 @@ mod tests {
         assert_eq!(
             active.to_string(),
             "Thread thread_x already has an active run run_y."
+        );
+        let deleted = RequestError::DeletionLocked {
+            thread: thread(),
+            run: run(),
+        };
+        assert_eq!(
+            deleted.to_string(),
+            "Can't delete thread_x while a run run_y is active."
+        );
+        let outputs = RequestError::Outputs {
+            expected: vec!["call_a".to_owned(), "call_b".to_owned()],
+            got: Vec::new(),
+        };
+        assert_eq!(
+            outputs.to_string(),
+            "Expected tool outputs for call_ids ['call_a', 'call_b'], got []"
         );
         let id = "x".to_owned();
         let what = ObjectKind::Thread;

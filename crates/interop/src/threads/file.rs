@@ -9,10 +9,24 @@ use serde::{Deserialize, Serialize};
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
 const MAX_FILENAME: usize = 512;
 
+/// What files may be uploaded for.
 pub(super) const PURPOSES: &[&str] = &[
     "assistants",
     "batch",
     "fine-tune",
+    "vision",
+    "user_data",
+    "evals",
+];
+
+/// What files are for, those that `OpenAI`'s server makes itself included.
+pub(super) const ALL_PURPOSES: &[&str] = &[
+    "assistants",
+    "assistants_output",
+    "batch",
+    "batch_output",
+    "fine-tune",
+    "fine-tune-results",
     "vision",
     "user_data",
     "evals",

@@ -1,11 +1,36 @@
 //! Ids that only this view has.
 
-use crate::ids::{IdForm, STEP};
+use crate::ids::{IdForm, MESSAGE, STEP};
 
 /// An assistant that was made through this API. A configured agent's id is its name.
 pub const ASSISTANT: IdForm = IdForm::new("asst_");
 /// A file.
 pub const FILE: IdForm = IdForm::new("file-");
+
+/// The id of a message, by ours of its item or step. One that was said beside answers has its place
+/// behind its item's id, and so it has in the protocol's spelling: `msg_…:1`.
+pub fn message_id(own: &str) -> String {
+    match split_beside(own) {
+        Some((item, place)) => format!("{}:{place}", MESSAGE.write(item)),
+        None => MESSAGE.write(own),
+    }
+}
+
+/// Reads the protocol's spelling of a message's id: ours of its item or step.
+pub fn read_message_id(text: &str) -> String {
+    match split_beside(text) {
+        Some((item, place)) => format!("{}:{place}", MESSAGE.read(item)),
+        None => MESSAGE.read(text).into_owned(),
+    }
+}
+
+/// The item of answers, and the place among them, that the id of a message may name which was said
+/// beside them. Ids from outside may look the same.
+pub fn split_beside(id: &str) -> Option<(&str, &str)> {
+    let (item, place) = id.rsplit_once(':')?;
+    let is_place = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit());
+    is_place.then_some((item, place))
+}
 
 /// What the id of a run step begins with that is about calls.
 const CALLS: &str = "step_calls_";
@@ -51,7 +76,24 @@ mod tests {
     use proptest::prelude::*;
     use uuid::Uuid;
 
+    #[test]
+    fn what_was_said_beside_answers_is_a_message_by_its_id() {
+        let own = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061:1";
+        let id = message_id(own);
+        assert_eq!(id, "msg_0190a3c45b6d7e8f9a0b1c2d3e4f5061:1");
+        assert_eq!(read_message_id(&id), own);
+        assert_eq!(split_beside("a:b:12"), Some(("a:b", "12")));
+        for other in ["a", "a:", "a:b", ""] {
+            assert_eq!(split_beside(other), None);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn whatever_message_id_was_written_is_read_back(id in "(msg_)?[.:]{0,2}(msg_)?[a-f0-9-]{0,36}:{0,2}[0-9]{0,2}") {
+            prop_assert_eq!(read_message_id(&message_id(&id)), id);
+        }
+
         #[test]
         fn both_run_steps_of_a_step_have_their_own_id(step in prop_oneof![
             any::<u128>().prop_map(|id| Uuid::from_u128(id).to_string()),

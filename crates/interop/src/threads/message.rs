@@ -1,9 +1,10 @@
 //! Messages that somebody said, as objects.
 
 use super::content;
+use super::ids::message_id;
 use super::metadata::{ACTOR, Carrier, Metadata, own};
 use super::object::{Attachment, MessageObject, MessageStatus};
-use crate::ids::{MESSAGE, THREAD};
+use crate::ids::THREAD;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub fn message_of_item(thread_id: &str, item: &Item) -> Option<Converted<Message
         .extend(actor.map(|actor| (ACTOR.to_owned(), actor.into())));
     let at = item.created_at.as_second();
     Some(losses.with(MessageObject {
-        id: MESSAGE.write(item.id.as_str()),
+        id: message_id(item.id.as_str()),
         object: "thread.message",
         created_at: at,
         thread_id: THREAD.write(thread_id),

@@ -3,6 +3,7 @@
 use super::error::RequestError;
 use super::fields::{Fields, check_length, wrong};
 use crate::Losses;
+use crate::aitp::{Actor, read_actors};
 use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,6 +12,8 @@ use timeline::Payload;
 /// What this view keeps in the metadata of threads and items, under this name.
 pub(super) const NAMESPACE: &str = "threads";
 
+/// AITP's member of a thread's metadata that says who takes part.
+const ACTORS: &str = "actors";
 /// The member of a message's metadata that says who speaks (AITP).
 pub(super) const ACTOR: &str = "actor";
 
@@ -40,7 +43,7 @@ impl Carrier {
 }
 
 /// Up to 16 pairs of strings (keys of 64 characters, values of 512), and AITP's members as they came:
-/// `actors` and `parent_id` of a thread, `actor` of a message.
+/// `actors` (never as a text) and `parent_id` of a thread, `actor` of a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metadata(pub(super) Map<String, Value>);
@@ -79,6 +82,11 @@ impl Metadata {
         let mut members = Map::new();
         for (key, value) in object.entries() {
             let pointer = object.at(key);
+            if carrier == Carrier::Thread && key == ACTORS {
+                check_size(&pointer, value)?;
+                members.insert(key.clone(), actors(pointer, value)?);
+                continue;
+            }
             if carrier.is_aitp(key) {
                 check_size(&pointer, value)?;
             } else {
@@ -116,6 +124,19 @@ impl Metadata {
         }
         Self(members)
     }
+}
+
+/// AITP's list of those who take part. The text of one is kept as the list it is; whoever writes a list
+/// is shown it again as it came.
+fn actors(pointer: String, value: &Value) -> Result<Value, RequestError> {
+    if !value.is_string() {
+        return Ok(value.clone());
+    }
+    let actors = read_actors(value, &pointer).map_err(|_| {
+        let expected = "a list of actors, or its JSON";
+        RequestError::Outside { pointer, expected }
+    })?;
+    Ok(actors.iter().map(Actor::write).collect())
 }
 
 fn check_pair(pointer: &str, key: &str, value: &Value) -> Result<(), RequestError> {

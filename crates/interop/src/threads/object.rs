@@ -195,7 +195,7 @@ pub struct RunObject {
     /// As it was asked for.
     pub truncation_strategy: Value,
     pub(super) incomplete_details: Option<Short>,
-    /// What it used; absent until it is over.
+    /// What it used; absent until it is over, and then zeros where no model has answered.
     pub usage: Option<Usage>,
     /// As it was asked for.
     pub response_format: Value,

@@ -144,7 +144,7 @@ impl FileQuery {
         for (name, value) in pairs {
             match name {
                 "purpose" => {
-                    check_word("/purpose".to_owned(), value, super::file::PURPOSES)?;
+                    check_word("/purpose".to_owned(), value, super::file::ALL_PURPOSES)?;
                     purpose = Some(value.to_owned());
                 }
                 "limit" => n = limit(value, MAX_FILES, "an integer from 1 to 10000")?,

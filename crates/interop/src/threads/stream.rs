@@ -4,11 +4,10 @@ mod frame;
 mod told;
 
 use super::error::RequestError;
-use super::ids::RunStepId;
+use super::ids::{RunStepId, message_id};
 use super::object::{RunStatus, ThreadObject};
 use super::run::{Grown, Run, continues};
 use super::view::cancelled;
-use crate::ids::MESSAGE;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use timeline::{
@@ -34,6 +33,8 @@ struct Step {
     place: usize,
     message: Shown,
     calls: Shown,
+    /// How many texts of the message were shown, those of dead attempts included.
+    n_texts: usize,
     /// The ids, as JSON strings.
     message_id: String,
     calls_id: String,
@@ -45,6 +46,9 @@ struct Step {
 /// and it ends with the run or when the run waits for its client. What a dead attempt streamed is
 /// void: its message and its calls are created again under their ids, with which clients begin them
 /// anew, or ended as failed if nothing comes in their place.
+///
+/// One thing is told at a time: while a message is open, calls are held back and then come whole. The
+/// clients' helpers take the end of any run step for that of the call they see.
 #[derive(Clone, Debug)]
 pub struct RunStream {
     thread_id: String,
@@ -302,6 +306,11 @@ impl RunStream {
         }
     }
 
+    /// Whether a message is open, and calls that were not begun before it have to wait.
+    fn holds_calls(&self) -> bool {
+        self.step.message != Shown::Not && self.step.calls != Shown::Yes
+    }
+
     fn stands(&mut self, status: RunStatus, out: &mut String) {
         self.status = status;
         if let Some(run) = &self.run {
@@ -319,8 +328,11 @@ impl RunStream {
                 delta,
             } => {
                 self.announce_message(out);
+                self.step.n_texts = self.step.n_texts.max(index + 1);
                 frame::text_delta(&self.step.message_id, index, is_first, delta, out);
             }
+            // They come whole when the message has ended.
+            Grown::Call { .. } if self.holds_calls() => {}
             Grown::Call {
                 index,
                 is_first,
@@ -353,7 +365,7 @@ impl Step {
         let calls = RunStepId::Calls(step.to_string()).write();
         Self {
             place,
-            message_id: frame::quoted(&MESSAGE.write(step.as_str())),
+            message_id: frame::quoted(&message_id(step.as_str())),
             calls_id: frame::quoted(&calls),
             ..Self::default()
         }

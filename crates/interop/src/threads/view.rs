@@ -1,16 +1,17 @@
 //! Entries of a transcript as runs, steps and messages, in order.
 
+use super::ids::read_message_id;
 use super::message::message_of_item;
 use super::metadata::{Carrier, Metadata, own};
 use super::object::{MessageObject, ThreadObject};
 use super::run::{CANCELS, Run, continues};
-use crate::ids::{MESSAGE, THREAD};
+use crate::ids::THREAD;
 use crate::{Converted, Losses};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
-    Entry, Execution, Item, ItemId, ItemType, Reaction, StepRecord, StepStatus, Thread, Transcript,
-    said_beside,
+    Entry, Execution, Item, ItemId, ItemType, Reaction, Removed, StepRecord, StepStatus, Thread,
+    Transcript, said_beside,
 };
 
 /// The thread's object. What of its metadata is neither a string nor AITP's is left out.
@@ -81,21 +82,27 @@ impl ThreadView {
     }
 
     /// The whole of a transcript. What an answer had said that was cut off is in it if the transcript
-    /// was read with its chunks.
+    /// was read with its chunks. Of an answer that is marked as removed it knows that it was given, and
+    /// what it used.
     pub fn of(transcript: &Transcript) -> Self {
         let id = transcript.thread.as_ref().map(|thread| thread.id.as_str());
         let mut view = Self::new(id.unwrap_or_default());
         for entry in &transcript.entries {
-            view.push(entry);
+            view.take(entry, |what| transcript.removed().contains_key(what));
         }
         view
     }
 
     /// Takes the next entry in.
     pub fn push(&mut self, entry: &Entry) {
+        self.take(entry, |_| false);
+    }
+
+    fn take(&mut self, entry: &Entry, is_removed: impl Fn(&Removed) -> bool) {
         match entry {
+            Entry::Item(item) if is_removed(&Removed::Item(item.id.clone())) => {}
             Entry::Item(item) => self.item(item),
-            Entry::Reaction(reaction) => self.reaction(reaction),
+            Entry::Reaction(reaction) => self.reaction(reaction, is_removed),
         }
     }
 
@@ -131,7 +138,7 @@ impl ThreadView {
         }
     }
 
-    fn reaction(&mut self, reaction: &Reaction) {
+    fn reaction(&mut self, reaction: &Reaction, is_removed: impl Fn(&Removed) -> bool) {
         if self.stops.remove(&reaction.execution.trigger_item_id) {
             return;
         }
@@ -142,7 +149,11 @@ impl ThreadView {
         };
         for step in &reaction.steps {
             self.order.push(Place::Step(place, run.n_steps()));
-            stepped(run, step);
+            if is_removed(&Removed::Step(step.step.id.clone())) {
+                run.step_removed(step);
+            } else {
+                stepped(run, step);
+            }
         }
         if let Some(at) = reaction.ended_at {
             let why = reaction.execution.interruption.as_ref();
@@ -194,7 +205,7 @@ impl ThreadView {
 
     /// The message of this id, in the protocol's spelling.
     pub fn message(&self, id: &str) -> Option<MessageObject> {
-        let own = MESSAGE.read(id);
+        let own = read_message_id(id);
         let mut said = self.said.iter();
         if let Some(item) = said.find(|item| item.id.as_str() == own) {
             return Some(message_of_item(&self.thread, item)?.value);

@@ -3,6 +3,7 @@
 use super::AgentReactor;
 use super::failure::failed;
 use super::journal::AgentJournal;
+use super::limits::Spent;
 use super::record::{Folded, View};
 use crate::reactor::{ReactorError, StepRun};
 use agents::middleware::{enter, leave};
@@ -33,8 +34,8 @@ pub(super) struct Begun {
     pub(super) view: View,
     /// Why the run ends before it has begun.
     pub(super) failure: Option<AgentError>,
-    /// How many calls of tools the run has made before the step, where it has a limit.
-    pub(super) n_calls: Option<u64>,
+    /// What the run has done before the step, where it has a limit.
+    pub(super) spent: Option<Spent>,
 }
 
 impl Around {
@@ -78,7 +79,7 @@ impl Around {
             state,
             view,
             failure: entered.err(),
-            n_calls: None,
+            spent: None,
         }
     }
 

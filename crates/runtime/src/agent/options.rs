@@ -1,5 +1,6 @@
 //! An agent as one run wants it.
 
+use super::limits::{Budget, Budgeted};
 use agents::{Agent, AgentOptions};
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
 use serde::Deserialize as _;
@@ -48,12 +49,19 @@ pub(super) fn configured(
     agent: &Agent,
     wanted: &RunOptions,
     models: Option<&dyn Models>,
+    budget: Option<&Arc<Budget>>,
 ) -> Result<Agent, OptionsRefused> {
     let mut options = agent.options().clone();
     options.id = Some(agent.id().into());
     if let Some(name) = &wanted.model {
         let found = models.and_then(|models| models.find(name));
         options.model = found.ok_or_else(|| OptionsRefused::UnknownModel(name.clone()))?;
+    }
+    if let Some(budget) = budget {
+        options.model = Arc::new(Budgeted {
+            model: options.model,
+            budget: Arc::clone(budget),
+        });
     }
     instruct(&mut options, wanted);
     settle(&mut options, wanted);

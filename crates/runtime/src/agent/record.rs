@@ -3,6 +3,7 @@
 mod rewound;
 mod view;
 
+use super::limits::Spent;
 use crate::request::Run;
 use agents::{AgentState, PlanStatus, PlanStep, SubagentExecutionTrace};
 use interop::model;
@@ -51,6 +52,9 @@ pub(super) struct StateRecord {
     /// How many calls of the agent's own tools the run has made so far, where it has a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_calls: Option<u64>,
+    /// How many tokens its answers have had so far, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output_tokens: Option<u64>,
 }
 
 impl StateRecord {
@@ -70,6 +74,7 @@ impl StateRecord {
             kept: Map::new(),
             suspended: after.suspended().clone(),
             tool_calls: None,
+            output_tokens: None,
         }
     }
 
@@ -142,8 +147,8 @@ pub(super) struct Folded {
     pub(super) kept: Map<String, Value>,
     /// The parts and responses of its steps so far.
     pub(super) steps: Vec<(Vec<Payload>, Payload)>,
-    /// How many calls of tools the last run had made by its last step, where it has a limit.
-    pub(super) n_calls: Option<u64>,
+    /// What the last run had done by its last step, where it has a limit.
+    pub(super) spent: Option<Spent>,
 }
 
 /// The state of an agent before the running step, from the log alone: the conversation of the
@@ -163,7 +168,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         state: AgentState::initial(),
         kept: Map::new(),
         steps: Vec::new(),
-        n_calls: None,
+        spent: None,
     };
     let reactions = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),
@@ -178,7 +183,10 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         }
         // Whichever agent has made them: a run goes on when it is handed over.
         if let Some(last) = last_record(reaction, running) {
-            folded.n_calls = last.tool_calls;
+            folded.spent = last.tool_calls.map(|calls| Spent {
+                calls,
+                tokens: last.output_tokens.unwrap_or_default(),
+            });
         }
         if Run::of(reaction.execution.run.as_ref()).agent.as_deref() != agent {
             continue;

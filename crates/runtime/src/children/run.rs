@@ -287,6 +287,7 @@ impl Site {
                 ..Run::default()
             },
             policy: Policy::Queue,
+            must_exist: false,
             token: Some(token.to_owned()),
         };
         let (runtime, live) = (self.runtime.clone(), Arc::clone(&self.live));

@@ -74,7 +74,8 @@ impl Objects {
         kind: &str,
         page: &ObjectPage,
     ) -> Result<Vec<Object>, StoreError> {
-        let after = page.after.as_ref().map(|id| {
+        let named = page.after.as_ref().filter(|_| page.beyond.is_none());
+        let after = named.map(|id| {
             let found = self.get(tenant, kind, id);
             let place = found.map(|object| (object.created_at, object.id.clone()));
             place.ok_or_else(|| StoreError::NoSuchObject {
@@ -82,7 +83,8 @@ impl Objects {
                 id: id.clone(),
             })
         });
-        let after = after.transpose()?.map_or(Bound::Unbounded, Bound::Excluded);
+        let after = after.transpose()?.or_else(|| page.beyond.clone());
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let Some(objects) = self.of(tenant, kind) else {
             return Ok(Vec::new());
         };

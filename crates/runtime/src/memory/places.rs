@@ -83,6 +83,7 @@ impl Places {
             execution_id: execution.id.clone(),
             trigger: seq,
             trigger_type: item.item_type,
+            goes_on: Ran::continues(execution, item.item_type),
             created,
             finished: None,
         });

@@ -192,8 +192,17 @@ impl<'a> Chain<'a> {
         self.logs.iter().find(|log| log.last() > place)
     }
 
-    /// Folds a stretch.
+    /// Folds a stretch, without what is removed.
     pub(crate) async fn read(&self, span: Span, filter: Filter) -> Result<Transcript, StoreError> {
+        Ok(self.read_marked(span, filter).await?.without_removed())
+    }
+
+    /// Folds a stretch. What is removed stays, and is marked.
+    pub(crate) async fn read_marked(
+        &self,
+        span: Span,
+        filter: Filter,
+    ) -> Result<Transcript, StoreError> {
         let mut transcript = Transcript::default();
         let own = self.logs.len().saturating_sub(1);
         for (n, log) in self.logs.iter().enumerate() {
@@ -219,7 +228,7 @@ impl<'a> Chain<'a> {
         transcript.thread = Some(self.thread.clone());
         let removed = self.removed(told(&transcript)).await?;
         transcript.note_removed(removed);
-        Ok(transcript.without_removed())
+        Ok(transcript)
     }
 
     /// Leaves out what waited then and was answered later: it stands there.
@@ -259,6 +268,7 @@ fn run(log: &Log, ran: &Ran) -> Run {
     Run {
         trigger: log.place(ran.trigger),
         trigger_type: ran.trigger_type,
+        goes_on: ran.goes_on,
         created: log.place(ran.created),
         finished,
         last: finished.unwrap_or_else(|| log.last()),

@@ -127,6 +127,7 @@ pub async fn objects_are_listed_in_pages_without_gap_or_repeat(subject: impl Sub
                     after: found.last().cloned(),
                     newest_first,
                     limit,
+                    ..ObjectPage::default()
                 };
                 let more = ids(&store, "assistant", page).await;
                 assert!(more.len() <= limit);
@@ -158,6 +159,32 @@ pub async fn a_page_after_an_unknown_object_is_refused(subject: impl Subject) {
             matches!(&refused, Err(StoreError::NoSuchObject { id: found, .. }) if found == id),
             "{refused:?}"
         );
+    }
+}
+
+/// A walk goes on from an instant and an id, also where what was there is deleted.
+pub async fn a_walk_goes_on_from_where_an_object_was(subject: impl Subject) {
+    let store = subject.store();
+    for (id, at) in [("a", 1), ("b", 2), ("c", 2), ("d", 3)] {
+        let object = new("file", id, at, None);
+        store.objects().put(&tenant(), object).await.unwrap();
+    }
+    let gone = store.objects().get(&tenant(), "file", "b").await.unwrap();
+    let gone = gone.unwrap();
+    assert!(
+        store
+            .objects()
+            .delete(&tenant(), "file", "b")
+            .await
+            .unwrap()
+    );
+    for (newest_first, expected) in [(false, &["c", "d"][..]), (true, &["a"])] {
+        let page = ObjectPage {
+            beyond: Some((gone.created_at, gone.id.clone())),
+            newest_first,
+            ..page(9)
+        };
+        assert_eq!(ids(&store, "file", page).await, expected);
     }
 }
 

@@ -97,6 +97,7 @@ impl Told {
                     execution_id: execution.id.clone(),
                     trigger: *trigger,
                     trigger_type: item.item_type,
+                    goes_on: item.item_type == ItemType::ActionResult,
                     created: seq,
                     finished: None,
                 });
@@ -154,7 +155,9 @@ pub async fn an_answer_is_not_something_said(subject: impl Subject) {
     let ask = store.place_of(&author.thread, Landmark::Item(&ask)).await;
     assert_eq!(said, [ask.unwrap().unwrap()]);
     let last = store.run_before(&author.thread, end).await.unwrap();
-    assert_eq!(last.unwrap().trigger_type, ItemType::ActionResult);
+    let last = last.unwrap();
+    assert_eq!(last.trigger_type, ItemType::ActionResult);
+    assert!(last.goes_on);
 }
 
 fn missing<T>(answer: Result<T, StoreError>) -> bool {

@@ -162,6 +162,18 @@ fn pointer(id: &str) -> NewItem {
     }
 }
 
+/// What begins when an agent hands over to another one.
+fn hand_over(name: &str) -> Command {
+    Command::Start {
+        trigger: Trigger::New(pointer(name)),
+        run: Some(json!({"agent": "other", "handoffs": 1}).into()),
+        execution_id: format!("{name}-execution").into(),
+        reaction_item_id: format!("{name}-reaction").into(),
+        step_id: format!("{name}-step-0").into(),
+        workflow_run_id: None,
+    }
+}
+
 fn three_runs() -> Vec<Command> {
     vec![
         start("zero", Trigger::New(item("ask-0"))),
@@ -172,7 +184,7 @@ fn three_runs() -> Vec<Command> {
         respond(),
         complete_step(None),
         end(),
-        start("over", Trigger::New(pointer("over"))),
+        hand_over("over"),
         respond(),
         leave_open(),
         end(),
@@ -234,6 +246,33 @@ pub async fn a_stretch_of_an_execution_has_what_belongs_to_it(subject: impl Subj
     assert!(
         matches!(&refused, Err(RuntimeError::UnknownExecution(id)) if id.as_str() == "nobody"),
         "{refused:?}"
+    );
+}
+
+/// A run that nobody's message has begun is a run of its own, and not what goes on with the one before.
+pub async fn a_run_without_a_message_is_a_stretch_of_its_own(subject: impl Subject) {
+    let run = |name: &str| {
+        let begin = start(name, Trigger::New(pointer(&format!("{name}-pointer"))));
+        [begin, complete_step(None), end()]
+    };
+    let commands = ["one", "two", "three"].into_iter().flat_map(run);
+    let messages = [keep("m-1"), keep("m-2"), keep("m-3")];
+    told(&subject, "t", None, commands.chain(messages).collect()).await;
+    let runtime = runtime(&subject);
+    for stretch in [Stretch::Execution, Stretch::Run] {
+        let page = read(&runtime, "t", stretch("two-execution".into())).await;
+        let expected = ["two-pointer", "two-execution"];
+        assert_eq!(names(&page.transcript.entries), expected);
+    }
+    // What ran before anything was said is not forgotten.
+    let n = 3;
+    let before = Place::END;
+    let page = read(&runtime, "t", Stretch::Before { before, n }).await;
+    assert_eq!(names(&page.transcript.entries), ["m-1", "m-2", "m-3"]);
+    assert!(page.more);
+    assert_eq!(
+        backwards(&runtime, "t", n).await,
+        whole(&runtime, "t").await
     );
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn say(runtime: &Runtime, key: &str, text: &str, policy: Policy) -> R
         item: NewItem::user(runtime.mint(), content),
         run: Run::default(),
         policy,
+        must_exist: false,
         token: None,
     }
 }

@@ -57,6 +57,7 @@ fn item(id: &str) -> NewItem {
 
 fn react(key: &str, id: &str, token: Option<&str>) -> React {
     React {
+        must_exist: false,
         rewind: None,
         tenant: tenant(),
         key: key.to_owned(),

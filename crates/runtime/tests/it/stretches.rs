@@ -25,13 +25,20 @@ fn item(id: String) -> NewItem {
     NewItem::user(id, content.into())
 }
 
-fn one_run(name: &str) -> [Command; 4] {
+/// A message and a run: that answers another one, or what was said before.
+fn one_run(name: &str, says: bool) -> [Command; 4] {
+    let ask = format!("{name}-ask");
+    let trigger = if says {
+        item(ask)
+    } else {
+        NewItem::reference(ask, None)
+    };
     [
         Command::Record {
             item: item(format!("{name}-kept")),
         },
         Command::Start {
-            trigger: Trigger::New(item(format!("{name}-ask"))),
+            trigger: Trigger::New(trigger),
             run: None,
             execution_id: name.into(),
             reaction_item_id: format!("{name}-reaction").into(),
@@ -48,26 +55,32 @@ fn one_run(name: &str) -> [Command; 4] {
     ]
 }
 
-async fn thread(store: &Arc<dyn Store>, id: &str, fork: Option<Fork>, n_runs: usize) -> Author {
+async fn thread(
+    store: &Arc<dyn Store>,
+    id: &str,
+    fork: Option<Fork>,
+    n_runs: usize,
+    says: bool,
+) -> Author {
     let mut thread = NewThread::new(id, Some(id));
     thread.fork = fork;
     let mut author = Author::new(store, "acme", thread).await;
     for n in 0..n_runs {
-        author.tell_all(one_run(&format!("{id}-{n}"))).await;
+        author.tell_all(one_run(&format!("{id}-{n}"), says)).await;
     }
     author
 }
 
 /// How many records a stretch reads of a thread with so many runs, in a fork and out of it.
-async fn cost(n_runs: usize, stretch: impl Fn(&str, u64) -> Stretch) -> Vec<usize> {
+async fn cost(n_runs: usize, says: bool, stretch: impl Fn(&str, u64) -> Stretch) -> Vec<usize> {
     let memory = Arc::new(MemoryStore::new());
     let store: Arc<dyn Store> = Arc::<MemoryStore>::clone(&memory);
-    let root = thread(&store, "root", None, n_runs).await;
+    let root = thread(&store, "root", None, n_runs, says).await;
     let fork = Fork {
         thread_id: root.thread,
         seq: root.tail,
     };
-    thread(&store, "leaf", Some(fork), 1).await;
+    thread(&store, "leaf", Some(fork), 1, says).await;
     let mut costs = Vec::new();
     for key in ["root", "leaf"] {
         let counted = Mortal::new(&memory, usize::MAX, true, false);
@@ -101,12 +114,16 @@ async fn a_stretch_costs_what_it_reads_however_long_the_thread_is() {
         },
     ];
     for (place, stretch) in stretches.into_iter().enumerate() {
-        let (short, long) = (cost(8, stretch).await, cost(80, stretch).await);
-        assert!(short.iter().all(|n| *n > 0), "{place}: {short:?}");
-        let far = short
-            .iter()
-            .zip(&long)
-            .any(|(short, long)| *long > short + 40);
-        assert!(!far, "{place}: {short:?}, {long:?}");
+        // Whether runs answer messages of their own, or what was said before them.
+        for says in [true, false] {
+            let short = cost(8, says, stretch).await;
+            let long = cost(80, says, stretch).await;
+            assert!(short.iter().all(|n| *n > 0), "{place}: {short:?}");
+            let far = short
+                .iter()
+                .zip(&long)
+                .any(|(short, long)| *long > short + 40);
+            assert!(!far, "{place}, {says}: {short:?}, {long:?}");
+        }
     }
 }

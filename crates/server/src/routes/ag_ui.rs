@@ -186,6 +186,7 @@ async fn say(
         item,
         run: run.clone(),
         policy: Policy::Queue,
+        must_exist: false,
         token: Some(token(input)),
     };
     if let Some(said) = &input.said {

@@ -152,6 +152,7 @@ pub(crate) async fn post(
             ..Run::default()
         },
         policy: Policy::Queue,
+        must_exist: false,
         token,
     };
     let speech = Speech::new(&api, &caller);

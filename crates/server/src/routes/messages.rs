@@ -111,6 +111,7 @@ impl Sayable {
         token: Option<String>,
     ) -> Result<Accepted, ApiError> {
         let request = React {
+            must_exist: false,
             rewind: None,
             before: Vec::new(),
             tenant: caller.tenant.clone(),

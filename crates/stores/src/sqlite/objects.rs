@@ -200,18 +200,22 @@ fn list(
         )
     };
     let read = |row: &Row<'_>| Ok(object(row));
-    let Some(id) = page.after else {
+    let after = match (page.beyond, page.after) {
+        (Some(beyond), _) => Some(beyond),
+        (None, Some(id)) => match get(conn, &Key::of(tenant, &kind, &id))? {
+            Some(found) => Some((found.created_at, id)),
+            None => return Err(StoreError::NoSuchObject { kind, id }),
+        },
+        (None, None) => None,
+    };
+    let Some((created_at, id)) = after else {
         let mut select = conn.prepare_cached(&sql("")).map_err(statement)?;
         let rows = select.query_map(params![tenant.as_str(), kind, limit], read);
         return all(rows.map_err(statement)?);
     };
-    let key = Key::of(tenant, &kind, &id);
-    let Some(after) = get(conn, &key)? else {
-        return Err(StoreError::NoSuchObject { kind, id });
-    };
     let bound = format!("AND (o.created_at, o.id) {beyond} (?4, ?5)");
     let mut select = conn.prepare_cached(&sql(&bound)).map_err(statement)?;
-    let values = params![tenant.as_str(), kind, limit, nanos(after.created_at), id];
+    let values = params![tenant.as_str(), kind, limit, nanos(created_at), id];
     all(select.query_map(values, read).map_err(statement)?)
 }
 

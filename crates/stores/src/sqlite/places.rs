@@ -6,7 +6,7 @@ use super::spelling::item_type_of;
 use super::value::{count, int};
 use runtime::{Landmark, Ran, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use timeline::{Removed, Seq, ThreadId};
+use timeline::{ItemType, Removed, Seq, ThreadId};
 
 /// Which landmark, as what the reading threads are sent.
 pub(super) enum Wanted {
@@ -59,7 +59,7 @@ impl Side {
     fn run(self) -> String {
         let (beyond, order) = self.bound();
         format!(
-            "SELECT x.id, x.seq, x.end_seq, i.seq, i.type
+            "SELECT x.id, x.seq, x.end_seq, i.seq, i.type, coalesce(x.run ->> '$.handoffs', 0) > 0
              FROM thread_executions x JOIN thread_items i
              ON i.thread_no = x.thread_no AND i.id = x.trigger_item_id
              WHERE x.thread_no = ?1 AND x.seq {beyond} ?2 ORDER BY x.seq {order} LIMIT 1"
@@ -171,6 +171,7 @@ fn ran(row: &Row<'_>) -> Result<Ran, StoreError> {
         finished: seq(2)?,
         trigger: seq(3)?.unwrap_or_default(),
         trigger_type,
+        goes_on: trigger_type == ItemType::ActionResult || row.get(5).map_err(statement)?,
     })
 }
 

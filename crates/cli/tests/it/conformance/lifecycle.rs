@@ -43,6 +43,7 @@ pub(crate) async fn say(
         item: NewItem::user(runtime.mint(), content),
         run,
         policy: Policy::Reject,
+        must_exist: false,
         token: None,
     };
     runtime.react(request).await?;

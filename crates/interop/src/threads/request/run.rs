@@ -102,6 +102,9 @@ pub struct CreateRun {
     pub metadata: Metadata,
     /// How it differs.
     pub overrides: RunOverrides,
+    /// How long it may take, and wait for its client, until it is expired: whole seconds. A server
+    /// that gives runs less says so here.
+    pub time: Duration,
 }
 
 impl CreateRun {
@@ -117,12 +120,8 @@ impl CreateRun {
             additional_messages: CreateMessage::list(fields, "additional_messages")?,
             metadata: Metadata::read(fields, Carrier::Other)?.unwrap_or_default(),
             overrides: RunOverrides::of(fields)?,
+            time: Duration::from_secs(EXPIRES_AFTER),
         })
-    }
-
-    /// How long a run may take: for the runtime's own limit.
-    pub const fn timeout() -> Duration {
-        Duration::from_secs(EXPIRES_AFTER)
     }
 
     /// What the run asks of its agent, with what is to be said again of it. The losses are what the
@@ -164,7 +163,7 @@ impl CreateRun {
                 .temperature
                 .or(assistant.temperature.filter(|_| is_stored)),
             top_p: asked.top_p.or(assistant.top_p.filter(|_| is_stored)),
-            max_output_tokens: asked.max_completion_tokens,
+            max_run_output_tokens: asked.max_completion_tokens,
             reasoning_effort: asked
                 .reasoning_effort
                 .clone()
@@ -201,7 +200,7 @@ impl CreateRun {
             tool_choice: asked.tool_choice.as_ref().map(|(value, _)| value.clone()),
             parallel_tool_calls: asked.parallel_tool_calls,
             response_format,
-            expires_after: Some(EXPIRES_AFTER),
+            expires_after: Some(self.time.as_secs()),
         }
     }
 }

@@ -53,7 +53,7 @@ impl CreateThread {
 pub struct ModifyThread {
     /// In the place of what was noted; unchanged when absent.
     pub metadata: Option<Metadata>,
-    /// In the place of what was there; unchanged when absent.
+    /// In the place of what was there, null for none; unchanged when absent.
     pub tool_resources: Option<Value>,
 }
 
@@ -63,9 +63,11 @@ impl ModifyThread {
         let empty = Value::Object(Map::new());
         let body = body.filter(|body| !body.is_null()).unwrap_or(&empty);
         let fields = Fields::of(body, "")?;
+        let resources = tools::tool_resources(&fields)?;
+        let cleared = || fields.has("tool_resources").then_some(Value::Null);
         Ok(Self {
             metadata: Metadata::read(&fields, Carrier::Thread)?,
-            tool_resources: tools::tool_resources(&fields)?,
+            tool_resources: resources.or_else(cleared),
         })
     }
 
@@ -93,9 +95,15 @@ impl ModifyThread {
                 _ => Map::new(),
             },
         };
-        if let Some(resources) = self.tool_resources {
-            let own = json!({"tool_resources": resources});
-            kept.insert(NAMESPACE.to_owned(), own);
+        match self.tool_resources {
+            Some(Value::Null) => {
+                kept.remove(NAMESPACE);
+            }
+            Some(resources) => {
+                let own = json!({"tool_resources": resources});
+                kept.insert(NAMESPACE.to_owned(), own);
+            }
+            None => {}
         }
         Value::Object(kept).into()
     }

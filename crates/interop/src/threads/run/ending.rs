@@ -2,6 +2,7 @@
 
 use super::step::{Calls, End, MessageEnd};
 use super::{Change, Run};
+use crate::options::MIN_ANSWER_TOKENS;
 use crate::threads::error::RequestError;
 use crate::threads::object::{LastError, RunStatus};
 use jiff::Timestamp;
@@ -106,10 +107,31 @@ impl Run {
                     | MessageEnd::Expired
                     | MessageEnd::Failed,
                 )
+                | None
+                    if self.is_spent() =>
+                {
+                    Over::Incomplete(Some("max_completion_tokens"))
+                }
+                Some(
+                    MessageEnd::Whole
+                    | MessageEnd::Cancelled
+                    | MessageEnd::Expired
+                    | MessageEnd::Failed,
+                )
                 | None => Over::Completed,
             };
             self.over(over, at);
         }
+    }
+
+    /// Whether it ended after calls of tools, for want of tokens for another answer.
+    fn is_spent(&self) -> bool {
+        let steps = self.steps.iter().rev();
+        let mut steps = steps.filter(|step| step.message.is_some() || step.calls.is_some());
+        let ends_with_calls = steps.next().is_some_and(|step| step.calls.is_some());
+        let used = self.usage.map_or(0, |usage| usage.completion_tokens);
+        let max = self.echo.max_completion_tokens;
+        ends_with_calls && max.is_some_and(|max| max < used.saturating_add(MIN_ANSWER_TOKENS))
     }
 
     /// Something else was said on the thread, or another run began: the calls it waits for can't be
@@ -192,6 +214,17 @@ impl Run {
             return Ok(());
         }
         Err(RequestError::ThreadLocked {
+            thread: self.thread_id.clone(),
+            run: self.id.clone(),
+        })
+    }
+
+    /// Whether its thread may be deleted: refused while it is active.
+    pub fn check_delete(&self, now: Timestamp) -> Result<(), RequestError> {
+        if !self.status(now).is_active() {
+            return Ok(());
+        }
+        Err(RequestError::DeletionLocked {
             thread: self.thread_id.clone(),
             run: self.id.clone(),
         })

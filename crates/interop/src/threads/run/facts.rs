@@ -7,7 +7,9 @@ use crate::parts::{EventPart, StepResponse, ToolPart, is_prompt, text_of};
 use crate::threads::object::{StepCall, Usage};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use timeline::{Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepStatus};
+use timeline::{
+    Answer, Item, OpenCall, OpenKind, Payload, Says, StepOutcome, StepRecord, StepStatus,
+};
 
 impl Run {
     pub(in crate::threads) fn step_began(&mut self, step: &timeline::Step) {
@@ -60,6 +62,25 @@ impl Run {
         }
     }
 
+    /// Takes a step in that was removed. Its calls are nobody's any more.
+    pub(in crate::threads) fn step_removed(&mut self, record: &StepRecord) {
+        self.step_began(&record.step);
+        let mut called = None;
+        for (idx, part) in (0..).zip(&record.parts) {
+            if ToolPart::read(&part.part).is_some() {
+                called = Some(part.updated_at);
+            } else if EventPart::read(&part.part).is_none() {
+                self.part(idx, &part.part, part.updated_at);
+            }
+        }
+        if let Some((response, at)) = &record.response {
+            self.told(Some(response), *at);
+        }
+        if let Some(step) = self.steps.last_mut() {
+            step.remove(called);
+        }
+    }
+
     fn call(&mut self, idx: u32, tool: &ToolPart, at: Timestamp) {
         let id = &tool.tool_call_id;
         let place = match self.slots.get(&idx) {
@@ -101,7 +122,7 @@ impl Run {
         }
     }
 
-    /// The calls of a step that have become facts since somebody asked.
+    /// The calls of a step that have become facts, or come to their end, since somebody asked.
     pub(in crate::threads) fn take_new_calls(&mut self, place: usize) -> Vec<StepCall> {
         let step = self.steps.get_mut(place);
         step.map(Step::take_new_calls).unwrap_or_default()

@@ -3,9 +3,8 @@
 use super::Run;
 use super::ending::{Over, Standing};
 use super::step::{End, Message, MessageEnd, Step};
-use crate::ids::MESSAGE;
 use crate::threads::content::Content;
-use crate::threads::ids::RunStepId;
+use crate::threads::ids::{RunStepId, message_id};
 use crate::threads::metadata::Metadata;
 use crate::threads::object::{
     CallObject, Called, Calls as Listed, LastError, MessageObject, MessageStatus, RequiredAction,
@@ -30,6 +29,11 @@ impl Run {
             started_at: None,
             ..self.object_as(RunStatus::Queued)
         }
+    }
+
+    /// The run as it is when what it waited for was brought: for the answer to that request.
+    pub fn as_queued_again(&self) -> RunObject {
+        self.object_as(RunStatus::Queued)
     }
 
     pub(in crate::threads) fn object_as(&self, status: RunStatus) -> RunObject {
@@ -83,7 +87,7 @@ impl Run {
                 Some((Over::Incomplete(reason), _)) => Some(Short { reason: *reason }),
                 _ => None,
             },
-            usage: self.usage.filter(|_| !status.is_active()),
+            usage: (!status.is_active()).then(|| self.usage.unwrap_or_default()),
             response_format: echo
                 .response_format
                 .clone()
@@ -141,13 +145,28 @@ impl Run {
     pub(in crate::threads) fn empty_message(
         &self,
         place: usize,
-        end: Option<(MessageEnd, Timestamp)>,
     ) -> Option<(MessageObject, StepObject)> {
         let step = self.steps.get(place)?;
-        let content = Vec::new();
-        let message = Message { content, end };
+        let object = self.message_of(step, &Message::default());
+        Some((object, self.message_step(step, None)))
+    }
+
+    /// A message that came to nothing after so many texts of it were shown. It has as many, for
+    /// clients look for the one they were shown last: what is known of them, or nothing.
+    pub(in crate::threads) fn void_message(
+        &self,
+        place: usize,
+        n_texts: usize,
+        end: (MessageEnd, Timestamp),
+    ) -> Option<(MessageObject, StepObject)> {
+        let step = self.steps.get(place)?;
+        let texts = (0..n_texts).map(|index| self.streamed_text(index).unwrap_or_default());
+        let message = Message {
+            content: (0..).zip(texts.map(Content::text)).collect(),
+            end: Some(end),
+        };
         let object = self.message_of(step, &message);
-        Some((object, self.message_step(step, end)))
+        Some((object, self.message_step(step, Some(end))))
     }
 
     fn message_of(&self, step: &Step, message: &Message) -> MessageObject {
@@ -155,7 +174,7 @@ impl Run {
         let reason = end.and_then(|(end, _)| end.reason());
         let at = end.map(|(_, at)| at.as_second());
         MessageObject {
-            id: MESSAGE.write(step.id.as_str()),
+            id: message_id(step.id.as_str()),
             object: "thread.message",
             created_at: step.created_at.as_second(),
             thread_id: self.thread_id.clone(),
@@ -215,7 +234,7 @@ impl Run {
     pub(in crate::threads) fn message_step_at(&self, place: usize) -> Option<StepObject> {
         let step = self.steps.get(place)?;
         match &step.message {
-            Some(message) if message.content.is_empty() => None,
+            Some(message) if message.content.is_empty() && !step.is_removed() => None,
             Some(message) => Some(self.message_step(step, message.end)),
             None if self.is_told_of(place, step) || self.n_streamed_texts() == 0 => None,
             None => Some(self.message_step(step, None)),
@@ -229,8 +248,9 @@ impl Run {
 
     fn message_step(&self, step: &Step, end: Option<(MessageEnd, Timestamp)>) -> StepObject {
         let end = end.map(|(end, at)| (end.step(), at.as_second()));
-        let message_id = MESSAGE.write(step.id.as_str());
-        let message_creation = Written { message_id };
+        let message_creation = Written {
+            message_id: message_id(step.id.as_str()),
+        };
         let mut object = self.step_object(step, end);
         object.id = RunStepId::Message(step.id.to_string()).write();
         object.kind = "message_creation";

@@ -91,6 +91,7 @@ pub(super) struct Step {
     pub(super) usage: Option<Usage>,
     /// What it said and called is a fact.
     is_told: bool,
+    is_removed: bool,
 }
 
 impl Step {
@@ -102,11 +103,27 @@ impl Step {
             calls: None,
             usage: None,
             is_told: false,
+            is_removed: false,
         }
     }
 
     pub(super) fn is_told(&self) -> bool {
         self.is_told
+    }
+
+    /// Whether it was removed: of its message only the id is left.
+    pub(super) fn is_removed(&self) -> bool {
+        self.is_removed
+    }
+
+    /// Leaves of it that it wrote a message, or called tools, and what that used. `called` is when it
+    /// called, if it did.
+    pub(super) fn remove(&mut self, called: Option<Timestamp>) {
+        self.is_removed = true;
+        if let Some(message) = &mut self.message {
+            message.content.clear();
+        }
+        self.calls = called.map(|at| Calls::ended(Vec::new(), End::Completed, at));
     }
 
     pub(super) fn reset(&mut self) {
@@ -153,10 +170,11 @@ impl Step {
         calls.list.len() - 1
     }
 
-    /// The calls that those who watch do not know, once they are facts.
+    /// The calls that those who watch do not know, once they are facts or nothing more comes of them.
     pub(super) fn take_new_calls(&mut self) -> Vec<StepCall> {
         let is_told = self.is_told;
-        let Some(calls) = self.calls.as_mut().filter(|_| is_told) else {
+        let told = |calls: &&mut Calls| is_told || calls.end.is_some();
+        let Some(calls) = self.calls.as_mut().filter(told) else {
             return Vec::new();
         };
         let new = calls.list.iter().skip(calls.n_known).cloned().collect();

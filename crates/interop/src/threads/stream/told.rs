@@ -14,8 +14,7 @@ impl RunStream {
         }
         self.step.message = Shown::Yes;
         let run = self.run.as_ref();
-        let Some((message, step)) = run.and_then(|run| run.empty_message(self.step.place, None))
-        else {
+        let Some((message, step)) = run.and_then(|run| run.empty_message(self.step.place)) else {
             return;
         };
         frame::event("thread.run.step.created", &step, out);
@@ -46,7 +45,7 @@ impl RunStream {
                 self.message_ended(*place, out);
             }
         }
-        self.tell_calls(out);
+        self.tell_calls(at, out);
         for change in &changes {
             if let Change::Calls(place) = change {
                 self.calls_ended(*place, at, out);
@@ -86,25 +85,31 @@ impl RunStream {
         frame::event(name, &message, out);
         step_ended(&step, out);
         self.step.message = Shown::Not;
+        self.step.n_texts = 0;
     }
 
     /// Shows what was not streamed of the running step's calls, once they are facts.
-    fn tell_calls(&mut self, out: &mut String) {
+    fn tell_calls(&mut self, at: Timestamp, out: &mut String) {
         let place = self.step.place;
         let new = self.run.as_mut().map(|run| run.take_new_calls(place));
         let new = new.unwrap_or_default();
         if new.is_empty() {
             return;
         }
+        // What was held back comes whole, after the message.
+        let was_shown = self.step.calls == Shown::Yes;
+        self.void_message(at, out);
         self.announce_calls(out);
         let Some(run) = &self.run else {
             return;
         };
         let id = &self.step.calls_id;
-        let mut next = run.n_streamed_calls();
+        let n_shown = run.n_streamed_calls();
+        let mut next = if was_shown { n_shown } else { 0 };
         for call in new {
             let arguments = &call.function.arguments;
-            if let Some((index, known)) = run.streamed_arguments(&call.id) {
+            let shown = run.streamed_arguments(&call.id).filter(|_| was_shown);
+            if let Some((index, known)) = shown {
                 let rest = arguments.strip_prefix(known.as_str());
                 if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
                     frame::call_delta(id, index, &frame::inside(rest), out);
@@ -129,38 +134,53 @@ impl RunStream {
         }
     }
 
+    fn void_message(&mut self, at: Timestamp, out: &mut String) {
+        if self.step.message == Shown::Not {
+            return;
+        }
+        self.step.message = Shown::Not;
+        let (place, n_texts) = (self.step.place, std::mem::take(&mut self.step.n_texts));
+        let Some(run) = &self.run else {
+            return;
+        };
+        let (end, _) = void_ends(run.status(at));
+        if let Some((message, step)) = run.void_message(place, n_texts, (end, at)) {
+            frame::event("thread.message.incomplete", &message, out);
+            step_ended(&step, out);
+        }
+    }
+
     /// Ends what was begun and came to nothing: a dead attempt's, or text that is no part of the
     /// answer.
     pub(super) fn void(&mut self, at: Timestamp, out: &mut String) {
+        self.void_message(at, out);
         let place = self.step.place;
         let Some(run) = &self.run else {
             return;
         };
-        let (message_end, end) = match run.status(at) {
-            RunStatus::Cancelled => (MessageEnd::Cancelled, End::Cancelled),
-            RunStatus::Expired => (MessageEnd::Expired, End::Expired),
-            RunStatus::Queued
-            | RunStatus::InProgress
-            | RunStatus::RequiresAction
-            | RunStatus::Cancelling
-            | RunStatus::Failed
-            | RunStatus::Completed
-            | RunStatus::Incomplete => (MessageEnd::Failed, End::Failed),
-        };
-        let has_message = self.step.message != Shown::Not;
-        let empty = || run.empty_message(place, Some((message_end, at)));
-        if let Some((message, step)) = has_message.then(empty).flatten() {
-            frame::event("thread.message.incomplete", &message, out);
-            step_ended(&step, out);
-        }
-        self.step.message = Shown::Not;
         if run.has_calls(place) || self.step.calls == Shown::Not {
             return;
         }
+        let (_, end) = void_ends(run.status(at));
         if let Some(step) = run.empty_calls(place, Some((end, at))) {
             step_ended(&step, out);
         }
         self.step.calls = Shown::Not;
+    }
+}
+
+/// How a message and a run step end that came to nothing, by how their run stands.
+fn void_ends(status: RunStatus) -> (MessageEnd, End) {
+    match status {
+        RunStatus::Cancelled => (MessageEnd::Cancelled, End::Cancelled),
+        RunStatus::Expired => (MessageEnd::Expired, End::Expired),
+        RunStatus::Queued
+        | RunStatus::InProgress
+        | RunStatus::RequiresAction
+        | RunStatus::Cancelling
+        | RunStatus::Failed
+        | RunStatus::Completed
+        | RunStatus::Incomplete => (MessageEnd::Failed, End::Failed),
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(crate) run: Option<Value>,
     pub(crate) names: Vec<String>,
     open_message: Option<String>,
+    /// Which part of a message was shown last; Python's helper never forgets it.
+    shown: Option<usize>,
 }
 
 /// The legal moves of a run.
@@ -149,13 +151,24 @@ impl Client {
                 let content = content.as_array_mut().unwrap();
                 for delta in data["delta"]["content"].as_array().unwrap() {
                     grow(content, delta);
+                    let index = usize::try_from(delta["index"].as_u64().unwrap());
+                    self.shown = Some(index.unwrap());
                 }
             }
             _ => {
                 assert_eq!(self.open_message.take().as_ref(), Some(&id));
                 let seen = texts(&self.messages[&id]);
-                if !data["content"].as_array().unwrap().is_empty() {
-                    assert_eq!(seen, texts(data), "the deltas are not the message");
+                let told = texts(data);
+                // Python's helper takes the part that it was shown last from here.
+                assert!(self.shown.is_none_or(|shown| shown < told.len()), "{data}");
+                let is_void = told.iter().all(|text| *text == "");
+                if !is_void {
+                    // One that came to nothing may have parts that dead attempts had shown.
+                    let (known, more) = told.split_at(seen.len().min(told.len()));
+                    assert_eq!(seen, known, "the deltas are not the message");
+                    let is_cut_off = data["status"] == "incomplete";
+                    assert!(more.is_empty() || is_cut_off, "{data}");
+                    assert!(more.iter().all(|text| *text == ""), "{data}");
                 }
                 self.messages.insert(id, data.clone());
             }

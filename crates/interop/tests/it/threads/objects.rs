@@ -5,12 +5,13 @@ use super::schema;
 use jiff::SignedDuration;
 use loomline_interop::parts::ToolPart;
 use loomline_interop::threads::{
-    CreateMessage, CreateThread, RunStatus, RunStepId, ThreadView, cancels, message_of_item,
-    thread_object, trigger,
+    Assistant, CreateMessage, CreateRun, CreateThread, RunStatus, RunStepId, ThreadView, cancels,
+    message_of_item, thread_object, trigger,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use timeline::{Command, Ending, ItemType, NewThread, OpenKind};
+use std::time::Duration;
+use timeline::{Command, Ending, Entry, ItemType, NewThread, OpenKind, Removed};
 
 fn view(writer: &Writer) -> ThreadView {
     ThreadView::of(&writer.log.transcript())
@@ -286,6 +287,11 @@ fn an_active_run_locks_its_thread() {
         error.to_string(),
         format!("Thread {thread} already has an active run {}.", run.id())
     );
+    let error = run.check_delete(writer.log.at).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("Can't delete {thread} while a run {} is active.", run.id())
+    );
     assert!(run.check_cancel(writer.log.at).is_ok());
     let mut over = Writer::new();
     over.says("Hi");
@@ -293,6 +299,42 @@ fn an_active_run_locks_its_thread() {
     assert!(view.active(over.log.at).is_none());
     assert!(view.runs()[0].check_message(over.log.at).is_ok());
     assert!(view.runs()[0].check_run(over.log.at).is_ok());
+    assert!(view.runs()[0].check_delete(over.log.at).is_ok());
+}
+
+#[test]
+fn a_run_without_an_answer_of_a_model_has_used_nothing() {
+    let mut writer = Writer::new();
+    writer.start(None);
+    assert_eq!(only_run(&writer)["usage"], json!(null));
+    let ending = Ending::Failed(interruption("error"));
+    writer.log.run(Command::End { ending });
+    let none = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
+    assert_eq!(only_run(&writer)["usage"], none);
+}
+
+#[test]
+fn a_run_is_expired_when_the_time_is_up_that_it_was_given() {
+    let mut writer = Writer::new();
+    let assistant = Assistant::of_agent("ada", "m-1", None, start());
+    let mut asked = CreateRun::read(&json!({"assistant_id": "ada"})).unwrap();
+    assert_eq!(asked.time, Duration::from_mins(10));
+    asked.time = Duration::from_secs(30);
+    let options = asked.options(&assistant).value;
+    writer.run = json!({"agent": "ada", "params": options});
+    writer.asks("call_1");
+    let view = view(&writer);
+    let run = &view.runs()[0];
+    let object = run.object(writer.log.at);
+    assert_eq!(object.expires_at, Some(object.created_at + 30));
+    let later = writer.log.at + SignedDuration::from_secs(30);
+    assert_eq!(run.status(later), RunStatus::Expired);
+    // It is queued again with what it waited for, and has begun long ago.
+    let again = run.as_queued_again();
+    assert_eq!(
+        (again.status, again.started_at),
+        (RunStatus::Queued, Some(object.created_at))
+    );
 }
 
 #[test]
@@ -492,4 +534,61 @@ proptest! {
         let active = view.runs().iter().filter(|run| run.status(now).is_active());
         prop_assert!(active.count() <= 1);
     }
+}
+
+#[test]
+fn of_an_answer_that_is_removed_its_run_has_the_step_that_wrote_it_and_what_it_used() {
+    let mut writer = Writer::new();
+    writer.start(None);
+    let call = ToolPart::call("weather", "call_1", r#"{"city":"Kyiv"}"#);
+    writer.respond(
+        vec![text_part("I look."), call.write().unwrap()],
+        "tool_use",
+    );
+    writer.put(1, &call, &json!("18 degrees"));
+    writer.complete(&[], true);
+    writer.respond(vec![text_part("It is warm.")], "max_tokens");
+    writer.complete(&[], false);
+    writer.end();
+    let (before, now) = (view(&writer), writer.log.at);
+    let run = &before.runs()[0];
+    let steps = run.steps(now);
+    assert_eq!((run.messages().count(), steps.len()), (2, 3));
+    let entries = &writer.log.transcript().entries;
+    let of_ours = entries.iter().find_map(|entry| match entry {
+        Entry::Item(_) => None,
+        Entry::Reaction(reaction) => Some(&reaction.steps),
+    });
+    for step in of_ours.unwrap() {
+        let what = Removed::Step(step.step.id.clone());
+        writer.log.run(Command::Remove { what });
+    }
+    let after = view(&writer);
+    let left = &after.runs()[0];
+    assert_eq!(left.messages().count(), 0);
+    for message in run.messages() {
+        assert_eq!(after.message(&message.id), None);
+    }
+    assert_eq!(left.object(now), run.object(now));
+    assert_eq!(run.status(now), RunStatus::Incomplete);
+    let of_messages = [&steps[0], &steps[2]].map(Clone::clone);
+    assert_eq!(left.steps(now), of_messages);
+    let text = serde_json::to_string(&left.steps(now)).unwrap();
+    assert!(!text.contains("18 degrees"), "{text}");
+}
+
+#[test]
+fn a_run_whose_waiting_call_is_removed_waits_for_nobody() {
+    let mut writer = Writer::new();
+    writer.asks("call_1");
+    let mut transcript = writer.log.transcript();
+    let steps = transcript.entries.iter().find_map(|entry| match entry {
+        Entry::Item(_) => None,
+        Entry::Reaction(reaction) => Some(&reaction.steps),
+    });
+    let id = steps.unwrap()[0].step.id.clone();
+    transcript.note_removed([Removed::Step(id)]);
+    let view = ThreadView::of(&transcript);
+    assert_eq!(view.runs()[0].status(writer.log.at), RunStatus::Completed);
+    assert!(view.active(writer.log.at).is_none());
 }

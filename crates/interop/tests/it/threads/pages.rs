@@ -1,7 +1,9 @@
 //! Pages of lists.
 
 use super::logs::Writer;
-use loomline_interop::threads::{FileObject, ListQuery, MessageObject, Order, Page, ThreadView};
+use loomline_interop::threads::{
+    FileObject, FileQuery, ListQuery, MessageObject, Order, Page, ThreadView,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -105,6 +107,16 @@ fn a_query_out_of_bounds_is_refused() {
         let error = ListQuery::read([pair]).unwrap_err();
         assert_eq!(error.to_string(), told);
     }
+    for purpose in [
+        "assistants_output",
+        "batch_output",
+        "fine-tune-results",
+        "vision",
+    ] {
+        let query = FileQuery::read([("purpose", purpose)]).unwrap();
+        assert_eq!(query.purpose.as_deref(), Some(purpose));
+    }
+    assert!(FileQuery::read([("purpose", "fun")]).is_err());
     let content = "step_details.tool_calls[*].file_search.results[*].content";
     assert!(ListQuery::read([("include[]", content), ("unknown", "x")]).is_ok());
     assert!(ListQuery::read([("include[]", "everything")]).is_err());

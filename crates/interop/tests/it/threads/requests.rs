@@ -141,16 +141,28 @@ fn a_wrong_message_is_refused_with_its_place() {
 fn a_thread_may_begin_with_nothing_with_messages_or_as_aitp_has_it() {
     assert_eq!(CreateThread::read(None).unwrap(), CreateThread::default());
     let actors = json!([{"id": "a.near", "capabilities": [{"schema": "https://x"}]}, 7]);
-    let text = "[{\"id\":\"a.near\"}]".repeat(60);
-    for actors in [actors, json!(text)] {
+    let many: Vec<Value> = (0..60)
+        .map(|n| json!({"id": n.to_string(), "capabilities": ["https://x"]}))
+        .collect();
+    let read = |n: usize| json!({"id": n.to_string(), "capabilities": [{"schema": "https://x"}]});
+    let structural: Vec<Value> = (0..60).map(read).collect();
+    for (actors, kept_actors) in [
+        (actors.clone(), actors),
+        (json!(json!(many).to_string()), json!(structural)),
+    ] {
         let body = json!({"messages": ["Book a flight", {"role": "assistant", "content": ["Where to?"]}],
             "metadata": {"k": "v", "actors": actors, "parent_id": null}});
         let thread = CreateThread::read(Some(&body)).unwrap();
         let roles: Vec<Role> = thread.messages.iter().map(|it| it.role).collect();
         assert_eq!(roles, [Role::User, Role::Assistant]);
         let kept = thread.kept().unwrap().value();
-        assert_eq!(kept, body["metadata"]);
+        let expected = json!({"k": "v", "actors": kept_actors, "parent_id": null});
+        assert_eq!(kept, expected);
     }
+    let body = json!({"metadata": {"actors": "me and you"}});
+    let (message, param) = told(CreateThread::read(Some(&body)));
+    assert_eq!(param.as_deref(), Some("metadata.actors"));
+    assert!(message.contains("a list of actors"), "{message}");
     let resources = json!({"code_interpreter": {"file_ids": ["f"]}});
     let body = json!({"tool_resources": resources});
     let thread = CreateThread::read(Some(&body)).unwrap();
@@ -215,6 +227,13 @@ fn a_thread_is_modified_without_losing_what_others_keep() {
         kept,
         json!({"actors": [1], "app": {"n": 1}, "new": "y", "threads": {"tool_resources": {}}})
     );
+    let kept = Payload::from(kept);
+    let cleared = ModifyThread::read(Some(&json!({"tool_resources": null}))).unwrap();
+    assert!(!cleared.is_empty());
+    assert_eq!(
+        cleared.kept(Some(&kept)).value(),
+        json!({"actors": [1], "app": {"n": 1}, "new": "y"})
+    );
     assert_eq!(metadata_of(&json!({}), true), Ok(None));
     assert!(metadata_of(&json!({"metadata": {"actor": 1}}), true).is_ok());
     assert!(metadata_of(&json!({"metadata": {"actor": 1}}), false).is_err());
@@ -278,7 +297,7 @@ fn every_override_of_a_run_reaches_its_options() {
     );
     assert_eq!(options.parallel_tool_calls, Some(false));
     assert_eq!((options.temperature, options.top_p), (Some(0.5), Some(1.0)));
-    assert_eq!(options.max_output_tokens, Some(256));
+    assert_eq!(options.max_run_output_tokens, Some(256));
     assert_eq!(options.reasoning_effort.as_deref(), Some("low"));
     assert_eq!(options.format, Some(AnswerFormat::JsonSchema { schema }));
     // What was asked for is said again.
@@ -397,7 +416,7 @@ fn outputs_must_be_those_of_the_calls_that_wait() {
     ] {
         let (text, _) = told(submit(wrong));
         assert!(
-            text.starts_with("Expected tool outputs for call_ids [\"call_1\"], got ["),
+            text.starts_with("Expected tool outputs for call_ids ['call_1'], got ["),
             "{text}"
         );
     }

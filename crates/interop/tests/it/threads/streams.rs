@@ -69,8 +69,12 @@ fn a_delta_is_what_the_protocol_spells() {
     let mut writer = Writer::new();
     let trigger = writer.start(None);
     writer.stream_text("t0-0", &["a\n\"", "b"]);
+    let mut text = stream(&writer.log, &trigger);
+    let mut writer = Writer::new();
+    let trigger = writer.start(None);
     writer.stream_call("c", "weather", &["{\"x\":"]);
-    let deltas: Vec<Value> = frames(&(stream(&writer.log, &trigger)))
+    text.push_str(&stream(&writer.log, &trigger));
+    let deltas: Vec<Value> = frames(&text)
         .into_iter()
         .filter(|(name, _)| name.rsplit('.').next() == Some("delta"))
         .map(|(_, data)| data)
@@ -224,8 +228,8 @@ fn a_run_that_fails_ends_its_message_and_its_step_first() {
 fn a_dead_attempt_is_begun_anew_under_the_same_ids() {
     let mut writer = Writer::new();
     let trigger = writer.start(None);
-    writer.stream_text("t0-0", &["The first"]);
     writer.stream_call("c1", "look", &["{"]);
+    writer.stream_text("t0-0", &["The first"]);
     writer.log.run(Command::ResetStep);
     writer.stream_text("t0-0", &["The se", "cond"]);
     writer.respond(vec![text_part("The second")], "end_turn");
@@ -249,6 +253,65 @@ fn a_dead_attempt_is_begun_anew_under_the_same_ids() {
             .steps(writer.log.at)
             .len(),
         1
+    );
+}
+
+#[test]
+fn a_message_that_comes_to_nothing_has_the_parts_that_were_shown() {
+    let mut writer = Writer::new();
+    let trigger = writer.start(None);
+    writer.stream_text("t0-0", &["The first"]);
+    writer.stream_text("t0-1", &["and more"]);
+    writer.log.run(Command::ResetStep);
+    writer.stream_text("t0-0", &["Again"]);
+    let call = ToolPart::call("look", "c", "{}");
+    writer.respond(vec![call.write().unwrap()], "tool_use");
+    let mut client = Client::default();
+    let text = stream(&writer.log, &trigger);
+    client.read(&format!("{text}event: done\ndata: [DONE]\n\n"));
+    let message = client.messages.values().next().unwrap();
+    assert_eq!(message["status"], "incomplete");
+    let texts: Vec<&Value> = message["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| &part["text"]["value"])
+        .collect();
+    assert_eq!(texts, ["Again", ""]);
+}
+
+#[test]
+fn a_call_after_a_text_comes_whole_when_the_message_has_ended() {
+    let mut writer = Writer::new();
+    let trigger = writer.start(None);
+    writer.stream_text("t0-0", &["Let me", " look."]);
+    writer.stream_call("c", "weather", &["{\"city\":", "\"Kyiv\"}"]);
+    let part = ToolPart::call("weather", "c", r#"{"city":"Kyiv"}"#);
+    let parts = vec![text_part("Let me look."), part.write().unwrap()];
+    writer.respond(parts, "tool_use");
+    writer.complete(&[open(&part, OpenKind::External)], false);
+    writer.end();
+    let text = stream(&writer.log, &trigger);
+    Client::default().read(&text);
+    let told = names(&text);
+    let expected = [
+        "thread.message.completed",
+        "thread.run.step.completed",
+        "thread.run.step.created",
+        "thread.run.step.in_progress",
+        "thread.run.step.delta",
+        "thread.run.requires_action",
+        "done",
+    ];
+    assert_eq!(told[told.len() - expected.len()..], expected);
+    let frames = frames(&text);
+    let delta = frames
+        .iter()
+        .find(|(name, _)| name == "thread.run.step.delta");
+    let call = &delta.unwrap().1["delta"]["step_details"]["tool_calls"][0];
+    assert_eq!(
+        call["function"],
+        json!({"name": "weather", "arguments": "{\"city\":\"Kyiv\"}", "output": null})
     );
 }
 
@@ -435,7 +498,6 @@ proptest! {
             let void = client.messages.iter().filter(|(id, _)| !messages.contains_key(*id));
             for (_, message) in void {
                 prop_assert_eq!(&message["status"], "incomplete");
-                prop_assert_eq!(&message["content"], &json!([]));
             }
             for (_, step) in client.steps.iter().filter(|(id, _)| !steps.contains_key(*id)) {
                 prop_assert!(step["status"] != "completed" && step["status"] != "in_progress", "{}", step);

@@ -102,6 +102,7 @@ pub(crate) fn message(runtime: &Runtime, said: &str) -> React {
         item: NewItem::user(runtime.mint(), content),
         run: Run::default(),
         policy: Policy::Queue,
+        must_exist: false,
         token: None,
     }
 }

@@ -254,6 +254,49 @@ async fn a_run_that_is_handed_over_goes_on_counting() {
     assert_eq!(errors, [false, false, false, true]);
 }
 
+#[tokio::test]
+async fn answers_share_the_tokens_of_their_run_which_ends_when_too_few_are_left() {
+    let of_tokens = |max: u64| {
+        let options = RunOptions {
+            max_run_output_tokens: Some(max),
+            ..RunOptions::default()
+        };
+        Run {
+            params: Some(serde_json::to_value(options).unwrap()),
+            ..Run::default()
+        }
+    };
+    for restarts in [false, true] {
+        let world = World::default();
+        let limits = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&limits);
+        // Each answer has two tokens.
+        let model = Canned::new(move |request: &Request| {
+            let mut seen = seen.lock().unwrap();
+            seen.push(request.params["max_tokens"].as_u64().unwrap());
+            let tool = if seen.len() == 1 { "approved" } else { "pure" };
+            calling(vec![call(&format!("c{}", seen.len()), tool)])
+        });
+        let agent = options(model, Arc::new(Loop::default()), all(&world));
+        let mut client = Client::calm(agent);
+        client.say_as("one", of_tokens(20)).await;
+        client.open().await;
+        if restarts {
+            client.restart().await;
+        }
+        client.answer(approve("c1")).await;
+        client.rest().await;
+        assert_eq!(*limits.lock().unwrap(), [20, 18, 16], "{restarts}");
+        // What was called has its result.
+        let expected = [("c1", false), ("c2", false), ("c3", false)];
+        assert_eq!(told(&client).await, are(&expected));
+        // Another message is another run.
+        client.say_as("two", of_tokens(17)).await;
+        client.rest().await;
+        assert_eq!(limits.lock().unwrap()[3..], [17]);
+    }
+}
+
 /// Calls two of these tools whenever it may, as each strategy asks.
 fn eager(tools: [&'static str; 3]) -> Arc<Canned> {
     Canned::new(move |request: &Request| {

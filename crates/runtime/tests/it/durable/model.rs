@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use upp::{
     Arguments, AssistantContent, AssistantMessage, Capabilities, CycleUsage, Message,
-    MessageOptions, Model, ModelEvent, ModelStream, Request, Response, StopReason, ToolCall,
-    UserMessage,
+    MessageOptions, Model, ModelEvent, ModelStream, NativeSettings, Request, Response, Settings,
+    StopReason, ToolCall, UserMessage,
 };
 
 /// Numbers that are the same at every run.
@@ -65,6 +65,15 @@ impl Model for Canned {
             structured_output: true,
             tools: true,
             ..Capabilities::default()
+        }
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        let limit = settings.max_output_tokens;
+        let limit = limit.map(|limit| ("max_tokens".to_owned(), json!(limit)));
+        NativeSettings {
+            params: limit.into_iter().collect(),
+            ..NativeSettings::default()
         }
     }
 

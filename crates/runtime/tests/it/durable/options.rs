@@ -294,6 +294,7 @@ async fn an_agent_is_made_as_a_run_wants_it_once_a_run() {
         item: NewItem::user("item".to_owned(), content),
         run: run(&options),
         policy: Policy::Queue,
+        must_exist: false,
         token: None,
     };
     runtime.react(request).await.unwrap();

@@ -157,6 +157,7 @@ async fn a_thread_is_not_taken_back_to_what_is_not_there_or_went_before() {
     ] {
         let content = json!([{"type": "input_text", "text": "more"}]).into();
         let request = runtime::React {
+            must_exist: false,
             before: Vec::new(),
             rewind: Some(Rewind::From(id.into())),
             tenant: tenant(),

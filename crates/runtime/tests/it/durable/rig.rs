@@ -110,6 +110,7 @@ impl Client {
                 item: NewItem::user(format!("item-{text}"), content.clone().into()),
                 run: run.clone(),
                 policy: Policy::Queue,
+                must_exist: false,
                 token: Some(text.into()),
             };
             match self.runtime.react(request).await {

@@ -17,6 +17,7 @@ fn trigger(runtime: &Runtime, key: &str, text: &str) -> React {
         item: NewItem::user(runtime.mint(), content.into()),
         run: Run::default(),
         policy: Policy::Queue,
+        must_exist: false,
         token: None,
     }
 }

@@ -84,7 +84,7 @@ async fn begin(
     if let Some(place) = unreadable_part(&content) {
         return Err(message.unreadable(place).into());
     }
-    let key = context(api, caller, &message).await?;
+    let (key, must_exist) = context(api, caller, &message).await?;
     let mut item = NewItem::user(api.runtime().mint(), content);
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());
@@ -99,6 +99,7 @@ async fn begin(
             ..Run::default()
         },
         policy: Policy::Queue,
+        must_exist,
         token: Some(token(&message)),
     };
     let speech = Speech::new(api, caller);
@@ -114,18 +115,23 @@ async fn begin(
     })
 }
 
-/// The key of the thread that a message is said on: one that is there, or a new one's.
-async fn context(api: &Api, caller: &Caller, message: &Incoming) -> Result<String, ApiError> {
+/// The key of the thread that a message is said on: one that is there, or a new one's; and whether it
+/// is there.
+async fn context(
+    api: &Api,
+    caller: &Caller,
+    message: &Incoming,
+) -> Result<(String, bool), ApiError> {
     let Some(id) = &message.context_id else {
         check_named_key(caller, None, "")?;
-        return Ok(api.runtime().mint());
+        return Ok((api.runtime().mint(), false));
     };
     if let Some(row) = thread_of(api, caller, THREAD, id).await? {
-        return Ok(key_of(&row).to_owned());
+        return Ok((key_of(&row).to_owned(), true));
     }
     check_key(id, "").map_err(|error| message.wrong_context(error))?;
     caller.check(id)?;
-    Ok(id.clone())
+    Ok((id.clone(), false))
 }
 
 /// Where a message stands.

@@ -278,6 +278,7 @@ impl Saying {
                 },
                 policy: Policy::Queue,
                 token: self.token.clone(),
+                must_exist: true,
             };
             let accepted = speech.react(react, place).await?;
             (accepted.execution_id, accepted.queued, accepted.repeated)

@@ -200,6 +200,7 @@ async fn say(
         },
         policy: policy(asked),
         token,
+        must_exist: true,
     };
     runtime.react(react).await.map_err(known_already)
 }

@@ -67,7 +67,8 @@ pub(super) async fn begin(
             }
             let found = find(api, caller, &id).await?;
             let found = found.ok_or_else(|| RequestError::previous_response_not_found(&id))?;
-            after(api, caller, request, run?, token, &found, &id).await
+            // By far the largest of these futures: on the heap, so that the others are small.
+            Box::pin(after(api, caller, request, run?, token, &found, &id)).await
         }
         Continues::Conversation { id, .. } => {
             let row = thread_of(api, caller, CONVERSATION, &id).await?;
@@ -79,6 +80,7 @@ pub(super) async fn begin(
                 tenant: &caller.tenant,
                 key: key_of(&row),
                 goes_on: &id,
+                must_exist: true,
             };
             if request.store {
                 return site.go_on(&request, run?, token).await;
@@ -117,6 +119,7 @@ async fn after(
         tenant: &caller.tenant,
         key: &found.key,
         goes_on: id,
+        must_exist: true,
     };
     let is_known = site.knows(token.as_deref()).await?;
     if request.store && is_known {
@@ -165,6 +168,7 @@ async fn after_held(
         tenant: &passing.tenant,
         key: &passing.key,
         goes_on: &id,
+        must_exist: true,
     };
     if request.store {
         let past = transcript_until(site.transcript().await?, &execution);
@@ -243,6 +247,7 @@ async fn anew(
         tenant,
         key: &key,
         goes_on: &key,
+        must_exist: !said.past.is_empty(),
     };
     let begun = site.begin(said, run, token).await?;
     Ok(Begun { passing, ..begun })

@@ -82,6 +82,9 @@ pub(crate) async fn update(
 ) -> Result<Json<Value>, ApiError> {
     let texts = read_conversation_update(&body)?;
     let row = found(&api, &caller, &id).await?;
+    // What it replaces is read within the turn: somebody else may change it at the same time.
+    let _turn = api.turns().of(&row.thread.id).await;
+    let row = found(&api, &caller, &id).await?;
     let update = ThreadUpdate {
         title: None,
         metadata: Some(Some(kept_metadata(row.thread.metadata.as_ref(), texts))),

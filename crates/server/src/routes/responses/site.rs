@@ -25,6 +25,8 @@ pub(super) struct Site<'a> {
     pub(super) key: &'a str,
     /// What the client calls what it goes on with.
     pub(super) goes_on: &'a str,
+    /// Whether the thread is there, and is not made anew if it goes in the meantime.
+    pub(super) must_exist: bool,
 }
 
 impl Site<'_> {
@@ -126,6 +128,7 @@ impl Site<'_> {
                     self.check_answered(last).await?;
                 }
                 let react = React {
+                    must_exist: self.must_exist,
                     rewind: None,
                     tenant,
                     key,

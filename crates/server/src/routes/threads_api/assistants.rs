@@ -165,6 +165,7 @@ async fn push_stored(
         after: from,
         newest_first,
         limit: query.limit + 1,
+        ..ObjectPage::default()
     };
     let objects = match api.runtime().objects().list(tenant, KIND, wanted).await {
         Err(StoreError::NoSuchObject { id, .. }) => {

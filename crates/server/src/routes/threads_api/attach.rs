@@ -7,22 +7,30 @@ use crate::error::ApiError;
 use crate::error::openai::Worded;
 use crate::state::Api;
 use interop::threads::{CreateMessage, ObjectKind};
-use runtime::TenantId;
+use jiff::Timestamp;
+use runtime::objects::NewObject;
+use runtime::{RuntimeError, TenantId};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use timeline::ThreadId;
 use upp::{Media, MediaSource};
 
 /// The most bytes of files that the messages of one request bring into a thread.
 const MAX_BYTES: u64 = 8 << 20;
+/// The most that all messages of a thread bring: whoever reads them reads the files, too.
+const MAX_THREAD_BYTES: u64 = 32 << 20;
+/// What the object is called that counts a thread's bytes.
+const COUNT: &str = "bytes";
 
 /// Puts the contents of files into the messages that name them. A model is given images, PDF and
-/// text; other attachments are kept by name alone. To a key for some threads there are no files.
+/// text; other attachments are kept by name alone. To a key for some threads there are no files. Says
+/// how many bytes the contents have.
 pub(super) async fn attach(
     api: &Api,
     tenant: &TenantId,
     is_restricted: bool,
     messages: &mut [CreateMessage],
-) -> Result<(), ApiError> {
+) -> Result<u64, ApiError> {
     let mut left = MAX_BYTES;
     for part in messages.iter_mut().flat_map(|message| &mut message.content) {
         let Value::Object(part) = part else {
@@ -51,7 +59,44 @@ pub(super) async fn attach(
         let content = files::content_of(api, tenant, &kept).await?;
         put(part, &kept, &content, is_image);
     }
-    Ok(())
+    Ok(MAX_BYTES - left)
+}
+
+/// The kind of the object that counts a thread's bytes; each thread has its own, so that it goes with it.
+pub(super) fn kind_of(thread: &str) -> String {
+    format!("threads.attached:{thread}")
+}
+
+/// Counts what messages bring into a thread, and refuses what is too much. Who asks has the thread's
+/// turn, and writes the messages next.
+pub(super) async fn count(
+    api: &Api,
+    tenant: &TenantId,
+    thread: &ThreadId,
+    n_bytes: u64,
+) -> Result<(), ApiError> {
+    if n_bytes == 0 {
+        return Ok(());
+    }
+    let (kind, objects) = (kind_of(thread.as_str()), api.runtime().objects());
+    let before = objects.get(tenant, &kind, COUNT).await?;
+    let before = before.map(|object| serde_json::from_str::<u64>(&object.json));
+    let before = before.transpose().map_err(RuntimeError::from)?;
+    let n_bytes = before.unwrap_or_default().saturating_add(n_bytes);
+    if n_bytes > MAX_THREAD_BYTES {
+        let message = format!(
+            "The files of the thread's messages would have more than {MAX_THREAD_BYTES} bytes together."
+        );
+        return Err(Worded::invalid(None, Some("invalid_value"), message).into());
+    }
+    let object = NewObject {
+        kind,
+        id: COUNT.to_owned(),
+        created_at: Timestamp::now(),
+        json: n_bytes.to_string(),
+        content: None,
+    };
+    Ok(objects.put(tenant, object).await?)
 }
 
 fn too_much() -> ApiError {

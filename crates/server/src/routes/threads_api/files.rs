@@ -83,7 +83,7 @@ pub(super) async fn content_of(
 }
 
 /// Keeps a file. Of the same content there is one copy, whatever it is called. What it is is told by
-/// its first bytes: a name that promises another kind is refused.
+/// its first bytes; what is not what its name promises is given to no model, and is no image.
 #[utoipa::path(post, path = "/v1/files", operation_id = "openaiUploadFile", tag = "threads-api", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body(content = Object, content_type = "multipart/form-data"),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -99,15 +99,19 @@ pub(super) async fn upload(
     let id = id_for(&api, &[tenant.as_str()], token.as_deref());
     let (now, bytes) = (Timestamp::now(), form.content.len() as u64);
     let file = upload.file(&id, &form.filename, bytes, now)?;
-    let media_type = sniff::media_type(&form.content);
+    let mut media_type = sniff::media_type(&form.content);
+    let is_image_wanted = file.purpose == "vision";
     if let Some(promised) = sniff::promised(&form.filename).filter(|it| *it != media_type) {
-        let message = format!(
-            "Invalid 'file': the name '{}' says {promised}, but the content is {media_type}.",
-            form.filename
-        );
-        return Err(refused(message));
+        if is_image_wanted {
+            let message = format!(
+                "Invalid 'file': the name '{}' says {promised}, but the content is {media_type}.",
+                form.filename
+            );
+            return Err(refused(message));
+        }
+        media_type = sniff::UNKNOWN;
     }
-    if file.purpose == "vision" && !media_type.starts_with("image/") {
+    if is_image_wanted && !media_type.starts_with("image/") {
         let message =
             format!("Invalid 'file': expected an image, but the content is {media_type}.");
         return Err(refused(message));
@@ -137,7 +141,7 @@ fn refused(message: String) -> ApiError {
     Worded::invalid(Some("file"), Some("invalid_value"), message).into()
 }
 
-/// Lists the files, the newest first unless `order=asc`.
+/// Lists the files, the newest first unless `order=asc`. Those whose time is up are deleted with that.
 #[utoipa::path(get, path = "/v1/files", operation_id = "openaiListFiles", tag = "threads-api", security(("key" = [])),
     params(("purpose" = Option<String>, Query), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -150,10 +154,11 @@ pub(super) async fn list(
     let FileQuery { list, purpose } = FileQuery::read(pairs(&query))?;
     let (objects, now) = (api.runtime().objects(), Timestamp::now());
     let (walk, mut page) = (list.walk(), Page::new(&list));
-    let mut after = walk.from;
+    let (mut after, mut beyond) = (walk.from, None);
     loop {
         let wanted = ObjectPage {
             after: after.take(),
+            beyond: beyond.take(),
             newest_first: walk.direction == Order::Descending,
             limit: BATCH,
         };
@@ -167,12 +172,15 @@ pub(super) async fn list(
             let kept = Kept::read(object)?;
             let wanted = purpose.as_ref();
             let is_wanted = wanted.is_none_or(|purpose| *purpose == kept.file.purpose);
-            if is_wanted && !kept.has_expired(now) && page.push(kept.file).is_break() {
+            if kept.has_expired(now) {
+                objects.delete(&caller.tenant, KIND, &object.id).await?;
+            } else if is_wanted && page.push(kept.file).is_break() {
                 return Ok(Json(page.list()));
             }
         }
         match batch.last() {
-            Some(last) if batch.len() == BATCH => after = Some(last.id.clone()),
+            // Whether or not the last one is still there by then.
+            Some(last) if batch.len() == BATCH => beyond = Some((last.created_at, last.id.clone())),
             Some(_) | None => return Ok(Json(page.list())),
         }
     }

@@ -6,10 +6,10 @@ mod piece;
 use super::{Found, Pairs, not_found, notes, pairs};
 use crate::error::ApiError;
 use crate::state::Api;
-use interop::ids::{MESSAGE, RUN};
+use interop::ids::RUN;
 use interop::threads::{
     List, ListQuery, MessageObject, Named, ObjectKind, Order, Page, RequestError, Run, RunObject,
-    StepObject, ThreadView,
+    StepObject, ThreadView, message_id, message_of_item, read_message_id, split_beside,
 };
 use jiff::Timestamp;
 use piece::{Piece, Pieces};
@@ -153,17 +153,29 @@ async fn note_messages(
 
 /// A message of the thread.
 pub(super) async fn message(api: &Api, found: &Found, id: &str) -> Result<MessageObject, ApiError> {
-    let missing = || not_found(ObjectKind::Message, id);
-    let place = place_of_message(api, found, id).await?;
-    let place = place.ok_or_else(missing)?;
+    let message = shown_message(api, found, id).await?;
+    message.ok_or_else(|| not_found(ObjectKind::Message, id))
+}
+
+/// The same; none where there is none, or it was deleted.
+async fn shown_message(
+    api: &Api,
+    found: &Found,
+    id: &str,
+) -> Result<Option<MessageObject>, ApiError> {
+    let Some(place) = place_of_message(api, found, id).await? else {
+        return Ok(None);
+    };
     // The piece that has the place: the one after the event before it.
     let after = Place(place.0.saturating_sub(1));
     let piece = Piece::of(api, found, Stretch::After { after, n: 1 }).await?;
-    let mut message = piece.message(id).ok_or_else(missing)?;
+    let Some(mut message) = piece.message(id) else {
+        return Ok(None);
+    };
     if let Some(metadata) = notes::of(api, found, &message.id).await? {
         message.metadata = metadata;
     }
-    Ok(message)
+    Ok(Some(message))
 }
 
 async fn place_of(
@@ -177,19 +189,65 @@ async fn place_of(
         .await?)
 }
 
-/// A message is an item, or what a step says.
+/// A message is an item, what a step says, or what was said beside answers.
 async fn place_of_message(api: &Api, found: &Found, id: &str) -> Result<Option<Place>, ApiError> {
-    let own = MESSAGE.read(id);
-    let item = ItemId::from(own.as_ref());
+    let own = read_message_id(id);
+    let item = ItemId::from(own.as_str());
     if let Some(place) = place_of(api, found, Landmark::Item(&item)).await? {
         return Ok(Some(place));
     }
-    let step = StepId::from(own.as_ref());
-    place_of(api, found, Landmark::Step(&step)).await
+    let step = StepId::from(own.as_str());
+    if let Some(place) = place_of(api, found, Landmark::Step(&step)).await? {
+        return Ok(Some(place));
+    }
+    place_beside(api, found, &own).await
+}
+
+/// Where the answers stand that a message was said beside: by our id of the message.
+pub(super) async fn place_beside(
+    api: &Api,
+    found: &Found,
+    own: &str,
+) -> Result<Option<Place>, ApiError> {
+    let Some((answers, _)) = split_beside(own) else {
+        return Ok(None);
+    };
+    let answers = ItemId::from(answers);
+    place_of(api, found, Landmark::Item(&answers)).await
+}
+
+/// The message that an earlier request with the same token has made, also if it was deleted since:
+/// then it is as it was made. `id` is our id of it.
+pub(super) async fn said(
+    api: &Api,
+    found: &Found,
+    id: &str,
+) -> Result<Option<MessageObject>, ApiError> {
+    let (store, item) = (api.runtime().store(), ItemId::from(id));
+    let made = store.place_of(&found.row.thread.id, Landmark::Item(&item));
+    let Some(made) = made.await.map_err(RuntimeError::from)? else {
+        return Ok(None);
+    };
+    if let Some(shown) = shown_message(api, found, &message_id(id)).await? {
+        return Ok(Some(shown));
+    }
+    message_at(api, found, made).await.map(Some)
+}
+
+/// The message that was made at a place of the thread's own log.
+pub(super) async fn message_at(
+    api: &Api,
+    found: &Found,
+    seq: Seq,
+) -> Result<MessageObject, ApiError> {
+    let item = item_at(api, found, seq).await?;
+    let message = message_of_item(found.id(), &item);
+    let message = message.ok_or(RuntimeError::Store(StoreError::NotFound))?;
+    Ok(message.value)
 }
 
 /// The item that was kept at a place of the thread's own log.
-pub(super) async fn item_at(api: &Api, found: &Found, seq: Seq) -> Result<Item, ApiError> {
+async fn item_at(api: &Api, found: &Found, seq: Seq) -> Result<Item, ApiError> {
     let before = Seq(seq.0.saturating_sub(1));
     let runtime = api.runtime();
     let page = runtime

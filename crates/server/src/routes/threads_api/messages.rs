@@ -10,11 +10,10 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
-use interop::ids::MESSAGE;
 use interop::threads::{
-    CreateMessage, Deleted, List, MessageObject, ObjectKind, Run, message_of_item, metadata_of,
+    CreateMessage, Deleted, List, MessageObject, ObjectKind, Run, metadata_of, read_message_id,
 };
-use runtime::{RuntimeError, StoreError};
+use runtime::RuntimeError;
 use serde_json::Value;
 use timeline::{Rejected, Removed};
 
@@ -49,19 +48,25 @@ pub(super) async fn create(
 ) -> Result<Json<MessageObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
     let mut asked = CreateMessage::read(&body)?;
+    let token = token(&headers, "threads.messages")?;
+    let id = id_for(&api, &[found.id()], token.as_deref());
+    if token.is_some()
+        && let Some(said) = look::said(&api, &found, &id).await?
+    {
+        return Ok(Json(said));
+    }
     let messages = std::slice::from_mut(&mut asked);
-    attach::attach(
+    let n_bytes = attach::attach(
         &api,
         &found.caller.tenant,
         found.caller.is_restricted(),
         messages,
     )
     .await?;
-    let token = token(&headers, "threads.messages")?;
-    let id = id_for(&api, &[found.id()], token.as_deref());
     let _turn = api.turns().of(&found.row.thread.id).await;
+    // The first of these may have come meanwhile.
     if token.is_some()
-        && let Ok(said) = look::message(&api, &found, &MESSAGE.write(&id)).await
+        && let Some(said) = look::said(&api, &found, &id).await?
     {
         return Ok(Json(said));
     }
@@ -69,11 +74,9 @@ pub(super) async fn create(
     let item = asked.item(&id);
     let speech = Speech::new(&api, &found.caller);
     let thread = (&found.row.thread.id, found.key());
+    attach::count(&api, &found.caller.tenant, thread.0, n_bytes).await?;
     let kept = speech.record(thread, vec![item], |_| said_at("", &body));
-    let item = look::item_at(&api, &found, kept.await?).await?;
-    let message = message_of_item(found.id(), &item);
-    let message = message.ok_or(RuntimeError::Store(StoreError::NotFound))?;
-    Ok(Json(message.value))
+    look::message_at(&api, &found, kept.await?).await.map(Json)
 }
 
 /// Reads a message.
@@ -126,10 +129,10 @@ pub(super) async fn delete(
 ) -> Result<Json<Deleted>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
     let message = look::message(&api, &found, &message_id).await?;
-    let own = MESSAGE.read(&message.id);
+    let own = read_message_id(&message.id);
     let what = match message.run_id {
-        Some(_) => Removed::Step(own.as_ref().into()),
-        None => Removed::Item(own.as_ref().into()),
+        Some(_) => Removed::Step(own.as_str().into()),
+        None => Removed::Item(own.as_str().into()),
     };
     let runtime = api.runtime();
     match runtime
@@ -144,6 +147,13 @@ pub(super) async fn delete(
             return Err(Worded::invalid(None, None, refused).into());
         }
         Err(RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))) => {
+            if look::place_beside(&api, &found, &own).await?.is_some() {
+                let refused = format!(
+                    "Can't delete the message {}: it came with tool outputs, which are still needed.",
+                    message.id
+                );
+                return Err(Worded::invalid(None, None, refused).into());
+            }
             return Err(not_found(ObjectKind::Message, &message_id));
         }
         removed => removed?,

@@ -1,7 +1,7 @@
 //! What clients note on messages and runs after these were made. The log keeps what was said when it
 //! was said; later notes lie beside it and are shown in its place.
 
-use super::Found;
+use super::{Found, attach};
 use crate::error::ApiError;
 use crate::state::Api;
 use interop::threads::Metadata;
@@ -71,24 +71,31 @@ pub(super) async fn of_all(
     Ok(noted)
 }
 
-/// Deletes the notes of a thread that is deleted.
+/// Deletes the notes of a thread that is deleted, and what else was kept beside it.
 pub(in crate::routes) async fn forget(
     api: &Api,
     tenant: &TenantId,
     thread: &str,
 ) -> Result<(), ApiError> {
-    let (kind, objects) = (kind_of(thread), api.runtime().objects());
+    for kind in [kind_of(thread), attach::kind_of(thread)] {
+        forget_all(api, tenant, &kind).await?;
+    }
+    Ok(())
+}
+
+async fn forget_all(api: &Api, tenant: &TenantId, kind: &str) -> Result<(), ApiError> {
+    let objects = api.runtime().objects();
     loop {
         let page = ObjectPage {
             limit: PAGE,
             ..ObjectPage::default()
         };
-        let page = objects.list(tenant, &kind, page).await?;
+        let page = objects.list(tenant, kind, page).await?;
         if page.is_empty() {
             return Ok(());
         }
         for object in page {
-            objects.delete(tenant, &kind, &object.id).await?;
+            objects.delete(tenant, kind, &object.id).await?;
         }
     }
 }

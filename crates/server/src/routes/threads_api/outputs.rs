@@ -43,7 +43,7 @@ pub(super) async fn submit(
         None => taken(&api, &found, &run_id, asked, token).await?,
     };
     let Some(open) = open else {
-        return Ok(Json(run.as_queued()).into_response());
+        return Ok(Json(run.as_queued_again()).into_response());
     };
     let stream = RunStream::going_on(found.id(), run, accepted.item_id);
     RunView(stream)

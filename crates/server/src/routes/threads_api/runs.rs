@@ -9,7 +9,7 @@ use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::routes::check_named_key;
-use crate::state::Api;
+use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -37,6 +37,8 @@ struct Begin {
     asked: CreateRun,
     assistant: Assistant,
     params: Value,
+    /// How many bytes of files its messages bring.
+    n_bytes: u64,
     token: Option<String>,
 }
 
@@ -70,7 +72,8 @@ pub(super) async fn create(
     let asked = CreateRun::read(&body)?;
     let token = token(&headers, "threads.runs")?;
     let begin = Begin::of(&api, &found.caller, asked, token).await?;
-    begin.on(&api, &found, None, &body).await
+    let open = begin.opened(&api, &found.caller)?;
+    begin.on(&api, &found, None, (&body, open)).await
 }
 
 /// Makes a thread and has an assistant answer it.
@@ -94,13 +97,14 @@ pub(super) async fn create_with_thread(
         ..run
     };
     let begin = Begin::of(&api, &caller, asked, token).await?;
+    let open = begin.opened(&api, &caller)?;
     let row = match known(&api, &caller.tenant, key.as_deref()).await? {
         Some(row) => row,
         None => begin.made(&api, &caller, key, &thread, &body).await?,
     };
     let found = Found { caller, row };
     let object = shown(&api, &found).await?;
-    begin.on(&api, &found, Some(object), &body).await
+    begin.on(&api, &found, Some(object), (&body, open)).await
 }
 
 impl Begin {
@@ -111,8 +115,11 @@ impl Begin {
         token: Option<String>,
     ) -> Result<Self, ApiError> {
         let (tenant, is_restricted) = (&caller.tenant, caller.is_restricted());
-        attach::attach(api, tenant, is_restricted, &mut asked.additional_messages).await?;
+        let messages = &mut asked.additional_messages;
+        let n_bytes = attach::attach(api, tenant, is_restricted, messages).await?;
         let assistant = assistants::find(api, tenant, is_restricted, &asked.assistant_id).await?;
+        let limit = api.app().config().server.run_timeout;
+        asked.time = asked.time.min(limit.unwrap_or(Duration::MAX));
         let options = asked.options(&assistant);
         for loss in &options.losses {
             tracing::debug!(
@@ -129,8 +136,15 @@ impl Begin {
             asked,
             assistant,
             params,
+            n_bytes,
             token,
         })
+    }
+
+    /// The stream that its events are sent in, if they are wanted.
+    fn opened(&self, api: &Api, caller: &Caller) -> Result<Option<OpenStream>, ApiError> {
+        let wants_stream = self.asked.stream;
+        wants_stream.then(|| api.open_stream(caller)).transpose()
     }
 
     /// Makes the thread that it begins on, if what it begins with can be said there.
@@ -166,12 +180,8 @@ impl Begin {
         api: &Api,
         found: &Found,
         object: Option<ThreadObject>,
-        body: &Value,
+        (body, open): (&Value, Option<OpenStream>),
     ) -> Result<Response, ApiError> {
-        let wants_stream = self.asked.stream;
-        let open = wants_stream
-            .then(|| api.open_stream(&found.caller))
-            .transpose()?;
         let list = match object {
             Some(_) => "/thread/messages",
             None => "/additional_messages",
@@ -200,8 +210,6 @@ impl Begin {
         let mut before = items(api, self.asked.additional_messages);
         let last = before.last().map(|item| item.id.clone());
         let item = trigger(&runtime.mint(), last.as_ref());
-        let limit = api.app().config().server.run_timeout;
-        let timeout = limit.unwrap_or(Duration::MAX).min(CreateRun::timeout());
         let react = React {
             tenant: found.caller.tenant.clone(),
             key: found.key().to_owned(),
@@ -210,11 +218,12 @@ impl Begin {
             item,
             run: runtime::Run {
                 agent: self.assistant.agent,
-                timeout_ms: u64::try_from(timeout.as_millis()).ok(),
+                timeout_ms: u64::try_from(self.asked.time.as_millis()).ok(),
                 params: Some(self.params),
                 ..runtime::Run::default()
             },
             policy: Policy::Reject,
+            must_exist: true,
             token: self.token,
         };
         let thread = &found.row.thread.id;
@@ -226,6 +235,7 @@ impl Begin {
         // A repetition is answered as the first request was, whose run may be active.
         if answered.is_none() {
             look::check_free(api, found, Run::check_run).await?;
+            attach::count(api, &found.caller.tenant, thread, self.n_bytes).await?;
         }
         let speech = Speech::new(api, &found.caller);
         match speech.react(react, place).await {

@@ -14,7 +14,7 @@ use http::HeaderMap;
 use interop::aitp::{Actor, Change, Roster, ThreadMetadata, Violation, read_actors};
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
-    CreateThread, Deleted, ModifyThread, ObjectKind, RequestError, ThreadObject, thread_object,
+    CreateThread, Deleted, ModifyThread, ObjectKind, RequestError, Run, ThreadObject, thread_object,
 };
 use jiff::Timestamp;
 use runtime::{Import, RuntimeError, StoreError, TenantId, ThreadRow};
@@ -59,7 +59,7 @@ async fn made(
 ) -> Result<Found, ApiError> {
     let mut asked = CreateThread::read(body)?;
     check_named_key(&caller, None, "")?;
-    attach::attach(api, &caller.tenant, false, &mut asked.messages).await?;
+    let n_bytes = attach::attach(api, &caller.tenant, false, &mut asked.messages).await?;
     let token = token(headers, "threads")?;
     let (tenant, runtime) = (&caller.tenant, api.runtime());
     let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
@@ -87,7 +87,12 @@ async fn made(
     let row: ThreadRow = match (runtime.import(tenant, key.clone(), import).await, key) {
         // It was made before.
         (Err(RuntimeError::NotEmpty), Some(key)) => runtime.find(tenant, &key).await?,
-        (made, _) => made?,
+        (made, _) => {
+            let row = made?;
+            let _turn = api.turns().of(&row.thread.id).await;
+            attach::count(api, tenant, &row.thread.id, n_bytes).await?;
+            row
+        }
     };
     Ok(Found { caller, row })
 }
@@ -254,7 +259,7 @@ fn changes(roster: &Roster, actors: Vec<Actor>) -> Vec<Change> {
     changes
 }
 
-/// Deletes a thread and everything of it; refused while a run of it is executing.
+/// Deletes a thread and everything of it; refused while a run of it is active.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "openaiDeleteThread", tag = "threads-api", security(("key" = [])), params(("thread_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
@@ -264,14 +269,17 @@ pub(super) async fn delete(
 ) -> Result<Json<Deleted>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
     let id = THREAD.write(found.id());
+    let _turn = api.turns().of(&found.row.thread.id).await;
+    look::check_free(&api, &found, Run::check_delete).await?;
     match api
         .runtime()
         .delete(&found.caller.tenant, found.key())
         .await
     {
         Err(RuntimeError::Busy(execution)) => {
+            // It has begun since, by another protocol.
             let run = RUN.write(execution.as_str());
-            return Err(RequestError::ActiveRun { thread: id, run }.into());
+            return Err(RequestError::DeletionLocked { thread: id, run }.into());
         }
         deleted => deleted?,
     }

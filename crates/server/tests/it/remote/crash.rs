@@ -47,6 +47,7 @@ async fn live(process: &Runtime, mortal: Option<&Mortal>, (agent, said): (&str, 
         },
         policy: Policy::Queue,
         token: Some("once".into()),
+        must_exist: false,
     };
     let _ = process.react(request).await;
     rests(process, mortal).await;

@@ -5,6 +5,8 @@ use crate::harness::{Answer, Server};
 use axum::body::Body;
 use http::header;
 use interop::ids::THREAD;
+use loomline_server::DEV_TENANT;
+use runtime::objects::NewObject;
 use serde_json::{Value, json};
 
 /// The smallest things that are taken for what they are.
@@ -74,15 +76,35 @@ async fn a_file_is_kept_given_back_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_what_its_name_says_is_refused() {
+async fn a_file_that_is_not_what_its_name_says_is_no_image_and_for_no_model() {
     let client = Client::new().await;
-    let purpose = [("purpose", "assistants")];
-    let answer = upload(&client, &purpose, "a.png", b"<script>").await;
+    let vision = [("purpose", "vision")];
+    let answer = upload(&client, &vision, "a.png", b"<script>").await;
     let message = "Invalid 'file': the name 'a.png' says image/png, but the content is text/plain.";
     assert_eq!(
         refused(&answer),
         (400, message.to_owned(), Some("file".to_owned()))
     );
+    // Elsewhere it is kept, and a model is told its name alone.
+    let stub = kept(&client, "assistants", "a.pdf", b"x").await;
+    let content = client
+        .0
+        .get(&format!("/v1/files/{}/content", id(&stub)))
+        .await;
+    assert_eq!(content.text, "x");
+    let thread = client.thread(&[]).await;
+    let path = format!("/threads/{thread}/messages");
+    let attached = json!({"role": "user", "content": "see", "attachments": [
+        {"file_id": id(&stub), "tools": []}]});
+    client.post(&path, attached, "MessageObject").await;
+    let key = THREAD.read(&thread).into_owned();
+    let there = format!("/api/v1/threads/{key}/messages");
+    let there = client.0.get(&there).await.json();
+    let part = &there["messages"][0]["content"][1];
+    assert_eq!(part, &json!({"type": "input_file", "file_id": id(&stub)}));
+    let shows = json!({"role": "user", "content": [
+        {"type": "image_file", "image_file": {"file_id": id(&stub)}}]});
+    assert_eq!(refused(&client.ask(&path, shows).await).0, 400);
     let answer = upload(&client, &[("purpose", "vision")], "a", b"text").await;
     assert_eq!(refused(&answer).0, 400);
     assert_eq!(
@@ -152,7 +174,82 @@ async fn pages_of_files_show_each_once_and_only_those_of_a_purpose() {
         .ids("/files?purpose=user_data", "ListFilesResponse")
         .await;
     assert_eq!(of_users, [all[3].clone(), all[1].clone()]);
+    let made_here = client.get("/files?purpose=assistants_output", "ListFilesResponse");
+    assert_eq!(made_here.await["data"], json!([]));
     assert_eq!(client.0.get("/v1/files?after=file-none").await.status, 404);
+}
+
+#[tokio::test]
+async fn files_whose_time_is_up_are_deleted_by_who_lists_them() {
+    let client = Client::new().await;
+    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let stays = kept(&client, "assistants", "a.txt", b"x").await;
+    let in_an_hour = [
+        ("purpose", "assistants"),
+        ("expires_after[anchor]", "created_at"),
+        ("expires_after[seconds]", "3600"),
+    ];
+    let expired = object(&upload(&client, &in_an_hour, "b.txt", b"y").await, SCHEMA);
+    let kept = runtime.objects().get(&tenant, "file", id(&expired)).await;
+    let kept = kept.unwrap().unwrap();
+    let mut json: Value = serde_json::from_str(&kept.json).unwrap();
+    json["expires_at"] = json!(1);
+    let object = NewObject {
+        kind: "file".to_owned(),
+        id: kept.id,
+        created_at: kept.created_at,
+        json: json.to_string(),
+        content: Some(b"y".to_vec()),
+    };
+    runtime.objects().put(&tenant, object).await.unwrap();
+    let (listed, _) = client.ids("/files", "ListFilesResponse").await;
+    assert_eq!(listed, [id(&stays)]);
+    let kept = runtime.objects().get(&tenant, "file", id(&expired)).await;
+    assert_eq!(kept.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_files_of_a_threads_messages_have_an_end() {
+    let client = Client::new().await;
+    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
+    let says = json!({"role": "user", "content": "see", "attachments": [
+        {"file_id": id(&notes), "tools": []}]});
+    let body = json!({"messages": [says]});
+    let thread = client.post("/threads", body, "ThreadObject").await;
+    let thread = id(&thread);
+    let path = format!("/threads/{thread}/messages");
+    client.post(&path, says.clone(), "MessageObject").await;
+    let more = json!({"additional_messages": [says]});
+    assert_eq!(
+        client.ran(thread, more.clone()).await["status"],
+        "completed"
+    );
+    let kind = format!("threads.attached:{}", THREAD.read(thread));
+    let count = runtime.objects().get(&tenant, &kind, "bytes").await;
+    let count = count.unwrap().unwrap();
+    assert_eq!(count.json, "18", "three times six bytes");
+    let object = NewObject {
+        kind: kind.clone(),
+        id: count.id,
+        created_at: count.created_at,
+        json: ((32 << 20) - 6).to_string(),
+        content: None,
+    };
+    runtime.objects().put(&tenant, object).await.unwrap();
+    client.post(&path, says.clone(), "MessageObject").await;
+    let (status, message, _) = refused(&client.ask(&path, says).await);
+    assert_eq!(status, 400);
+    assert!(message.contains("33554432 bytes"), "{message}");
+    let mut run = more;
+    run["assistant_id"] = "demo".into();
+    let answer = client.ask(&format!("/threads/{thread}/runs"), run).await;
+    assert_eq!(refused(&answer).0, 400);
+    // What has no file is said as before, and the count goes with the thread.
+    assert_eq!(client.ran(thread, json!({})).await["status"], "completed");
+    client.delete(&format!("/threads/{thread}")).await;
+    let count = runtime.objects().get(&tenant, &kind, "bytes").await;
+    assert_eq!(count.unwrap(), None);
 }
 
 #[tokio::test]

@@ -147,6 +147,12 @@ async fn a_message_that_is_sent_again_is_kept_once() {
     assert_eq!(first, again);
     client.rest(&thread).await;
     assert_eq!(client.said(&thread).await.len(), 2);
+    // And where it was deleted meanwhile: the answer is the first one's, and nothing is written.
+    let own = format!("{path}/{}", first["id"].as_str().unwrap());
+    assert_eq!(client.delete(&own).await.status, 200);
+    let again = client.ask_once(&path, body(), "m-1").await.json();
+    assert_eq!(first, again);
+    assert_eq!(client.said(&thread).await.len(), 1);
 }
 
 #[tokio::test]
@@ -159,6 +165,11 @@ async fn a_message_that_is_deleted_is_shown_to_nobody() {
     let path = format!("/threads/{thread}/messages");
     let schema = "ListMessagesResponse";
     let (all, _) = client.ids(&format!("{path}?order=asc"), schema).await;
+    let steps_path = format!(
+        "/threads/{thread}/runs/{}/steps",
+        run["id"].as_str().unwrap()
+    );
+    let steps = client.get(&steps_path, "ListRunStepsResponse").await;
     for gone in [&all[0], &all[2]] {
         let own = format!("{path}/{gone}");
         let deleted = object(&client.delete(&own).await, "DeleteMessageResponse");
@@ -168,7 +179,12 @@ async fn a_message_that_is_deleted_is_shown_to_nobody() {
         assert_eq!(client.delete(&own).await.status, 404);
     }
     assert_eq!(client.ids(&path, schema).await.0, all[1..2]);
-    assert_eq!(client.run(&thread, &run).await["status"], "completed");
+    // What was done was done: the run has its step and what it used.
+    assert_eq!(client.run(&thread, &run).await, run);
+    assert_eq!(client.get(&steps_path, "ListRunStepsResponse").await, steps);
+    let step = &steps["data"][0];
+    let written = &step["step_details"]["message_creation"]["message_id"];
+    assert_eq!(written.as_str(), Some(all[2].as_str()));
     let key = interop::ids::THREAD.read(&thread).into_owned();
     let there = client
         .0

@@ -1,6 +1,7 @@
 //! Runs that wait for the outputs of their client's tools.
 
 use super::{Client, events, names, refused, weather};
+use interop::ids::{CONVERSATION, THREAD};
 use serde_json::{Value, json};
 
 /// A run that waits: the thread, the run, and the id of its call.
@@ -34,6 +35,8 @@ async fn a_run_waits_for_outputs_and_goes_on_with_them() {
         (&queued["status"], &queued["id"]),
         (&json!("queued"), &run["id"])
     );
+    assert_eq!(queued["started_at"], run["started_at"]);
+    assert!(queued["started_at"].is_i64());
     client.rest(&thread).await;
     let done = client.run(&thread, &run).await;
     assert_eq!(done["status"], "completed");
@@ -100,7 +103,7 @@ async fn outputs_must_be_those_that_are_waited_for() {
     assert_eq!(status, 400);
     assert_eq!(
         message,
-        format!("Expected tool outputs for call_ids [\"{call}\"], got [\"call_x\"]")
+        format!("Expected tool outputs for call_ids ['{call}'], got ['call_x']")
     );
     assert_eq!(
         refused(&client.ask(&path, json!({"tool_outputs": []})).await).0,
@@ -117,6 +120,51 @@ async fn outputs_must_be_those_that_are_waited_for() {
             "Runs in status \"completed\" do not accept tool outputs."
         )
     );
+}
+
+#[tokio::test]
+async fn what_was_said_beside_outputs_is_a_message_like_others() {
+    let client = Client::new().await;
+    let (thread, run, call) = waiting(&client).await;
+    // Through a protocol that takes both at once.
+    let conversation = CONVERSATION.write(&THREAD.read(&thread));
+    let body = json!({"conversation": conversation, "model": "demo", "tools": [{
+        "type": "function", "name": "get_weather", "parameters": {"type": "object"}, "strict": false,
+    }], "input": [
+        {"type": "function_call_output", "call_id": call, "output": "rain"},
+        {"role": "user", "content": "And be brief"},
+    ]});
+    let answer = client.ask("/responses", body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    client.rest(&thread).await;
+    let path = format!("/threads/{thread}/messages");
+    let schema = "ListMessagesResponse";
+    let (all, _) = client.ids(&format!("{path}?order=asc"), schema).await;
+    assert_eq!(all.len(), 3, "{all:?}");
+    let beside = &all[1];
+    assert!(beside.starts_with("msg_"), "{beside}");
+    let own = format!("{path}/{beside}");
+    let said = client.get(&own, "MessageObject").await;
+    assert_eq!(said["content"][0]["text"]["value"], "And be brief");
+    let noted = json!({"metadata": {"n": "1"}});
+    let changed = client.post(&own, noted.clone(), "MessageObject").await;
+    assert_eq!(changed["metadata"], noted["metadata"]);
+    assert_eq!(client.get(&own, "MessageObject").await, changed);
+    for (order, after, before) in [("asc", &all[2], &all[0]), ("desc", &all[0], &all[2])] {
+        let page = format!("{path}?order={order}&after={beside}");
+        let list = client.get(&page, schema).await;
+        assert_eq!(list["data"][0]["id"], json!(after), "{order}");
+        let answer = &list["data"][0];
+        let is_answer = answer["role"] == "assistant";
+        assert!(!is_answer || answer["run_id"] == run["id"], "{answer}");
+        let page = format!("{path}?order={order}&before={beside}");
+        let (ids, _) = client.ids(&page, schema).await;
+        assert_eq!(ids.iter().collect::<Vec<_>>(), [before]);
+    }
+    let (status, message, _) = refused(&client.delete(&own).await);
+    assert_eq!(status, 400);
+    assert!(message.contains("tool outputs"), "{message}");
+    assert_eq!(client.get(&own, "MessageObject").await, changed);
 }
 
 #[tokio::test]

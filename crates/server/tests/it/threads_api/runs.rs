@@ -1,6 +1,9 @@
 //! Runs: their states, their lock, their steps.
 
 use super::{Client, object, refused, weather};
+use crate::harness::Server;
+use axum::body::Body;
+use http::header;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -259,6 +262,132 @@ async fn a_thread_and_its_run_are_made_in_one_request() {
         404
     );
     assert_eq!(n_threads().await, 1);
+}
+
+#[tokio::test]
+async fn a_thread_is_not_made_for_a_run_whose_stream_is_refused() {
+    let client = Client(Server::new("[server]\nmax_streams = 1").await);
+    let body = || {
+        json!({"assistant_id": "demo", "stream": true, "thread": {"messages": [
+            {"role": "user", "content": "slow 50ms say 200 words"}]}})
+    };
+    let request = client.0.request("POST", "/v1/threads/runs");
+    let request = request.header(header::CONTENT_TYPE, "application/json");
+    let request = request.body(Body::from(body().to_string())).unwrap();
+    let open = client.0.open(request).await;
+    let refused = client.ask("/threads/runs", body()).await;
+    assert_eq!(refused.status, 429, "{}", refused.text);
+    let threads = client.0.get("/api/v1/threads").await.json();
+    assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
+    drop(open);
+}
+
+#[tokio::test]
+async fn a_run_expires_when_the_servers_time_for_runs_is_up() {
+    let client = Client(Server::new("[server]\nrun_timeout_s = 30").await);
+    let thread = client.thread(&["hello"]).await;
+    let run = client.begin(&thread, json!({})).await;
+    assert_eq!(
+        run["expires_at"].as_i64().unwrap(),
+        run["created_at"].as_i64().unwrap() + 30
+    );
+}
+
+#[tokio::test]
+async fn runs_and_answers_before_the_first_message_are_listed() {
+    let client = Client::new().await;
+    let thread = client.thread(&[]).await;
+    let run = client.ran(&thread, json!({})).await;
+    let path = format!("/threads/{thread}/messages");
+    for n in 0..22 {
+        let body = json!({"role": "user", "content": n.to_string()});
+        client.post(&path, body, "MessageObject").await;
+    }
+    let runs = format!("/threads/{thread}/runs");
+    let (ids, more) = client.ids(&runs, "ListRunsResponse").await;
+    assert_eq!(
+        (ids, more),
+        (vec![run["id"].as_str().unwrap().to_owned()], false)
+    );
+    let (ids, more) = client
+        .ids(&format!("{path}?limit=22"), "ListMessagesResponse")
+        .await;
+    assert_eq!(
+        (ids.len(), more),
+        (22, true),
+        "what the run said comes next"
+    );
+}
+
+/// A server whose default agent's model answers by a script.
+async fn scripted(turns: Value) -> Client {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.json");
+    let turns = json!({"turns": turns, "repeat_last": true});
+    std::fs::write(&script, turns.to_string()).unwrap();
+    let config = format!(
+        "default_agent = \"demo\"\n[models.scripted]\nprovider = \"scripted\"\nscript = \"{}\"\n[agents.demo]\nmodel = \"scripted\"\n",
+        script.display()
+    );
+    Client(Server::at(directory, &config).await)
+}
+
+#[tokio::test]
+async fn a_run_whose_calls_are_cut_off_ends_incomplete() {
+    let client = scripted(json!([{
+        "tool_calls": [{"name": "get_weather", "arguments": "{\"city\": \"Os"}],
+        "stop_reason": "max_tokens",
+    }]))
+    .await;
+    let thread = client.thread(&["go"]).await;
+    let run = client.ran(&thread, json!({"tools": [weather()]})).await;
+    assert_eq!(run["status"], "incomplete");
+    let reason = json!({"reason": "max_completion_tokens"});
+    assert_eq!(run["incomplete_details"], reason);
+}
+
+#[tokio::test]
+async fn a_run_ends_incomplete_when_its_answers_have_had_their_tokens() {
+    let client = scripted(json!([{
+        "tool_calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}],
+        "usage": {"inputTokens": 5, "outputTokens": 200},
+    }]))
+    .await;
+    let thread = client.thread(&["go"]).await;
+    let body = json!({"tools": [weather()], "max_completion_tokens": 300});
+    let mut run = client.ran(&thread, body).await;
+    for status in ["requires_action", "incomplete"] {
+        let path = format!("/threads/{thread}/runs/{}", run["id"].as_str().unwrap());
+        let calls = &run["required_action"]["submit_tool_outputs"]["tool_calls"];
+        let output = json!({"tool_call_id": calls[0]["id"], "output": "sunny"});
+        let body = json!({"tool_outputs": [output]});
+        let path = format!("{path}/submit_tool_outputs");
+        client.post(&path, body, "RunObject").await;
+        client.rest(&thread).await;
+        run = client.run(&thread, &run).await;
+        assert_eq!(run["status"], status);
+    }
+    let reason = json!({"reason": "max_completion_tokens"});
+    assert_eq!(run["incomplete_details"], reason);
+    assert_eq!(run["usage"]["completion_tokens"], 400);
+}
+
+#[tokio::test]
+async fn a_request_without_a_body_is_told_what_is_missing() {
+    let client = Client::new().await;
+    let thread = client.thread(&[]).await;
+    for (path, missing) in [
+        (format!("/threads/{thread}/runs"), "assistant_id"),
+        (format!("/threads/{thread}/messages"), "role"),
+        ("/threads/runs".to_owned(), "assistant_id"),
+        ("/assistants".to_owned(), "model"),
+    ] {
+        let request = client.0.request("POST", &format!("/v1{path}"));
+        let answer = client.0.send(request.body(Body::empty()).unwrap()).await;
+        let message = format!("Missing required parameter: '{missing}'.");
+        let expected = (400, message, Some(missing.to_owned()));
+        assert_eq!(refused(&answer), expected, "{path}");
+    }
 }
 
 #[tokio::test]

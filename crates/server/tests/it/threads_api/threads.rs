@@ -113,8 +113,22 @@ async fn a_thread_with_an_active_run_is_not_deleted() {
     let run = client.begin(&thread, json!({})).await;
     let (status, message, _) = refused(&client.delete(&format!("/threads/{thread}")).await);
     let run = run["id"].as_str().unwrap();
-    let expected = format!("Thread {thread} already has an active run {run}.");
+    let expected = format!("Can't delete {thread} while a run {run} is active.");
     assert_eq!((status, message), (400, expected));
+    // One that waits for its client is active, too.
+    let thread = client.thread(&["use get_weather on Oslo"]).await;
+    let run = client
+        .ran(&thread, json!({"tools": [super::weather()]}))
+        .await;
+    assert_eq!(run["status"], "requires_action");
+    let run = run["id"].as_str().unwrap();
+    let path = format!("/threads/{thread}");
+    let (status, message, _) = refused(&client.delete(&path).await);
+    let expected = format!("Can't delete {thread} while a run {run} is active.");
+    assert_eq!((status, message), (400, expected));
+    let cancel = format!("{path}/runs/{run}/cancel");
+    client.post(&cancel, json!({}), "RunObject").await;
+    assert_eq!(client.delete(&path).await.status, 200);
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 /// What models take as a document.
 pub(super) const PDF: &str = "application/pdf";
 const TEXT: &str = "text/plain";
-const UNKNOWN: &str = "application/octet-stream";
+/// What nothing is known of.
+pub(super) const UNKNOWN: &str = "application/octet-stream";
 
 /// What a file begins with, and what it is then.
 const MAGIC: &[(&[u8], &str)] = &[

@@ -22,8 +22,8 @@ impl Piece {
     /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
     pub(super) async fn of(api: &Api, found: &Found, stretch: Stretch) -> Result<Self, ApiError> {
         let (runtime, now) = (api.runtime(), Timestamp::now());
-        let read =
-            |filter| runtime.stretch(&found.caller.tenant, found.key(), stretch.clone(), filter);
+        let (tenant, key) = (&found.caller.tenant, found.key());
+        let read = |filter| runtime.stretch_marked(tenant, key, stretch.clone(), filter);
         let mut read_of = read(Filter::Facts).await?;
         let mut view = ThreadView::of(&read_of.transcript);
         if view.runs().iter().any(|run| is_cut_off(run.status(now))) {

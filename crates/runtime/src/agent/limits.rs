@@ -1,0 +1,145 @@
+//! How much a run may do: how many calls it may make, and how many tokens it may be answered with.
+
+use interop::options::MIN_ANSWER_TOKENS;
+use interop::parts::StepResponse;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use timeline::Payload;
+use upp::{Capabilities, Model, ModelStream, NativeSettings, Request, Settings};
+
+/// What a run that has a limit has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// Calls of tools.
+    pub(super) calls: u64,
+    /// Tokens that models have answered with.
+    pub(super) tokens: u64,
+}
+
+impl Spent {
+    /// The same after a step with so many calls, of whose answer the model says this.
+    pub(super) fn after(self, n_calls: u64, about: &Payload) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Counts {
+            output_tokens: u64,
+        }
+        let said: Option<StepResponse> = about.read().ok();
+        let usage = said.and_then(|said| said.usage);
+        let counts: Option<Counts> = usage.and_then(|usage| usage.read().ok());
+        Self {
+            calls: self.calls.saturating_add(n_calls),
+            tokens: self
+                .tokens
+                .saturating_add(counts.unwrap_or_default().output_tokens),
+        }
+    }
+}
+
+/// How many tokens all answers of one run may have together.
+#[derive(Debug)]
+pub(super) struct Budget {
+    max: u64,
+    left: AtomicU64,
+}
+
+impl Budget {
+    pub(super) fn new(max: u64) -> Arc<Self> {
+        let left = AtomicU64::new(max);
+        Arc::new(Self { max, left })
+    }
+
+    /// Says what is left at the beginning of a step.
+    pub(super) fn set(&self, spent: Spent) {
+        self.left.store(self.left_of(spent), Ordering::Relaxed);
+    }
+
+    /// Whether nothing is left that would do for an answer.
+    pub(super) fn is_spent(&self, spent: Spent) -> bool {
+        self.left_of(spent) < MIN_ANSWER_TOKENS
+    }
+
+    fn left_of(&self, spent: Spent) -> u64 {
+        self.max.saturating_sub(spent.tokens)
+    }
+}
+
+/// A model each of whose answers has at most what is left of its run's budget.
+pub(super) struct Budgeted {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) budget: Arc<Budget>,
+}
+
+impl Model for Budgeted {
+    fn model_id(&self) -> &str {
+        self.model.model_id()
+    }
+
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.model.capabilities()
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        self.model.settings(settings)
+    }
+
+    fn stream(&self, mut request: Request) -> ModelStream {
+        let left = self.budget.left.load(Ordering::Relaxed);
+        let settings = self.model.settings(&Settings {
+            max_output_tokens: Some(left.max(MIN_ANSWER_TOKENS)),
+            ..Settings::default()
+        });
+        if !settings.params.is_empty() {
+            lower(Arc::make_mut(&mut request.params), &settings.params);
+        }
+        self.model.stream(request)
+    }
+}
+
+/// Lays parameters over others, where these do not have a lower number.
+fn lower(params: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (name, value) in over {
+        match (params.get_mut(name), value) {
+            (Some(Value::Object(below)), Value::Object(above)) => lower(below, above),
+            (Some(Value::Number(below)), Value::Number(above))
+                if below
+                    .as_u64()
+                    .is_some_and(|below| above.as_u64().is_some_and(|above| below <= above)) => {}
+            (Some(below), above) => *below = above.clone(),
+            (None, above) => {
+                params.insert(name.clone(), above.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_limit_is_lowered_and_never_raised() {
+        let lowered = |params: Value, over: Value| {
+            let mut params = params.as_object().unwrap().clone();
+            lower(&mut params, over.as_object().unwrap());
+            Value::Object(params)
+        };
+        let over = json!({"max_tokens": 100});
+        assert_eq!(lowered(json!({}), over.clone()), over);
+        assert_eq!(lowered(json!({"max_tokens": 900}), over.clone()), over);
+        let own = json!({"max_tokens": 50, "top_p": 1});
+        assert_eq!(lowered(own.clone(), over), own);
+        let nested = json!({"generationConfig": {"maxOutputTokens": 7}});
+        assert_eq!(
+            lowered(json!({"generationConfig": {"topK": 1}}), nested),
+            json!({"generationConfig": {"maxOutputTokens": 7, "topK": 1}})
+        );
+    }
+}
