@@ -47,6 +47,8 @@ pub(crate) enum ApiError {
     ForeignOrigin { origin: String },
     #[error("there is no such session with this key; begin one with initialize")]
     SessionNotFound,
+    #[error("this is no request of MCP over HTTP: {said}")]
+    McpTransport { status: StatusCode, said: String },
     #[error("there is nothing at this path")]
     UnknownRoute,
     #[error("this path has no such method")]
@@ -262,6 +264,7 @@ impl ApiError {
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
             Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
+            Self::McpTransport { status, .. } => Verdict::new(*status, "mcp_transport"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),

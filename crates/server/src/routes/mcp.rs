@@ -26,7 +26,8 @@ use bytes::Bytes;
 use calls::Call;
 use futures_util::StreamExt as _;
 use handler::Handler;
-use http::{HeaderName, HeaderValue};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
 use message::Message;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -38,6 +39,9 @@ use utoipa_axum::routes;
 
 /// Where a client's session is named.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// A refusal of the SDK's is a sentence.
+const MAX_REFUSAL_BYTES: usize = 4096;
 
 /// What needs a key.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -89,6 +93,9 @@ pub(crate) async fn post(
         Ok(response) => response.map(|body| until_stopped(body, call)),
         Err(never) => match never {},
     };
+    if response.status().is_client_error() && !is_json(response.headers()) {
+        return Err(refused(response).await);
+    }
     if let Some(session) = begins.filter(|_| response.status().is_success()) {
         response.headers_mut().insert(SESSION, session);
     }
@@ -116,6 +123,22 @@ fn until_stopped(
         let _ = &call;
         data
     }))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"application/json"))
+}
+
+/// What the SDK refuses with a sentence and not with an error of the protocol.
+async fn refused(response: Response) -> ApiError {
+    let status = response.status();
+    let said = axum::body::to_bytes(response.into_body(), MAX_REFUSAL_BYTES).await;
+    let said = said.unwrap_or_default();
+    ApiError::McpTransport {
+        status,
+        said: String::from_utf8_lossy(&said).into_owned(),
+    }
 }
 
 /// A session's name as a header.

@@ -66,7 +66,7 @@ pub(super) async fn search_agents(
 
 /// Counts the configured agents.
 #[utoipa::path(post, path = "/assistants/count", operation_id = "langgraphCountAssistants", tag = "langgraph", security(("key" = [])),
-    request_body = Option<Object>, responses((status = 200, body = usize), (status = "default", body = ErrorBody)))]
+    request_body = Option<Object>, responses((status = 200, body = usize, content_type = "application/json"), (status = "default", body = ErrorBody)))]
 pub(super) async fn count(
     State(api): State<Api>,
     _: Caller,

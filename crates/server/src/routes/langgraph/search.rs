@@ -164,7 +164,7 @@ pub(super) async fn search(
 
 /// Counts the threads that a search would find.
 #[utoipa::path(post, path = "/threads/count", operation_id = "langgraphCountThreads", tag = "langgraph", security(("key" = [])),
-    request_body = Option<Object>, responses((status = 200, body = usize), (status = "default", body = ErrorBody)))]
+    request_body = Option<Object>, responses((status = 200, body = usize, content_type = "application/json"), (status = "default", body = ErrorBody)))]
 pub(super) async fn count(
     State(api): State<Api>,
     caller: Caller,

@@ -62,11 +62,17 @@ async fn what_is_no_call_is_refused_as_json_rpc_refuses() {
         .send(request.body(Body::from(listed())).unwrap())
         .await;
     assert_eq!(answer.status, 415);
-    let wrong = [
-        ("accept", "text/html"),
-        ("mcp-protocol-version", "1999-01-01"),
-    ];
-    assert_eq!(post(&server, &wrong[1..], listed()).await.status, 400);
+    let request = server
+        .request("POST", "/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json");
+    let answer = server
+        .send(request.body(Body::from(listed())).unwrap())
+        .await;
+    assert_eq!(answer.status, 406);
+    assert_eq!(answer.json()["error"]["data"]["code"], "mcp_transport");
+    let old = [("mcp-protocol-version", "1999-01-01")];
+    assert_eq!(post(&server, &old, listed()).await.status, 400);
 }
 
 #[tokio::test]
