@@ -264,7 +264,10 @@ impl ApiError {
             Self::ForeignHost { .. } => Verdict::new(S::FORBIDDEN, "foreign_host"),
             Self::ForeignOrigin { .. } => Verdict::new(S::FORBIDDEN, "foreign_origin"),
             Self::SessionNotFound => Verdict::new(S::NOT_FOUND, "session_not_found"),
-            Self::McpTransport { status, .. } => Verdict::new(*status, "mcp_transport"),
+            Self::McpTransport { status, .. } => Verdict {
+                status: *status,
+                ..Verdict::new(S::BAD_REQUEST, "mcp_transport")
+            },
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),

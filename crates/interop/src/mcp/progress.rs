@@ -19,20 +19,16 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of the execution that answers this item.
-    pub fn new(trigger: ItemId) -> Self {
+    /// Of the execution that answers this item; without one, of whatever runs: what goes on where
+    /// something beneath it was answered.
+    pub fn new(trigger: Option<ItemId>) -> Self {
+        let view = StreamView::new(MAJOR);
         Self {
-            view: StreamView::new(MAJOR).answering(trigger),
+            view: match trigger {
+                Some(trigger) => view.answering(trigger),
+                None => view,
+            },
             calls: BTreeMap::new(),
-        }
-    }
-
-    /// Of one that goes on where calls were answered.
-    #[must_use]
-    pub fn continuing(self) -> Self {
-        Self {
-            view: self.view.continuing(None),
-            ..self
         }
     }
 

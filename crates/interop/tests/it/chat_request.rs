@@ -109,10 +109,12 @@ fn what_is_wrong_is_refused_where_it_stands() {
     let said = "/messages/1/parts/0: a user's message can't have a part of type \"tool-add\"";
     assert_eq!(part(json!({"type": "tool-add", "toolCallId": "c"})), said);
     let url = "/messages/1/parts/0/url: a file is a data:, http: or https: URL";
-    assert_eq!(
-        part(json!({"type": "file", "mediaType": "a/b", "url": "file:///etc/passwd"})),
-        url
-    );
+    for wrong in ["file:///etc/passwd", "data:hello", "data:a/b;base64,!"] {
+        assert_eq!(
+            part(json!({"type": "file", "mediaType": "a/b", "url": wrong})),
+            url
+        );
+    }
     let long = "x".repeat(2 << 20);
     assert_eq!(
         part(json!({"type": "text", "text": long})),

@@ -106,6 +106,10 @@ impl Talk {
         };
         match events.next().await {
             Some(Ok(data)) if data == "[DONE]" => {
+                if self.note.run.is_none() {
+                    let text = "the stream ended before it said which run it is";
+                    return Err(self.client.invalid(text));
+                }
                 // Whatever is missing is asked for.
                 self.events = None;
                 Ok(self.shown())

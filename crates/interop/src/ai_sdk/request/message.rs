@@ -3,7 +3,7 @@
 use super::{ChatRequestError, MAX_MESSAGES, MAX_PARTS, MAX_TEXT_BYTES, at_most, expected, id};
 use crate::ai_sdk::messages::METADATA;
 use crate::ai_sdk::revision::is_free;
-use crate::request::is_web;
+use crate::request::{is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{ANSWER, Payload};
 
@@ -203,7 +203,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
 }
 
 fn file(part: &Value, url: &str, mime: &str, pointer: &str) -> Result<Value, ChatRequestError> {
-    let inline = url.starts_with("data:");
+    let inline = is_inline(url);
     if !inline && !is_web(url) {
         let pointer = format!("{pointer}/url");
         return Err(ChatRequestError::Url { pointer });

@@ -14,12 +14,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use timeline::{
-    Event, Execution, ExecutionStatus, Item, ItemId, ItemType, Payload, Record, Seq, StepId,
-    StepStatus, chunk_type, said_beside,
+    Event, Execution, ExecutionStatus, Item, ItemId, ItemType, Payload, Record, Removed, Seq,
+    StepId, StepStatus, chunk_type, said_beside,
 };
 
 /// Why the requests of an actor that left are open no longer.
 const LEFT: &str = "who asked has left the thread";
+
+/// Why requests of what was removed are open no longer.
+const REMOVED: &str = "what asked was removed from the thread";
 
 /// The execution that runs, and the capability messages of its running step. They count when the
 /// step is complete: before that a crash may void them.
@@ -35,6 +38,7 @@ pub(super) struct Running {
 /// Where messages come from.
 struct Source<'a> {
     item_id: &'a ItemId,
+    step_id: Option<&'a StepId>,
     seq: Seq,
     at: Timestamp,
     by: Party,
@@ -64,13 +68,9 @@ impl Ledger {
             | Event::PartUpdated {
                 step_id, idx, part, ..
             } => self.part(step_id, *idx, part),
-            Event::ChunkEmitted { chunk_type, .. } => {
-                if chunk_type == chunk_type::STEP_RESET
-                    && let Some(running) = &mut self.running
-                {
-                    running.messages.clear();
-                }
-            }
+            Event::ChunkEmitted {
+                chunk_type, data, ..
+            } => self.marked(chunk_type, data.as_ref()),
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
             | Event::ContextStatusChanged { .. }
@@ -79,6 +79,37 @@ impl Ledger {
             | Event::ThreadStatusChanged { .. }
             | Event::ItemStatusChanged { .. }
             | Event::ThreadFinished { .. } => {}
+        }
+    }
+
+    fn marked(&mut self, kind: &str, data: Option<&Payload>) {
+        if kind == chunk_type::STEP_RESET
+            && let Some(running) = &mut self.running
+        {
+            running.messages.clear();
+        }
+        let data = data.filter(|_| kind == chunk_type::ITEM_REMOVED);
+        if let Some(what) = data.and_then(|data| data.read().ok()) {
+            self.removed(&what);
+        }
+    }
+
+    /// What was asked in what is removed waits no longer. An answer that is removed stands: who
+    /// asked has acted upon it. O(what is remembered), which is bounded.
+    fn removed(&mut self, what: &Removed) {
+        let asked = self.requests.iter().filter(|(_, request)| {
+            let is_there = match what {
+                Removed::Item(id) => request.item_id == *id,
+                Removed::Step(id) => request.step_id.as_ref() == Some(id),
+            };
+            is_there && request.life.standing == Standing::Open
+        });
+        let asked: Vec<(u64, Party)> = asked
+            .map(|(number, request)| (*number, request.ask.by.clone()))
+            .collect();
+        for (number, asker) in asked {
+            self.close(number, Standing::Cancelled(Some(REMOVED.to_owned())));
+            self.forget_surplus(&asker);
         }
     }
 
@@ -148,6 +179,7 @@ impl Ledger {
         };
         let source = Source {
             item_id: &item.id,
+            step_id: None,
             seq: record.seq,
             at: record.at,
             by,
@@ -201,6 +233,7 @@ impl Ledger {
         };
         let source = Source {
             item_id: &item_id,
+            step_id: Some(step_id),
             seq: record.seq,
             at: record.at,
             by,
@@ -264,6 +297,7 @@ impl Ledger {
         let request = Request {
             ask,
             item_id: source.item_id.clone(),
+            step_id: source.step_id.cloned(),
             seq: source.seq,
             at: source.at,
             life,

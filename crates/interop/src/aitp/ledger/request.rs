@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
-use timeline::{ItemId, Payload, Seq};
+use timeline::{ItemId, Payload, Seq, StepId};
 
 /// What is asked, as it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -260,6 +260,9 @@ pub struct Request {
     pub ask: Arc<Ask>,
     /// The item that asks.
     pub item_id: ItemId,
+    /// The step that asks, where an agent does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<StepId>,
     /// The record that brought it.
     pub seq: Seq,
     /// When it was asked.

@@ -13,7 +13,7 @@ use crate::aitp::samples::{near_quote, sample, sample_with};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use timeline::{
-    Chunk, Command, Ending, Event, ItemType, NewItem, NewThread, Payload, Record, Role,
+    Chunk, Command, Ending, Event, ItemType, NewItem, NewThread, Payload, Record, Removed, Role,
     State as Log, StepOutcome, Trigger,
 };
 
@@ -181,6 +181,27 @@ fn a_request_is_open_until_it_is_answered() {
         given.payload.as_ref().map(Payload::value).as_ref(),
         answer.payload()
     );
+}
+
+#[test]
+fn what_was_removed_asks_nothing_and_what_answered_stands() {
+    let mut thread = Thread::new();
+    let answered = sample_with(Kind::RequestDecision, |it| it["id"] = "d2".into());
+    let answer = sample_with(Kind::Decision, |it| it["request_decision_id"] = "d2".into());
+    thread.say(&sample(Kind::RequestDecision), ASKER).unwrap();
+    thread.say(&answered, ASKER).unwrap();
+    thread.say(&answer, USER).unwrap();
+    for place in (thread.records.len() - 3)..thread.records.len() {
+        let Event::ItemCreated { item } = &thread.records[place].event else {
+            panic!("{:?}", thread.records[place]);
+        };
+        let what = Removed::Item(item.id.clone());
+        thread.run(Command::Remove { what });
+    }
+    assert_eq!(thread.state(Topic::Decision, "d1"), State::Cancelled);
+    assert_eq!(thread.state(Topic::Decision, "d2"), State::Answered);
+    let late = late(Topic::Decision, "d1", State::Cancelled);
+    assert_eq!(thread.check(&sample(Kind::Decision), USER), late);
 }
 
 #[test]

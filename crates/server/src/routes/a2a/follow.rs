@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use interop::a2a::{self as protocol, ErrorKind, RequestError, TaskId, TaskState, TaskView};
 use interop::ai_sdk::sse::write_event;
-use runtime::{Follow, Landmark, Logged, Until};
+use runtime::{Follow, Landmark, Logged, RuntimeError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -69,15 +69,16 @@ impl Stream {
         sse::response(happens.boxed(), view, open)
     }
 
-    /// Waits until the task is over or asks something, or the server stops.
+    /// Waits until the task is over or asks something. An error where the server stops, or nobody may
+    /// be told any more, before that.
     pub(super) async fn settled(mut self, open: OpenStream) -> Result<(), ApiError> {
         while !self.view.is_over() {
             let next = tokio::select! {
                 biased;
-                why = open.unwanted() => return why.map_or(Ok(()), Err),
+                why = open.unwanted() => return Err(why.unwrap_or(RuntimeError::ShuttingDown.into())),
                 next = self.follow.next() => next,
             };
-            let Some(logged) = next else { break };
+            let logged = next.ok_or(ApiError::from(RuntimeError::ShuttingDown))?;
             self.view.responses(&logged?.record);
         }
         Ok(())

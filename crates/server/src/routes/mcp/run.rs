@@ -21,7 +21,7 @@ use runtime::{Accepted, Filter, Logged, Pending, Policy, RuntimeError, Stretch, 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
-use timeline::{Entry, ExecutionId, ExecutionStatus, ItemId, Payload, Rejected, Seq};
+use timeline::{Entry, ExecutionId, ExecutionStatus, Payload, Rejected, Seq};
 
 /// How what is said here came in.
 const CHANNEL: &str = "mcp";
@@ -111,7 +111,7 @@ pub(super) async fn run(
     // Before anything is written: a client that can't be served has changed nothing.
     let open = handler.api.open_stream(&handler.caller)?;
     let (key, accepted) = say(handler, said).await?;
-    let progress = Progress::new(accepted.item_id.clone());
+    let progress = Progress::new(Some(accepted.item_id.clone()));
     let waiting = Waiting {
         key,
         run: RunEvents::of(accepted.item_id),
@@ -134,13 +134,14 @@ pub(super) async fn answer(
     let key = key_of(&thread(handler, &asked.key).await?).to_owned();
     let open = api.open_stream(caller)?;
     let answered = given.answer(api, caller, &key, token).await?;
-    let trigger: ItemId = answered.accepted.item_id.clone();
+    // A sub-agent is answered in its own thread, and nothing in this one says so.
+    let trigger = (answered.target == key).then(|| answered.accepted.item_id.clone());
     let (run, after) = answered.went_on(api, &caller.tenant, &key).await?;
     let waiting = Waiting {
         key,
         run,
         after,
-        told: Told::of(context, Progress::new(trigger).continuing()),
+        told: Told::of(context, Progress::new(trigger)),
         open,
     };
     waiting.wait(handler, context).await

@@ -202,6 +202,46 @@ async fn progress_tells_what_is_said_and_which_tools_are_called() {
 }
 
 #[tokio::test]
+async fn progress_is_told_where_a_sub_agent_was_answered() {
+    let team = r#"
+        default_agent = "lead"
+        [models.m]
+        provider = "scripted"
+        [agents.lead]
+        model = "m"
+        [[agents.lead.subagents]]
+        agent = "finder"
+        name = "find"
+        description = "Finds something."
+        parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
+        prompt = "{query}"
+        [agents.finder]
+        model = "m"
+        tools = ["compute"]
+        requires_approval = ["compute"]
+    "#;
+    let (_, socket) = served(team).await;
+    for (lifecycle, key) in lifecycles().into_iter().zip(["one", "two"]) {
+        let client = connect(&socket, None, lifecycle).await;
+        let asked = json!({"key": key, "content": "use find {\"query\": \"compute 6 * 7\"}"});
+        let waits = structured(&client, "run", asked).await;
+        assert_eq!(waits["status"], "waiting", "{waits}");
+        let n_told = client.service().all().len();
+        let pending = waits["pending"].as_array().unwrap();
+        let asks = pending
+            .iter()
+            .find(|it| it["toolName"] == "compute")
+            .unwrap();
+        let call_id = &asks["toolCallId"];
+        let answers = json!([{"toolCallId": call_id, "approved": true}]);
+        let done = structured(&client, "answer", json!({"key": key, "answers": answers})).await;
+        assert_eq!(done["status"], "completed", "{done}");
+        let told = client.service().all();
+        assert!(told.len() > n_told, "nothing more was told than {told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_fails_says_so_and_why() {
     let (_, socket) = served(CONFIG).await;
     let [lifecycle, _] = lifecycles();

@@ -7,7 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Somebody who answers every request with the same bytes, and then closes or never does.
+/// Somebody who answers one request after the other with these bytes, those after the last with the
+/// last's, and then closes or never does.
 struct Stub {
     url: String,
     _tasks: JoinSet<()>,
@@ -15,15 +16,23 @@ struct Stub {
 
 impl Stub {
     async fn new(answer: String, closes: bool) -> Self {
+        Self::of(vec![answer], closes).await
+    }
+
+    async fn of(answers: Vec<String>, closes: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut open = Vec::new();
+            let mut n_answered = 0;
             while let Ok((mut socket, _)) = listener.accept().await {
                 let mut read = vec![0; 65_536];
                 let _ = socket.read(&mut read).await;
-                let _ = socket.write_all(answer.as_bytes()).await;
+                let answer = answers.get(n_answered).or(answers.last());
+                let answer = answer.map(String::as_bytes).unwrap_or_default();
+                let _ = socket.write_all(answer).await;
+                n_answered += 1;
                 if !closes {
                     open.push(socket);
                 }
@@ -117,6 +126,16 @@ async fn what_is_no_answer_in_the_protocol_is_refused() {
             assert_eq!(reason, "error", "{protocol}, {body}: {detail}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_stream_of_threads_that_names_no_run_is_not_asked_again() {
+    let thread = response("200 OK", "application/json", r#"{"id": "thread_1"}"#);
+    let nothing = response("200 OK", "text/event-stream", "data: [DONE]\n\n");
+    let stub = Stub::of(vec![thread, nothing], true).await;
+    let (reason, detail) = ends("threads", &stub.url, OPEN).await;
+    assert_eq!(reason, "error");
+    assert!(detail.contains("which run it is"), "{detail}");
 }
 
 #[tokio::test]
