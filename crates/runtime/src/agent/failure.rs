@@ -46,7 +46,7 @@ pub(super) fn failed(error: &AgentError) -> ReactorError {
             | Code::InvalidRequest
             | Code::InvalidResponse
             | Code::ProviderError
-            | Code::Cancelled => "error",
+            | Code::Cancelled => "model_error",
         },
         AgentError::MaxIterations { .. } => "max_steps",
         AgentError::Tool(_)
