@@ -202,7 +202,7 @@ async fn a_child_that_fails_is_an_error_result_that_names_its_thread() {
     let key = &children(&runtime).await[0];
     let told = &results(&parent)[0];
     assert!(told.contains(key) && told.contains("no more"), "{told}");
-    assert_eq!(messages(&parent)[2]["event_data"]["reason"], "error");
+    assert_eq!(messages(&parent)[2]["event_data"]["reason"], "model_error");
 }
 
 /// Calls a tool that nobody here answers, and is done.

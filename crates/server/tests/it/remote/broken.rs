@@ -95,7 +95,7 @@ async fn a_refusal_says_what_was_answered_without_the_key() {
         let body = json!({"error": {"message": "no such key: sk-secret-key"}}).to_string();
         let stub = Stub::new(response("500 Oops", "application/json", &body), true).await;
         let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
-        assert_eq!(reason, "error", "{protocol}");
+        assert_eq!(reason, "model_error", "{protocol}");
         assert!(
             detail.contains("it answered 500: no such key: ***"),
             "{protocol}: {detail}"
@@ -114,7 +114,7 @@ async fn what_is_no_answer_in_the_protocol_is_refused() {
         ] {
             let stub = Stub::new(response("200 OK", kind, body), true).await;
             let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
-            assert_eq!(reason, "error", "{protocol}, {body}: {detail}");
+            assert_eq!(reason, "model_error", "{protocol}, {body}: {detail}");
         }
     }
 }
@@ -125,7 +125,7 @@ async fn an_answer_longer_than_it_may_be_is_given_up() {
         let long = format!("data: {{\"x\": \"{}\"}}\n\n", "x".repeat(200_000));
         let stub = Stub::new(response("200 OK", "text/event-stream", &long), true).await;
         let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
-        assert_eq!(reason, "error", "{protocol}");
+        assert_eq!(reason, "model_error", "{protocol}");
         assert!(
             detail.contains("longer than 100000 bytes"),
             "{protocol}: {detail}"
@@ -151,7 +151,7 @@ async fn a_private_address_is_asked_only_where_that_is_allowed() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (reason, detail) = ends(protocol, &url, "http = true").await;
-        assert_eq!(reason, "error", "{protocol}");
+        assert_eq!(reason, "model_error", "{protocol}");
         assert!(detail.contains("[outbound] allow"), "{protocol}: {detail}");
     }
 }
@@ -166,7 +166,7 @@ async fn a_redirect_takes_the_key_nowhere_else() {
         );
         let stub = Stub::new(answer, true).await;
         let (reason, detail) = ends(protocol, &stub.url, OPEN).await;
-        assert_eq!(reason, "error", "{protocol}");
+        assert_eq!(reason, "model_error", "{protocol}");
         assert!(detail.contains("redirect"), "{protocol}: {detail}");
     }
 }
