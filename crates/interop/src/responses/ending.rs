@@ -60,7 +60,8 @@ impl Failure {
             "rate_limited" | "quota_exceeded" => {
                 (ErrorKind::TooManyRequests, "rate_limit_exceeded")
             }
-            "network_failure" | "model_error" => (ErrorKind::ModelError, "model_error"),
+            // The official clients know no code of its own for it.
+            "network_failure" | "model_error" => (ErrorKind::ModelError, "server_error"),
             _ => (ErrorKind::ServerError, "server_error"),
         };
         let detail = why.and_then(|why| why.detail.clone());

@@ -87,8 +87,8 @@ fn a_failure_is_told_as_what_it_is() {
     for (reason, kind, code) in [
         ("rate_limited", "too_many_requests", "rate_limit_exceeded"),
         ("quota_exceeded", "too_many_requests", "rate_limit_exceeded"),
-        ("network_failure", "model_error", "model_error"),
-        ("model_error", "model_error", "model_error"),
+        ("network_failure", "model_error", "server_error"),
+        ("model_error", "model_error", "server_error"),
         ("error", "server_error", "server_error"),
     ] {
         let mut log = begun(None);

@@ -157,7 +157,7 @@ async fn a_run_that_fails_is_a_response_that_failed() {
     let server = Server::new("").await;
     let response = server.respond(json!({"input": "fail"})).await;
     assert_eq!(response["status"], "failed");
-    assert_eq!(response["error"]["code"], "model_error");
+    assert_eq!(response["error"]["code"], "server_error");
     let events = server
         .respond_streaming(json!({"input": "fail after 3"}))
         .await;
@@ -311,7 +311,7 @@ async fn a_failure_of_the_model_is_told_as_what_it_is() {
             "too_many_requests",
             "rate_limit_exceeded",
         ),
-        ("fail provider", "model_error", "model_error"),
+        ("fail provider", "model_error", "server_error"),
     ] {
         let events = server.respond_streaming(json!({"input": input})).await;
         let told = events.iter().find(|it| it["type"] == "error").unwrap();
