@@ -2,6 +2,7 @@
 
 mod answer;
 mod history;
+mod kept;
 mod prompt;
 mod result;
 mod user;

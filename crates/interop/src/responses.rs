@@ -35,11 +35,14 @@ mod content;
 mod conversation;
 mod draft;
 mod echo;
+mod ending;
 mod error;
 mod extension;
 mod fields;
+mod include;
 mod item;
 mod items;
+mod named;
 mod output;
 mod page;
 mod past;
@@ -56,20 +59,23 @@ mod wire;
 
 pub use compact::{CompactRequest, compaction, input_tokens, n_tokens, outcome, read_input_tokens};
 pub use conversation::{
-    CreateConversation, NewItems, conversation, deleted_conversation, deleted_response, kept_items,
-    kept_metadata, read_conversation_update,
+    CreateConversation, NewItems, conversation, deleted_conversation, deleted_response, kept_calls,
+    kept_items, kept_metadata, read_conversation_update,
 };
 pub use echo::Echo;
+pub use ending::Status;
 pub use error::{ErrorKind, RequestError, socket_frame};
+pub use include::ListOptions;
 pub use item::{InputItem, InputSays};
 pub use items::{
-    ListOptions, ListedItem, conversation_item, conversation_items, input_items, walk_items,
+    ListedItem, conversation_item, conversation_items, input_items, says_before, walk_items,
 };
-pub use page::Page;
+pub use named::named_by;
+pub use page::{Listing, Page};
 pub use past::{is_alone, is_brought, transcript_until};
 pub use removed::removal;
 pub use request::{Continues, CreateRequest, EXTENSIONS};
-pub use resource::{ResponseObject, Status, response};
+pub use resource::{ResponseObject, response};
 pub use said::{Last, Said};
 pub use stream::{ResponseOf, ResponseStream};
 pub use usage::Tokens;

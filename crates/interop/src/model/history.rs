@@ -1,6 +1,7 @@
 //! The conversation as a model is to see it.
 
 use super::answer::assistant_message;
+use super::kept::{KeptCalls, KeptCycle};
 use super::prompt::prompt_message;
 use super::result::{UNKNOWN, result_of};
 use super::user::user_message;
@@ -20,7 +21,8 @@ const SUPERSEDED: &str = "The user went on without answering.";
 /// answered or being answered, the prompts of strategies, and every complete cycle (ruling 15,
 /// policy *drop*). A cycle whose calls waited for answers from outside is there with the results
 /// that came, and the answers where they came in; once the user has said something else instead,
-/// the rest has interrupted results.
+/// the rest has interrupted results. A call that an application has kept is there with its result, in the
+/// place of that.
 ///
 /// It is linear in the transcript. Messages keep their ids, so it is the same each time.
 pub fn history(transcript: &Transcript, running: Option<&StepId>) -> Vec<Message> {
@@ -68,10 +70,14 @@ impl RemovedMessages {
 pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Marked {
     let mut marked = Marked::default();
     let mut beside = Vec::new();
+    let mut kept = KeptCalls::default();
     for entry in &transcript.entries {
         match entry {
             Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {
                 beside = said_beside(item);
+                if let Some(cycle) = kept.take(item) {
+                    marked.keep(transcript, cycle, item);
+                }
             }
             Entry::Item(item) => {
                 let from = marked.hear(item);
@@ -99,6 +105,19 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
 }
 
 impl Marked {
+    /// Puts in a call and a result that were kept; not between calls that wait and their results, where
+    /// no model takes them.
+    fn keep(&mut self, transcript: &Transcript, cycle: KeptCycle, result: &Item) {
+        if !open_calls(&self.messages).is_empty() {
+            return;
+        }
+        let from = self.messages.len();
+        self.messages.extend(cycle.messages);
+        for item in [&cycle.call, &result.id] {
+            self.note(transcript, || Removed::Item(item.clone()), from);
+        }
+    }
+
     /// Puts in what was said, after what the calls that waited until then come to, which goes with the
     /// calls if they are removed. Answers with its place.
     fn hear(&mut self, item: &Item) -> usize {

@@ -1,12 +1,13 @@
 //! `POST /responses/compact` and `POST /responses/input_tokens`: conversations in brief, and counted.
 
 use super::echo::Echo;
+use super::ending::Status;
 use super::error::RequestError;
 use super::fields::Fields;
 use super::item::{InputItem, InputSays, input};
 use super::items::{ListedItem, listed};
 use super::request::{Continues, CreateRequest, continues};
-use super::resource::{ResponseObject, Status};
+use super::resource::ResponseObject;
 use super::said::said_item;
 use super::sealed::seal_summary;
 use super::usage::Tokens;

@@ -11,7 +11,8 @@ use crate::metadata::{is_aitp, is_own, noted};
 use crate::{Converted, Losses};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use timeline::{Command, Item, ItemStatus, ItemType, NewItem, Payload, Thread};
+use std::collections::BTreeSet;
+use timeline::{Command, Entry, Item, ItemStatus, ItemType, NewItem, Payload, Thread, Transcript};
 
 /// The most items in one request.
 const MAX_ITEMS: usize = 20;
@@ -82,8 +83,39 @@ impl NewItems {
         })
     }
 
-    /// The items to be kept, in order. Calls and results are kept and listed, but belong to no
-    /// execution, so that models are not shown them: these are the losses.
+    /// The results among them whose calls are not: which call, and where.
+    ///
+    /// They can be kept where the conversation has the call, and no result of it ([`kept_calls`]). One for
+    /// a call that waits is none to be kept, but to be said to a response.
+    pub fn results_alone(&self) -> Vec<(&str, &str)> {
+        let mut calls = BTreeSet::new();
+        let mut alone = Vec::new();
+        for given in &self.items {
+            match &given.says {
+                InputSays::Call { call_id, .. } => {
+                    calls.insert(call_id.as_str());
+                }
+                InputSays::CallOutput { call_id, .. } if !calls.remove(call_id.as_str()) => {
+                    alone.push((call_id.as_str(), given.pointer.as_str()));
+                }
+                InputSays::CallOutput { .. }
+                | InputSays::Message { .. }
+                | InputSays::Reasoning(_)
+                | InputSays::Compaction { .. }
+                | InputSays::Approval { .. }
+                | InputSays::Reference { .. } => {}
+            }
+        }
+        alone
+    }
+
+    fn has_result(&self, call: &str) -> bool {
+        let mut items = self.items.iter();
+        items.any(|it| matches!(&it.says, InputSays::CallOutput { call_id, .. } if call_id == call))
+    }
+
+    /// The items to be kept, in order. Calls and results belong to no execution; models are shown a call
+    /// once it has its result: those that have none are the losses.
     pub fn records(
         &self,
         ids: &mut dyn FnMut() -> String,
@@ -95,52 +127,95 @@ impl NewItems {
                 records.push(item);
                 continue;
             }
-            let (item_type, content) = match &given.says {
-                InputSays::Call {
-                    call_id,
-                    name,
-                    arguments,
-                } => {
-                    let call = json!({
-                        "type": "function_call", "call_id": call_id,
-                        "name": name, "arguments": arguments,
-                    });
-                    (ItemType::ActionExecute, call)
+            if let Some(item) = kept_action(&given.says, ids) {
+                let is_left = matches!(&given.says, InputSays::Call { call_id, .. }
+                    if !self.has_result(call_id));
+                if is_left {
+                    let what = "models are not shown a call that has no result";
+                    losses.push(given.pointer.as_str(), what);
                 }
-                InputSays::CallOutput { call_id, output } => {
-                    let output = json!({
-                        "type": "function_call_output", "call_id": call_id,
-                        "output": super::content::shown_output(output),
-                    });
-                    (ItemType::ActionResult, output)
-                }
+                records.push(item);
+                continue;
+            }
+            match &given.says {
                 InputSays::Reference { id } => {
                     return Err(RequestError::item_not_found(id, &given.pointer));
                 }
                 InputSays::Message { .. }
                 | InputSays::Reasoning(_)
+                | InputSays::Call { .. }
+                | InputSays::CallOutput { .. }
                 | InputSays::Compaction { .. }
                 | InputSays::Approval { .. } => {
                     let message = "it can only be said to a response";
                     return Err(super::fields::unsupported(given.pointer.as_str(), message));
                 }
-            };
-            losses.push(
-                given.pointer.as_str(),
-                "models are not shown calls that no agent made",
-            );
-            let about = Map::from_iter([("imported".to_owned(), true.into())]);
-            records.push(NewItem {
-                id: ids().into(),
-                item_type,
-                role: None,
-                channel: None,
-                content: Some(content.into()),
-                metadata: Some(marked(&about)),
-            });
+            }
         }
         Ok(losses.with(records))
     }
+}
+
+/// A call or a result as an item that belongs to no execution.
+pub(super) fn kept_action(says: &InputSays, ids: &mut dyn FnMut() -> String) -> Option<NewItem> {
+    let (item_type, content) = match says {
+        InputSays::Call {
+            call_id,
+            name,
+            arguments,
+        } => {
+            let call = json!({
+                "type": "function_call", "call_id": call_id,
+                "name": name, "arguments": arguments,
+            });
+            (ItemType::ActionExecute, call)
+        }
+        InputSays::CallOutput { call_id, output } => {
+            let output = json!({
+                "type": "function_call_output", "call_id": call_id,
+                "output": super::content::shown_output(output),
+            });
+            (ItemType::ActionResult, output)
+        }
+        InputSays::Reference { .. }
+        | InputSays::Message { .. }
+        | InputSays::Reasoning(_)
+        | InputSays::Compaction { .. }
+        | InputSays::Approval { .. } => return None,
+    };
+    let about = Map::from_iter([("imported".to_owned(), true.into())]);
+    Some(NewItem {
+        id: ids().into(),
+        item_type,
+        role: None,
+        channel: None,
+        content: Some(content.into()),
+        metadata: Some(marked(&about)),
+    })
+}
+
+/// The calls that were only kept, and have no result yet.
+pub fn kept_calls(transcript: &Transcript) -> BTreeSet<String> {
+    let mut calls = BTreeSet::new();
+    for entry in &transcript.entries {
+        let Entry::Item(item) = entry else {
+            continue;
+        };
+        let content = item.content.as_ref().map(Payload::value);
+        let Some(call) = content.as_ref().and_then(|it| it["call_id"].as_str()) else {
+            continue;
+        };
+        match item.item_type {
+            ItemType::ActionExecute => {
+                calls.insert(call.to_owned());
+            }
+            ItemType::ActionResult => {
+                calls.remove(call);
+            }
+            ItemType::Message | ItemType::ItemReference => {}
+        }
+    }
+    calls
 }
 
 /// The list of items that were just kept.

@@ -44,7 +44,7 @@ const SAID_IF_GIVEN: [&str; 2] = ["user", "prompt_cache_retention"];
     reason = "each is a wish of its own, as the request had it"
 )]
 pub struct Echo {
-    /// The model that was asked for.
+    /// The model that was asked for; where none was, the agent that answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Members of the response, as they stand there.
@@ -53,6 +53,9 @@ pub struct Echo {
     /// Whether the response names its conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub conversation: bool,
+    /// The conversation's id, as the request had it, where the response is made on another thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
     /// Whether reasoning is shown as a summary; as text otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
@@ -85,6 +88,7 @@ fn otherwise(member: &str) -> Value {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RunParams {
+    agent: Option<String>,
     params: Option<RunOptions>,
 }
 
@@ -99,10 +103,13 @@ impl Echo {
         let options = run.params.unwrap_or_default();
         let echo = options.echo.get(VIEW).cloned();
         let known: Option<Self> = echo.and_then(|echo| serde_json::from_value(echo).ok());
-        known.unwrap_or_else(|| Self {
+        let known = known.unwrap_or_else(|| Self {
             model: options.model,
             ..Self::default()
-        })
+        });
+        // The name of an agent is as good as a model's.
+        let model = known.model.or(run.agent);
+        Self { model, ..known }
     }
 
     pub(super) fn say(&mut self, member: &str, value: impl Into<Value>) {

@@ -101,16 +101,32 @@ impl RequestError {
         Self::of(ErrorKind::Conflict, "conversation_locked", "", message)
     }
 
+    /// It can't be deleted, for others have been made from it.
+    pub fn has_forks(id: &str) -> Self {
+        let message =
+            format!("'{id}' can't be deleted while conversations exist that go on from it.");
+        Self::of(ErrorKind::Conflict, "conversation_has_forks", "", message)
+    }
+
     /// A result for a call that does not wait for one.
     pub fn no_such_call(call_id: &str) -> Self {
+        Self::no_such_call_at(call_id, "/input")
+    }
+
+    /// The same, where the result stands.
+    pub fn no_such_call_at(call_id: &str, pointer: &str) -> Self {
         let message =
             format!("No tool call found for function call output with call_id {call_id}.");
-        Self::of(
-            ErrorKind::InvalidRequest,
-            "invalid_value",
-            "/input",
-            message,
-        )
+        Self::of(ErrorKind::InvalidRequest, "invalid_value", pointer, message)
+    }
+
+    /// A result is to be kept for a call that waits for it.
+    pub fn call_waits(call_id: &str, pointer: &str) -> Self {
+        let message = format!(
+            "The function call {call_id} waits for its output. Send it as input of a response in this \
+             conversation, which goes on with it."
+        );
+        Self::of(ErrorKind::InvalidRequest, "invalid_value", pointer, message)
     }
 
     /// No model and no agent has this name.

@@ -2,6 +2,7 @@
 
 use super::content::{citation, shown_input, shown_output};
 use super::echo::{Echo, VIEW};
+use super::include::ListOptions;
 use super::item::APPROVAL_RESPONSE;
 use super::output::{Output, Shows, child};
 use super::removed::{is_removed, left_over};
@@ -30,30 +31,6 @@ pub struct ListedItem {
 impl Named for ListedItem {
     fn id(&self) -> &str {
         &self.id
-    }
-}
-
-/// What a list shows beside what every list shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ListOptions {
-    /// Reasoning with what its provider needs to take it back: `reasoning.encrypted_content`.
-    pub encrypted_reasoning: bool,
-    /// Items beyond the specification: `loomline:items`.
-    pub extensions: bool,
-}
-
-impl ListOptions {
-    /// What the values of `include` in a query ask for; what can't be shown is left out.
-    pub fn read<'a>(include: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut options = Self::default();
-        for value in include {
-            match value {
-                "reasoning.encrypted_content" => options.encrypted_reasoning = true,
-                super::EXTENSIONS => options.extensions = true,
-                _ => {}
-            }
-        }
-        options
     }
 }
 
@@ -111,6 +88,25 @@ pub fn input_items(
         list.entry(transcript, place, entry);
     }
     Some(list.losses.with(list.items))
+}
+
+/// What a transcript of a piece has of the items that a response answers, where the response itself
+/// stands behind it: those since the last response before it, and whether there may be more before.
+pub fn says_before(transcript: &Transcript, options: ListOptions) -> (Vec<ListedItem>, bool) {
+    let entries = transcript.entries.as_slice();
+    let former = entries.iter().rposition(|entry| match entry {
+        Entry::Reaction(reaction) => !is_imported(reaction),
+        Entry::Item(_) => false,
+    });
+    let mut list = List {
+        options,
+        ..List::default()
+    };
+    let start = former.map_or(0, |place| place + 1);
+    for (place, entry) in entries.iter().enumerate().skip(start) {
+        list.entry(transcript, place, entry);
+    }
+    (list.items, former.is_none())
 }
 
 /// Whether an execution is of a past that a request has brought.

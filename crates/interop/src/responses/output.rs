@@ -7,25 +7,20 @@
 //! in its replay and in an object.
 
 mod cited;
+mod done;
 mod parts;
 mod pieces;
 mod step;
 
 use super::echo::Echo;
-use super::slot::{Block, More, Rank, Slot, SlotKind, Standing};
+use super::slot::{Block, More, Slot, SlotKind, Standing};
 use super::usage::Tokens;
 use super::wire::{Wire, put};
 use crate::ids::IdForm;
 use crate::{Loss, Losses};
+pub(super) use done::Done;
+use done::Order;
 use step::StepState;
-
-/// An item that is over.
-#[derive(Clone, Debug)]
-pub(super) struct Done {
-    pub(super) rank: Rank,
-    pub(super) id: String,
-    pub(super) json: String,
-}
 
 /// The output of a response while it is made.
 #[derive(Debug)]
@@ -123,7 +118,7 @@ impl Output {
 
     /// The items that are over, in order.
     pub(super) fn done(&mut self) -> &[Done] {
-        self.done.sort_by_key(|done| done.rank);
+        self.done.sort_by_key(|done| done.order);
         &self.done
     }
 
@@ -153,8 +148,22 @@ impl Output {
         );
     }
 
-    fn rank(&self, group: u8, place: u32) -> Rank {
-        (self.n_executions, self.step.iteration, group, place)
+    /// Has an item that is over stand before another one, which a model has said after it, but which
+    /// pieces had begun before this one could be told: a model takes its reasoning back only in its place.
+    fn put_before(&mut self, place: usize, index: usize) {
+        if let Some(done) = self.done.get_mut(place) {
+            done.order = (index, Order::Before);
+        }
+    }
+
+    fn is_done(&mut self, index: usize, id: String, json: String) {
+        let step = (self.n_executions, self.step.iteration);
+        self.done.push(Done {
+            order: (index, Order::At),
+            step,
+            id,
+            json,
+        });
     }
 
     /// Begins an item of the running step; gives its place among them.
@@ -206,14 +215,14 @@ impl Output {
         });
     }
 
-    /// Ends an item, if it is still open, and gives it. `text` is what it says in the end, where
-    /// that is known better than by its pieces.
+    /// Ends an item, if it is still open, and gives its `output_index`, its id and it. `text` is what it
+    /// says in the end, where that is known better than by its pieces.
     fn end(
         &mut self,
         place: usize,
         last: &LastWord<'_>,
         out: &mut String,
-    ) -> Option<(String, String)> {
+    ) -> Option<(usize, String, String)> {
         if let Some(text) = last.text {
             self.catch_up(place, text, out);
         }
@@ -221,7 +230,7 @@ impl Output {
         let text = last.text.unwrap_or(&slot.text);
         let annotations = format!("[{}]", last.annotations.join(","));
         let item = slot.item(last.standing, Some(text), &annotations, &last.more);
-        let given = (id.clone(), item);
+        let given = (slot.index, id.clone(), item);
         if !std::mem::take(&mut slot.is_open) {
             return Some(given);
         }
@@ -266,7 +275,7 @@ impl Output {
         wire.event(out, "response.output_item.done", |out| {
             put(
                 out,
-                format_args!(",\"output_index\":{},\"item\":{}", slot.index, given.1),
+                format_args!(",\"output_index\":{},\"item\":{}", slot.index, given.2),
             );
         });
         Some(given)
@@ -288,13 +297,7 @@ impl Output {
     }
 
     /// An item that comes whole: begun and over in two events. `item` writes it in a standing.
-    fn whole(
-        &mut self,
-        rank: Rank,
-        id: String,
-        item: impl Fn(Standing) -> String,
-        out: &mut String,
-    ) {
+    fn whole(&mut self, id: String, item: impl Fn(Standing) -> String, out: &mut String) {
         let index = self.n_items;
         self.n_items += 1;
         let begun = Standing::InProgress;
@@ -311,7 +314,7 @@ impl Output {
                 format_args!(",\"output_index\":{index},\"item\":{json}"),
             );
         });
-        self.done.push(Done { rank, id, json });
+        self.is_done(index, id, json);
     }
 }
 

@@ -62,26 +62,67 @@ impl Page {
         I: IntoIterator<Item = ListedItem>,
         I::IntoIter: DoubleEndedIterator,
     {
+        let mut listing = self.begin();
+        // Where it breaks off, it has all that it needs.
+        let _ = listing.piece(items);
+        listing.finish()
+    }
+
+    /// The same page, of items that come in pieces.
+    pub fn begin(&self) -> Listing {
+        Listing {
+            page: page::Page::of(self.limit, false, None),
+            newest_first: self.newest_first,
+            after: self.after.clone(),
+        }
+    }
+}
+
+/// A page while its items come.
+#[derive(Debug)]
+pub struct Listing {
+    page: page::Page<ListedItem>,
+    newest_first: bool,
+    /// The item after which it begins, until that has come.
+    after: Option<String>,
+}
+
+impl Listing {
+    /// Takes a piece of the items, the oldest of which come first; breaks when nothing more is needed.
+    /// Pieces come in the order of the page.
+    pub fn piece<I>(&mut self, items: I) -> ControlFlow<()>
+    where
+        I: IntoIterator<Item = ListedItem>,
+        I::IntoIter: DoubleEndedIterator,
+    {
         let mut items = items.into_iter();
-        let mut items = std::iter::from_fn(|| {
+        let items = std::iter::from_fn(|| {
             if self.newest_first {
                 items.next_back()
             } else {
                 items.next()
             }
         });
-        if let Some(after) = &self.after
-            && !items.any(|item| item.id == *after)
-        {
-            return Err(RequestError::item_not_found(after, "/after"));
-        }
-        let mut page = page::Page::of(self.limit, false, None);
         for item in items {
-            if let ControlFlow::Break(()) = page.push(item) {
-                break;
+            match &self.after {
+                Some(after) if *after == item.id => self.after = None,
+                Some(_) => {}
+                None => self.page.push(item)?,
             }
         }
-        let (shown, has_more) = page.finish();
+        ControlFlow::Continue(())
+    }
+
+    /// The list object.
+    ///
+    /// # Errors
+    ///
+    /// The item after which it begins has not come.
+    pub fn finish(self) -> Result<String, RequestError> {
+        if let Some(after) = &self.after {
+            return Err(RequestError::item_not_found(after, "/after"));
+        }
+        let (shown, has_more) = self.page.finish();
         Ok(list(&shown, has_more))
     }
 }

@@ -1,11 +1,15 @@
 //! What a request goes on with, put into the request itself: for a response that leaves no trace.
 
+mod closed;
+
 use super::echo::Echo;
 use super::error::RequestError;
+use super::include::ListOptions;
 use super::item::{self, InputSays};
-use super::items::{ListOptions, conversation_items, is_imported};
+use super::items::{conversation_items, is_imported};
 use super::request::{Continues, CreateRequest};
 use super::resource::{chain, reaction_of};
+use closed::closed;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use timeline::{Entry, ExecutionId, Transcript};
@@ -45,21 +49,23 @@ impl CreateRequest {
     /// nothing, and means the same. What the response says again of the request stays as it was.
     ///
     /// Reasoning goes with what its provider needs to take it back. Items that the input only names
-    /// are there already where the conversation has them.
+    /// are there already where the conversation has them. Calls that nobody has answered have results that
+    /// say so, unless nothing is said after them; results of no call are left out.
     pub fn with_past(mut self, transcript: &Transcript) -> Result<Self, RequestError> {
         let options = ListOptions {
             encrypted_reasoning: true,
             extensions: false,
         };
         let items = conversation_items(transcript, options).value;
-        let mut input = Vec::with_capacity(items.len() + self.input.len());
+        let mut past = Vec::with_capacity(items.len());
         let mut known = BTreeSet::new();
         for (place, listed) in items.into_iter().enumerate() {
             let item: Value = serde_json::from_str(&listed.json)
                 .map_err(|_| RequestError::server_error("an item of the conversation is broken"))?;
-            input.push(item::item(&item, format!("/previous/{place}"))?);
+            past.push(item::item(&item, format!("/previous/{place}"))?);
             known.insert(listed.id);
         }
+        let mut input = closed(past, &self.input);
         for given in self.input {
             match &given.says {
                 InputSays::Reference { id } if known.contains(id) => {}

@@ -3,6 +3,7 @@
 use super::echo::Echo;
 use super::error::RequestError;
 use super::fields::{Fields, invalid, metadata, unsupported, wrong};
+use super::include::ListOptions;
 use super::item::{InputItem, input};
 use super::tools;
 use crate::ids::{CONVERSATION, read_response_id};
@@ -70,17 +71,24 @@ impl CreateRequest {
         sampling(&fields, &mut options, &mut echo)?;
         included(&fields, &mut echo, &mut losses)?;
         unheeded(&fields, &mut echo, &mut losses)?;
-        let previous = match &continues {
-            Continues::Response { id, .. } => Some(id.as_str()),
-            Continues::Nothing | Continues::Conversation { .. } => None,
+        let (previous, conversation) = match &continues {
+            Continues::Nothing => (None, None),
+            Continues::Response { id, .. } => (Some(id.as_str()), None),
+            Continues::Conversation { id, .. } => (None, Some(id.clone())),
         };
         echo.say("previous_response_id", previous);
-        echo.conversation = matches!(continues, Continues::Conversation { .. });
+        echo.conversation = conversation.is_some();
         let store = fields.flag("store")?;
+        // What is not stored is made on a thread that is nobody's conversation.
+        echo.conversation_id = conversation.filter(|_| store == Some(false));
         let background = fields.flag("background")?;
         echo.say("store", store.unwrap_or(true));
         echo.say("background", background.unwrap_or(false));
         echo.keep(&mut options);
+        if fields.flag("generate")? == Some(false) {
+            let message = "nothing is prepared ahead here; ask for a response";
+            return Err(unsupported("/generate", message));
+        }
         let input = input(&fields, "input")?;
         if input.is_empty() && continues == Continues::Nothing {
             return Err(fields.missing("input"));
@@ -191,11 +199,9 @@ fn wishes(
             .map(tools::tool_said)
             .collect::<Vec<_>>(),
     );
-    options.tool_choice = tools::tool_choice(fields)?;
-    echo.say(
-        "tool_choice",
-        tools::choice_said(options.tool_choice.as_ref()),
-    );
+    let (choice, said) = tools::tool_choice(fields)?;
+    options.tool_choice = choice;
+    echo.say("tool_choice", said);
     options.parallel_tool_calls = fields.flag("parallel_tool_calls")?;
     echo.say(
         "parallel_tool_calls",
@@ -264,6 +270,7 @@ fn sampling(
 }
 
 fn included(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result<(), RequestError> {
+    let mut options = ListOptions::default();
     for (place, value) in fields
         .list("include", 64)?
         .unwrap_or_default()
@@ -271,13 +278,15 @@ fn included(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
         .enumerate()
     {
         let at = format!("{}/{place}", fields.at("include"));
-        match value.as_str() {
-            Some("reasoning.encrypted_content") => echo.encrypted_reasoning = true,
-            Some(EXTENSIONS) => echo.extensions = true,
-            Some(other) => losses.push(at, format!("{other:?} is not kept")),
-            None => return Err(wrong(at, "a string")),
+        let value = value
+            .as_str()
+            .ok_or_else(|| wrong(at.as_str(), "a string"))?;
+        if !options.include(value, &at)? {
+            losses.push(at, format!("{value:?} is not kept"));
         }
     }
+    echo.encrypted_reasoning = options.encrypted_reasoning;
+    echo.extensions = options.extensions;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The response as an object: all its members, in every event and answer that has it.
 
 use super::echo::Echo;
+use super::ending::{Ending, Failure, Status};
 use super::output::{Output, Shows};
 use super::usage::Tokens;
 use super::wire::{Wire, put, quoted};
@@ -8,43 +9,12 @@ use crate::Converted;
 use crate::ids::{CONVERSATION, response_id};
 use crate::parts::{EventPart, StepResponse};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use timeline::{
-    Answer, Entry, Execution, ExecutionId, ExecutionStatus, Interruption, Item, Reaction, Says,
-    StepStatus, Transcript,
+    Answer, Entry, Execution, ExecutionId, ExecutionStatus, Item, Reaction, Says, StepStatus,
+    Transcript,
 };
-
-/// How a response stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// It is to begin.
-    Queued,
-    /// It is being made.
-    InProgress,
-    /// It is over as it should be; calls in it may wait for their client.
-    Completed,
-    /// Something went wrong.
-    Failed,
-    /// A limit was reached.
-    Incomplete,
-    /// Somebody stopped it.
-    Cancelled,
-}
-
-impl Status {
-    /// The protocol's word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Incomplete => "incomplete",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,64 +32,8 @@ pub(super) struct Head {
     created_at: i64,
     /// Its own members that come from the request.
     members: String,
-    model: String,
-}
-
-/// How a response ended, in the protocol's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ending {
-    pub(super) status: Status,
-    pub(super) incomplete: Option<String>,
-    pub(super) error: Option<String>,
-}
-
-impl Ending {
-    pub(super) const fn none(status: Status) -> Self {
-        Self {
-            status,
-            incomplete: None,
-            error: None,
-        }
-    }
-
-    /// The code of every failure: the log does not tell apart what clients could act on.
-    pub(super) const CODE: &'static str = "server_error";
-
-    /// How an execution ended whose last answer stopped for this reason.
-    pub(super) fn of(
-        status: ExecutionStatus,
-        why: Option<&Interruption>,
-        stop_reason: Option<&str>,
-    ) -> Self {
-        let incomplete = |reason: &str| Self {
-            incomplete: Some(reason.to_owned()),
-            ..Self::none(Status::Incomplete)
-        };
-        let why = match status {
-            ExecutionStatus::Executing => return Self::none(Status::InProgress),
-            ExecutionStatus::Completed => {
-                return match stop_reason {
-                    Some("max_tokens") => incomplete("max_output_tokens"),
-                    Some("content_filter") => incomplete("content_filter"),
-                    Some(_) | None => Self::none(Status::Completed),
-                };
-            }
-            ExecutionStatus::Failed => why,
-        };
-        let reason = why.map_or("error", |why| why.reason.as_str());
-        match reason {
-            "user_cancelled" => Self::none(Status::Cancelled),
-            "safety_halt" => incomplete("content_filter"),
-            "max_steps" | "max_handoffs" | "timeout" => incomplete(reason),
-            _ => {
-                let detail = why.and_then(|why| why.detail.clone());
-                Self {
-                    error: Some(detail.unwrap_or_else(|| reason.to_owned())),
-                    ..Self::none(Status::Failed)
-                }
-            }
-        }
-    }
+    /// What was asked for as the model.
+    model: Option<String>,
 }
 
 impl Head {
@@ -128,7 +42,9 @@ impl Head {
         let (thread, own) = (execution.thread_id.as_str(), execution.id.as_str());
         let mut members = String::new();
         if echo.conversation {
-            let id = quoted(&CONVERSATION.write(thread));
+            // The one that was asked for, for the thread may be a copy that is forgotten.
+            let asked = echo.conversation_id.clone();
+            let id = quoted(&asked.unwrap_or_else(|| CONVERSATION.write(thread)));
             put(
                 &mut members,
                 format_args!(",\"conversation\":{{\"id\":{id}}}"),
@@ -139,7 +55,7 @@ impl Head {
             id: quoted(&id_of(thread, own)),
             created_at: execution.created_at.as_second(),
             members,
-            model: echo.model.clone().unwrap_or_default(),
+            model: echo.model.clone(),
         }
     }
 
@@ -148,7 +64,8 @@ impl Head {
         &self.id
     }
 
-    /// Writes the object. `output` is a JSON array.
+    /// Writes the object. `output` is a JSON array; `model` is the one that has answered, which it names
+    /// only where nobody asked for one.
     pub(super) fn write(
         &self,
         out: &mut String,
@@ -165,9 +82,8 @@ impl Head {
             .incomplete
             .as_ref()
             .map(|reason| json!({"reason": reason}));
-        let error = ending.error.as_ref();
-        let error = error.map(|message| json!({"code": Ending::CODE, "message": message}));
-        let or_null = |value: Option<serde_json::Value>| value.unwrap_or_default();
+        let error = ending.error.as_ref().map(Failure::object);
+        let or_null = |value: Option<Value>| value.unwrap_or_default();
         put(
             out,
             format_args!(
@@ -177,7 +93,7 @@ impl Head {
                 ending.status.word(),
                 or_null(details),
                 or_null(error),
-                quoted(model.unwrap_or(&self.model)),
+                quoted(self.model.as_deref().or(model).unwrap_or_default()),
                 self.members,
                 or_null(usage.map(Tokens::object)),
             ),

@@ -1,5 +1,6 @@
 //! From the input of a request to what is to be done on a thread.
 
+use super::conversation::kept_action;
 use super::draft::{Draft, Ends, Tail};
 use super::echo::VIEW;
 use super::error::RequestError;
@@ -8,6 +9,7 @@ use super::item::{self, InputItem, InputSays};
 use super::request::{Continues, CreateRequest};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{ANSWER, Command, ItemType, NewItem, Payload, Role};
 
@@ -46,6 +48,25 @@ pub(super) fn references(input: &[InputItem]) -> impl Iterator<Item = (&str, &st
 }
 
 impl CreateRequest {
+    /// The same request without the calls that the conversation has and that wait: what is left of them
+    /// are the answers.
+    #[must_use]
+    pub fn without_calls(&self, open: &BTreeSet<String>) -> Cow<'_, Self> {
+        let waits = |item: &InputItem| matches!(&item.says, InputSays::Call { call_id, .. } if open.contains(call_id));
+        if !self.input.iter().any(waits) {
+            return Cow::Borrowed(self);
+        }
+        let mut left = self.clone();
+        left.input.retain(|item| !waits(item));
+        Cow::Owned(left)
+    }
+
+    /// Whether a call is among what is said.
+    pub fn has_calls(&self) -> bool {
+        let is_call = |item: &InputItem| matches!(item.says, InputSays::Call { .. });
+        self.input.iter().any(is_call)
+    }
+
     /// What is to be done for this request.
     ///
     /// Without something to go on with, all but the last item is the past of a new thread: what
@@ -53,8 +74,8 @@ impl CreateRequest {
     /// its metadata says (`responses.imported`). Results at the end answer the calls before them.
     ///
     /// With it, the thread's own past counts: messages are kept in order, of which the last begins
-    /// the execution, results answer the calls that wait, and items that are only named are there
-    /// already. `known` has the items that the input names, as objects, under their ids. `run` is
+    /// the execution, results answer the calls that wait, a call with its result is kept, and items that
+    /// are only named are there already. `known` has the items that the input names, as objects, under their ids. `run` is
     /// kept with the execution whose calls the input answers, for the answer goes on with it.
     pub fn said(
         &self,
@@ -148,8 +169,11 @@ fn continued(
     let mut records = Vec::new();
     let mut answers = Vec::new();
     let mut answered = BTreeSet::new();
-    for given in input {
-        if let Some(answer) = answer(given, &mut answered)? {
+    let pairs = pairs(input);
+    for (place, given) in input.iter().enumerate() {
+        if pairs.contains(&place) {
+            records.extend(kept_action(&given.says, ids));
+        } else if let Some(answer) = answer(given, &mut answered)? {
             answers.push(answer);
         } else if let Some(item) = said_item(given, false, ids) {
             records.push(item);
@@ -159,8 +183,16 @@ fn continued(
             return Err(unsupported(given.pointer.as_str(), message));
         }
     }
+    let first = pairs.first().and_then(|place| input.get(*place));
+    if let Some(given) = first.filter(|_| !answers.is_empty()) {
+        let message = "a call that has its result can't be added beside answers to calls that wait";
+        return Err(unsupported(given.pointer.as_str(), message));
+    }
     let last = if answers.is_empty() {
-        let speaks = |item: &NewItem| item.role == Some(Role::Assistant);
+        // Nobody answers what an agent has said and done.
+        let speaks = |item: &NewItem| {
+            item.role == Some(Role::Assistant) || item.item_type != ItemType::Message
+        };
         match records.pop() {
             Some(item) if !speaks(&item) => Last::Item(item),
             Some(item) => {
@@ -179,6 +211,30 @@ fn continued(
         records,
         last,
     })
+}
+
+/// The places of calls that are there with their results, and of these.
+fn pairs(input: &[InputItem]) -> BTreeSet<usize> {
+    let mut calls = BTreeMap::new();
+    let mut pairs = BTreeSet::new();
+    for (place, given) in input.iter().enumerate() {
+        match &given.says {
+            InputSays::Call { call_id, .. } => {
+                calls.insert(call_id.as_str(), place);
+            }
+            InputSays::CallOutput { call_id, .. } => {
+                if let Some(call) = calls.remove(call_id.as_str()) {
+                    pairs.extend([call, place]);
+                }
+            }
+            InputSays::Message { .. }
+            | InputSays::Reasoning(_)
+            | InputSays::Compaction { .. }
+            | InputSays::Reference { .. }
+            | InputSays::Approval { .. } => {}
+        }
+    }
+    pairs
 }
 
 /// The answer to a call that this item is, if it is one.

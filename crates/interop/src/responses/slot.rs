@@ -112,10 +112,6 @@ pub(super) enum SlotKind {
     Call { call_id: String, name: String },
 }
 
-/// Where an item stands in the response when that is over: its execution, its step, what kind of
-/// thing it is there, and its place.
-pub(super) type Rank = (u32, u32, u8, u32);
-
 /// An item of the output.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {

@@ -1,12 +1,14 @@
 //! From the log to the events of a response, record by record.
 
 use super::echo::Echo;
+use super::ending::{Ending, Failure, Status};
 use super::error::ErrorKind;
+use super::include::ListOptions;
 use super::output::{Output, Shows};
-use super::resource::{Ending, Head, ResponseObject, Status, given_by, is_handoff};
+use super::resource::{Head, ResponseObject, given_by, is_handoff};
 use super::wire::{Framing, Wire, put};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{
     Event, Execution, ExecutionId, ExecutionStatus, ItemId, ItemType, Record, StepId, StepStatus,
@@ -44,6 +46,8 @@ pub struct ResponseStream {
     given: Option<BTreeSet<String>>,
     /// Another agent goes on when this execution is over.
     hands_over: bool,
+    /// What is shown beside what the response's own client wants.
+    also: ListOptions,
     ending: Ending,
     ended_at: Option<Timestamp>,
 }
@@ -69,6 +73,7 @@ impl ResponseStream {
             brought: BTreeMap::new(),
             given: None,
             hands_over: false,
+            also: ListOptions::default(),
             ending: Ending::none(Status::Queued),
             ended_at: None,
         }
@@ -79,6 +84,22 @@ impl ResponseStream {
     pub fn starting_after(mut self, number: u64) -> Self {
         self.output.wire.start_after(number);
         self
+    }
+
+    /// Shows this beside what the response's own client wants shown.
+    #[must_use]
+    pub fn including(mut self, options: ListOptions) -> Self {
+        self.also = options;
+        self
+    }
+
+    fn shows(&self, echo: &Echo) -> Shows {
+        let own = Shows::from(echo);
+        Shows {
+            encrypted_reasoning: own.encrypted_reasoning || self.also.encrypted_reasoning,
+            extensions: own.extensions || self.also.extensions,
+            ..own
+        }
     }
 
     /// Whether the response is over, and the last event written.
@@ -191,13 +212,27 @@ impl ResponseStream {
         }
     }
 
-    /// Writes that the stream can't go on, and its end. The response itself may go on: what has failed
-    /// is the telling. `error` is the object that a body has as its `error`.
+    /// Writes that the stream can't go on, and its end: as far as it was told, the response has failed.
+    /// The response itself may go on: what has failed is the telling. `error` is the object that a body
+    /// has as its `error`.
     pub fn fail(&mut self, error: &Value, out: &mut String) {
+        self.tell_error(error, out);
+        if self.head.is_some() && !self.is_over() {
+            let text = |member: &str| error[member].as_str().map(str::to_owned);
+            self.ending = Ending::failed(Failure {
+                kind: ErrorKind::ServerError,
+                code: text("code").unwrap_or_else(|| "server_error".to_owned()),
+                message: text("message").unwrap_or_default(),
+            });
+            self.tell("response.failed", out);
+        }
+        self.output.wire.done(out);
+    }
+
+    fn tell_error(&mut self, error: &Value, out: &mut String) {
         self.output.wire.event(out, "error", |out| {
             put(out, format_args!(",\"error\":{error}"));
         });
-        self.output.wire.done(out);
     }
 
     fn is_own(&self, execution: &ExecutionId) -> bool {
@@ -213,7 +248,8 @@ impl ResponseStream {
             // The one that follows a handoff begins right behind it.
             if std::mem::take(&mut self.hands_over) {
                 self.execution = Some(execution.id.clone());
-                self.output.execution(Shows::from(&Echo::of(execution)));
+                let shows = self.shows(&Echo::of(execution));
+                self.output.execution(shows);
             }
             return;
         }
@@ -229,7 +265,8 @@ impl ResponseStream {
         let echo = Echo::of(execution);
         self.execution = Some(execution.id.clone());
         self.head = Some(Head::of(execution, &echo));
-        self.output.execution(Shows::from(&echo));
+        let shows = self.shows(&echo);
+        self.output.execution(shows);
         let is_background = echo.said.get("background") == Some(&true.into());
         if is_background {
             self.tell("response.created", out);
@@ -251,14 +288,8 @@ impl ResponseStream {
                 "response.incomplete"
             }
         };
-        if let Some(message) = &self.ending.error {
-            let error = json!({
-                "type": ErrorKind::ServerError.name(), "code": Ending::CODE,
-                "message": message, "param": null,
-            });
-            self.output.wire.event(out, "error", |out| {
-                put(out, format_args!(",\"error\":{error}"));
-            });
+        if let Some(error) = self.ending.error.as_ref().map(Failure::told) {
+            self.tell_error(&error, out);
         }
         self.tell(name, out);
         self.output.wire.done(out);

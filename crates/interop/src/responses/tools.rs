@@ -60,29 +60,39 @@ pub(super) fn tool_said(tool: &ClientTool) -> Value {
     })
 }
 
-/// Which tools the model may or must call.
-pub(super) fn tool_choice(fields: &Fields<'_>) -> Result<Option<ToolChoice>, RequestError> {
+/// Which tools the model may or must call, and the choice as responses say it again.
+pub(super) fn tool_choice(
+    fields: &Fields<'_>,
+) -> Result<(Option<ToolChoice>, Value), RequestError> {
     let at = fields.at("tool_choice");
     match fields.get("tool_choice") {
-        None => Ok(None),
-        Some(Value::String(word)) => Ok(Some(match word.as_str() {
-            "auto" => ToolChoice::Auto,
-            "none" => ToolChoice::None,
-            "required" => ToolChoice::Required,
-            _ => {
-                return Err(invalid(
-                    at,
-                    "expected \"auto\", \"none\", \"required\" or an object",
-                ));
-            }
-        })),
+        None => Ok((None, "auto".into())),
+        Some(said @ Value::String(word)) => {
+            let choice = match word.as_str() {
+                "auto" => ToolChoice::Auto,
+                "none" => ToolChoice::None,
+                "required" => ToolChoice::Required,
+                _ => {
+                    return Err(invalid(
+                        at,
+                        "expected \"auto\", \"none\", \"required\" or an object",
+                    ));
+                }
+            };
+            Ok((Some(choice), said.clone()))
+        }
         Some(value @ Value::Object(_)) => {
             let choice = Fields::of(value, &at)?;
             match choice.needed("type", 256)? {
-                "function" => Ok(Some(ToolChoice::Function {
-                    name: name(&choice)?,
-                })),
-                "allowed_tools" => allowed(&choice).map(Some),
+                "function" => {
+                    let name = name(&choice)?;
+                    let said = json!({"type": "function", "name": name});
+                    Ok((Some(ToolChoice::Function { name }), said))
+                }
+                "allowed_tools" => {
+                    let (choice, said) = allowed(&choice)?;
+                    Ok((Some(choice), said))
+                }
                 kind => {
                     let message = format!("a choice of type {kind:?} is not supported");
                     Err(unsupported(choice.at("type"), &message))
@@ -93,7 +103,7 @@ pub(super) fn tool_choice(fields: &Fields<'_>) -> Result<Option<ToolChoice>, Req
     }
 }
 
-fn allowed(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
+fn allowed(choice: &Fields<'_>) -> Result<(ToolChoice, Value), RequestError> {
     let tools = choice.list("tools", MAX_TOOLS)?.unwrap_or_default();
     if tools.is_empty() {
         return Err(invalid(choice.at("tools"), "expected 1 to 128 tools"));
@@ -111,29 +121,18 @@ fn allowed(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
         names.push(name(&tool)?);
     }
     let mode = choice.word("mode", &["none", "auto", "required"])?;
-    Ok(match mode {
-        Some("none") => ToolChoice::None,
+    let mode = mode.unwrap_or("auto");
+    let tool = |name: &String| json!({"type": "function", "name": name});
+    let tools: Vec<Value> = names.iter().map(tool).collect();
+    let said = json!({"type": "allowed_tools", "tools": tools, "mode": mode});
+    let choice = match mode {
+        "none" => ToolChoice::None,
         mode => ToolChoice::Allowed {
             names,
-            required: mode == Some("required"),
+            required: mode == "required",
         },
-    })
-}
-
-/// The choice as responses say it again.
-pub(super) fn choice_said(choice: Option<&ToolChoice>) -> Value {
-    match choice {
-        None | Some(ToolChoice::Auto) => "auto".into(),
-        Some(ToolChoice::None) => "none".into(),
-        Some(ToolChoice::Required) => "required".into(),
-        Some(ToolChoice::Function { name }) => json!({"type": "function", "name": name}),
-        Some(ToolChoice::Allowed { names, required }) => {
-            let tool = |name: &String| json!({"type": "function", "name": name});
-            let tools: Vec<Value> = names.iter().map(tool).collect();
-            let mode = if *required { "required" } else { "auto" };
-            json!({"type": "allowed_tools", "tools": tools, "mode": mode})
-        }
-    }
+    };
+    Ok((choice, said))
 }
 
 /// The form of the answer, and `text` as responses say it again.

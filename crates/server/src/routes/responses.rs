@@ -7,6 +7,7 @@ mod begin;
 mod compact;
 mod conversations;
 mod create;
+mod gone;
 mod items;
 mod models;
 pub(super) mod passing;
@@ -16,6 +17,7 @@ mod site;
 mod socket;
 mod stored;
 mod stream;
+mod walk;
 
 use crate::state::Api;
 use axum::response::{IntoResponse, Response};

@@ -7,7 +7,7 @@ use super::super::slot::{Block, More, SlotKind, Standing, block_item, escaped, o
 use super::super::wire::quoted;
 use super::cited::{Citations, citations};
 use super::step::StepState;
-use super::{Done, LastWord, Output, child};
+use super::{LastWord, Output, child};
 use crate::ids::{FUNCTION_CALL, FUNCTION_OUTPUT, MESSAGE, REASONING};
 use crate::parts::{
     EventPart, OUTPUT_FILE, ReasoningPart, StepResponse, ToolPart, ToolState, is_prompt,
@@ -181,14 +181,13 @@ impl Output {
         };
         let (number, begun) = self.step.messages.stored();
         let id = child(MESSAGE, &self.step.id, number);
-        self.complete(idx, begun, SlotKind::Block(block), id, &last, out);
+        self.complete(begun, SlotKind::Block(block), id, &last, out);
     }
 
     /// Completes an item that pieces have begun, or shows one whole: where none was begun, or one that
     /// says something else, which can't be taken back and ends where it stands.
     fn complete(
         &mut self,
-        idx: u32,
         begun: Option<usize>,
         kind: SlotKind,
         id: String,
@@ -198,9 +197,11 @@ impl Output {
         let text = last.text.unwrap_or_default();
         let begun = begun.filter(|place| self.step.is(*place, &kind, text));
         let place = begun.unwrap_or_else(|| self.begin(kind, id, out));
-        if let Some((id, json)) = self.end(place, last, out) {
-            let rank = self.rank(0, idx);
-            self.done.push(Done { rank, id, json });
+        if let Some((index, id, json)) = self.end(place, last, out) {
+            for hidden in std::mem::take(&mut self.step.hidden) {
+                self.put_before(hidden, index);
+            }
+            self.is_done(index, id, json);
         }
     }
 
@@ -215,7 +216,7 @@ impl Output {
         let sealed = sealed.map(|it| seal_reasoning(reasoning.provider.as_deref(), it));
         if reasoning.text.is_empty() {
             if let Some(sealed) = sealed {
-                self.hidden(idx, &sealed, out);
+                self.hidden(&sealed, out);
             }
             return;
         }
@@ -232,17 +233,18 @@ impl Output {
         let (number, begun) = self.step.reasonings.stored();
         let id = child(REASONING, &self.step.id, number);
         let kind = SlotKind::Block(self.shows.reasoning());
-        self.complete(idx, begun, kind, id, &last, out);
+        self.complete(begun, kind, id, &last, out);
     }
 
     /// Reasoning that its provider does not show.
-    fn hidden(&mut self, idx: u32, sealed: &str, out: &mut String) {
+    fn hidden(&mut self, sealed: &str, out: &mut String) {
         let id = child(
             REASONING,
             &self.step.id,
             format_args!("h{}", self.step.n_hidden),
         );
         self.step.n_hidden += 1;
+        self.step.hidden.push(self.done.len());
         let quoted_id = quoted(&id);
         let item = |standing: Standing| {
             let more = More {
@@ -251,7 +253,7 @@ impl Output {
             };
             block_item(Block::Summary, &quoted_id, standing.word(), "", &more)
         };
-        self.whole(self.rank(0, idx), id, item, out);
+        self.whole(id, item, out);
     }
 
     fn called(&mut self, idx: u32, tool: &ToolPart, standing: Standing, out: &mut String) {
@@ -278,7 +280,7 @@ impl Output {
         };
         let (number, begun) = self.step.calls.stored();
         let id = child(FUNCTION_CALL, &self.step.id, number);
-        self.complete(idx, begun, kind, id, &last, out);
+        self.complete(begun, kind, id, &last, out);
     }
 
     /// What a call has come to since it was made.
@@ -289,7 +291,7 @@ impl Output {
                 if self.shows.extensions && self.step.asked.insert(idx) {
                     let id = extension::id("apr", &self.step.id, idx);
                     let item = |standing| extension::approval_request(&id, tool, standing);
-                    self.whole(self.rank(2, idx), id.clone(), item, out);
+                    self.whole(id.clone(), item, out);
                 }
             }
             ToolState::OutputAvailable | ToolState::OutputError => {
@@ -319,14 +321,14 @@ impl Output {
             };
             output_item(&id, &tool.tool_call_id, shown, standing)
         };
-        self.whole(self.rank(1, idx), id.clone(), item, out);
+        self.whole(id.clone(), item, out);
     }
 
     fn told(&mut self, idx: u32, event: &EventPart, out: &mut String) {
         if self.shows.extensions {
             let id = extension::id("evt", &self.step.id, idx);
             let item = |standing| extension::event(&id, event, standing);
-            self.whole(self.rank(2, idx), id.clone(), item, out);
+            self.whole(id.clone(), item, out);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::slot::{SlotKind, Standing};
 use super::super::wire::{quoted, within};
 use super::step::{PieceKey, PieceKind, StepState};
-use super::{Done, LastWord, Output, child};
+use super::{LastWord, Output, child};
 use crate::ids::{FUNCTION_CALL, MESSAGE, REASONING};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -135,8 +135,7 @@ impl Output {
         let step = std::mem::take(&mut self.step);
         // What was stored is void too, and what it used is not counted.
         let (execution, iteration) = (self.n_executions, step.iteration);
-        self.done
-            .retain(|done| (done.rank.0, done.rank.1) != (execution, iteration));
+        self.done.retain(|done| done.step != (execution, iteration));
         self.step = StepState {
             id: step.id,
             iteration: step.iteration,
@@ -161,9 +160,8 @@ impl Output {
                 ..LastWord::CUT
             };
             let ended = self.end(place, &last, out);
-            if let Some((id, json)) = ended.filter(|_| kept.is_some()) {
-                let rank = self.rank(3, u32::try_from(place).unwrap_or(u32::MAX));
-                self.done.push(Done { rank, id, json });
+            if let Some((index, id, json)) = ended.filter(|_| kept.is_some()) {
+                self.is_done(index, id, json);
             }
         }
     }

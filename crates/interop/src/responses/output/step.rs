@@ -35,6 +35,8 @@ pub(super) struct StepState {
     pub(super) calls: Streamed,
     /// How many reasoning items have nothing to show.
     pub(super) n_hidden: usize,
+    /// Where those stand among what is over that have come since the last item that was said.
+    pub(super) hidden: Vec<usize>,
     /// The parts that were written before the model had answered.
     pub(super) parts: Vec<(u32, Payload)>,
     /// Whether the model has answered.

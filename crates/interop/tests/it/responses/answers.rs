@@ -13,7 +13,8 @@ use loomline_interop::responses::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Answer, Command, Ending, OpenCall, OpenKind, Payload, Rejected, Says, StepOutcome, Trigger,
+    Answer, Command, Ending, ItemType, OpenCall, OpenKind, Payload, Rejected, Says, StepOutcome,
+    Trigger,
 };
 
 fn open_call(id: &str, kind: OpenKind) -> OpenCall {
@@ -368,4 +369,14 @@ fn the_last_message_begins_the_execution_and_those_before_it_are_kept() {
         .said(&BTreeMap::new(), None, log.at, &mut crate::log::ids())
         .unwrap_err();
     assert_eq!(error.code, "unsupported_value");
+    // With its result it is kept, and what is said behind it is answered.
+    let output = json!({"type": "function_call_output", "call_id": "n", "output": "seen"});
+    let pair = json!([call[0], output, {"role": "user", "content": "and?"}]);
+    let said_ = said(&log, &pair);
+    let types: Vec<_> = said_.records.iter().map(|item| item.item_type).collect();
+    assert_eq!(types, [ItemType::ActionExecute, ItemType::ActionResult]);
+    assert!(matches!(&said_.last, Last::Item(item) if item.item_type == ItemType::Message));
+    let said_ = said(&log, &json!([call[0], output]));
+    assert_eq!(said_.records.len(), 2);
+    assert!(matches!(&said_.last, Last::Item(item) if item.item_type == ItemType::ItemReference));
 }

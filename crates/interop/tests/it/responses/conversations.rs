@@ -90,7 +90,7 @@ fn calls_at_the_end_of_a_new_conversation_wait_for_their_results() {
 }
 
 #[test]
-fn items_are_kept_in_order_and_calls_among_them_only_for_the_list() {
+fn items_are_kept_in_order_and_models_are_shown_calls_with_their_results() {
     let reasoning =
         json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]});
     let body = json!({"items": [{"role": "user", "content": "look"}, reasoning, call(), output()]});
@@ -100,11 +100,25 @@ fn items_are_kept_in_order_and_calls_among_them_only_for_the_list() {
         .iter()
         .map(|loss| loss.pointer.as_str())
         .collect();
-    assert_eq!(pointers, ["/items/2", "/items/3"]);
+    assert_eq!(pointers, [""; 0]);
+    let alone = NewItems::read(&json!({"items": [call()]})).unwrap();
+    assert_eq!(alone.records(&mut ids()).unwrap().losses.len(), 1);
     let mut log = Log::new(thread(), at());
     for item in &records.value {
         log.run(Command::Record { item: item.clone() });
     }
+    let shown = loomline_interop::model::history(&log.transcript(), None);
+    let [.., asked, given] = shown.as_slice() else {
+        panic!("{shown:?}");
+    };
+    let asked = &asked.as_assistant().unwrap().tool_calls[0];
+    assert_eq!(
+        (asked.tool_call_id.as_str(), &*asked.tool_name),
+        ("c", "look")
+    );
+    let given = &given.as_tool_result().unwrap().results[0];
+    assert_eq!(given.tool_call_id.as_str(), "c");
+    assert_eq!(serde_json::to_value(&given.result).unwrap(), "seen");
     let list = conversation_items(&log.transcript(), ListOptions::default());
     assert_eq!(list.losses, []);
     let list = listed(list.value);

@@ -5,7 +5,7 @@ use super::rig::{
     answer, begun, emit, events, handed_over, object, over, reset, text, transcript, types, user,
 };
 use crate::log::Log;
-use loomline_interop::responses::{Framing, ResponseOf, ResponseStream, Status, response};
+use loomline_interop::responses::{Echo, Framing, ResponseOf, ResponseStream, Status, response};
 use serde_json::{Value, json};
 use timeline::{Command, Ending, Event, Interruption, Payload, Trigger};
 
@@ -80,6 +80,78 @@ fn a_failure_is_told_and_then_the_response_that_failed() {
     assert_eq!(last["output"][0]["status"], "incomplete");
     assert_eq!(last["output"][0]["content"][0]["text"], "Hel");
     assert_eq!(*last, object(&log.records, "e"));
+}
+
+#[test]
+fn a_failure_is_told_as_what_it_is() {
+    for (reason, kind, code) in [
+        ("rate_limited", "too_many_requests", "rate_limit_exceeded"),
+        ("quota_exceeded", "too_many_requests", "rate_limit_exceeded"),
+        ("network_failure", "model_error", "server_error"),
+        ("error", "model_error", "server_error"),
+        ("acme:gone", "server_error", "server_error"),
+    ] {
+        let mut log = begun(None);
+        stopped(&mut log, reason);
+        let events = events(&log);
+        let [.., error, last] = events.as_slice() else {
+            panic!("{events:?}");
+        };
+        assert_eq!(
+            (&error["error"]["type"], &error["error"]["code"]),
+            (&json!(kind), &json!(code))
+        );
+        assert_eq!(last["response"]["error"]["code"], code);
+        assert_eq!(last["response"], object(&log.records, "e"));
+    }
+}
+
+#[test]
+fn items_stand_in_the_end_where_their_events_have_put_them() {
+    let mut log = begun(None);
+    // The call is streamed before the text, and stored behind it.
+    let start = json!({"toolCallId": "c", "toolName": "look"});
+    emit(&mut log, "tool-input-start", start);
+    text(&mut log, "Let me look.");
+    let said = json!({"type": "output_text", "text": "Let me look."});
+    let parts = vec![said, super::rig::call("look", "c", "{}")];
+    answer(&mut log, parts, "tool_use");
+    over(&mut log);
+    let events = events(&log);
+    let done = events
+        .iter()
+        .filter(|it| it["type"] == "response.output_item.done");
+    let mut done: Vec<_> = done
+        .map(|it| (it["output_index"].as_u64(), &it["item"]))
+        .collect();
+    done.sort_by_key(|(index, _)| *index);
+    let items: Vec<Value> = done.into_iter().map(|(_, item)| item.clone()).collect();
+    assert_eq!(items[0]["type"], "function_call");
+    assert_eq!(events.last().unwrap()["response"]["output"], json!(items));
+}
+
+#[test]
+fn a_response_names_the_model_that_was_asked_for_from_the_beginning_to_the_end() {
+    let named = |echo: Echo| -> Vec<Value> {
+        let mut log = begun(Some(super::rig::run(&echo)));
+        answer(
+            &mut log,
+            vec![json!({"type": "output_text", "text": "hi"})],
+            "end_turn",
+        );
+        over(&mut log);
+        let events = events(&log);
+        let told = events.iter().filter(|it| it["response"].is_object());
+        told.map(|it| it["response"]["model"].clone()).collect()
+    };
+    let model = Some("asked".to_owned());
+    let asked = Echo {
+        model,
+        ..Echo::default()
+    };
+    assert_eq!(named(asked), ["asked", "asked", "asked"]);
+    // Nobody asked for a model: it is the agent that answers.
+    assert_eq!(named(Echo::default()), ["ada", "ada", "ada"]);
 }
 
 #[test]

@@ -226,3 +226,16 @@ fn a_socket_does_not_say_how_the_answer_comes() {
         );
     }
 }
+
+#[test]
+fn allowed_tools_are_said_again_as_they_were_chosen() {
+    for mode in ["none", "auto", "required"] {
+        let choice = json!({"type": "allowed_tools", "mode": mode, "tools": [{"type": "function", "name": "look"}]});
+        let body = json!({"input": "x", "tool_choice": choice});
+        let read = CreateRequest::read(&body).unwrap().value;
+        assert_eq!(
+            read.options.echo["responses"]["said"]["tool_choice"],
+            choice
+        );
+    }
+}

@@ -217,6 +217,19 @@ fn a_number_or_a_word_out_of_its_range_is_refused() {
             Some("include[0]"),
             "invalid_type",
         ),
+        (
+            with(
+                "include",
+                json!(["reasoning.encrypted_content", "nonsense"]),
+            ),
+            Some("include[1]"),
+            "invalid_value",
+        ),
+        (
+            with("generate", json!(false)),
+            Some("generate"),
+            "unsupported_value",
+        ),
     ]);
 }
 

@@ -78,8 +78,9 @@ pub(crate) async fn post(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let request = CompactRequest::read(&body)?;
-    let asked = with_past(&api, &caller, request.as_create()).await?;
-    let mut asked = asked.with_prompt(IN_BRIEF);
+    // With the prompt, so that calls that nobody has answered have been gone on from.
+    let asked = request.as_create().with_prompt(IN_BRIEF);
+    let mut asked = with_past(&api, &caller, asked).await?;
     asked.options.only_these_tools = true;
     asked.options.tool_choice = Some(ToolChoice::None);
     let open = api.open_stream(&caller)?;

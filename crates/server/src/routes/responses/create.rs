@@ -45,7 +45,7 @@ pub(crate) async fn post(
     let begun = begin(&api, &caller, request, token, &mut None).await?;
     let repeated = begun.repeated;
     let response = if stream {
-        streamed(begun, None, open).await?
+        streamed(begun, open).await?
     } else if background {
         super::json(started(&begun).await?.json)
     } else {

@@ -3,6 +3,7 @@
 use super::conversations::found;
 use super::refused::refused;
 use super::stored::{Pairs, list_options, page};
+use super::walk::Thread;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
@@ -13,20 +14,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    ListOptions, NewItems, RequestError, conversation, conversation_item, kept_items, removal,
+    NewItems, RequestError, conversation, conversation_item, kept_calls, kept_items, removal,
     walk_items,
 };
 use jiff::Timestamp;
-use runtime::{Filter, ThreadRow};
+use runtime::{Filter, Stretch, ThreadRow};
 use serde_json::Value;
 use timeline::Transcript;
 
-async fn transcript(api: &Api, caller: &Caller, row: &ThreadRow) -> Result<Transcript, ApiError> {
-    // With the chunks: an answer that was cut off keeps what it had said.
-    let runtime = api.runtime();
-    let read = runtime.transcript(&caller.tenant, key_of(row), Filter::All);
-    Ok(read.await?)
-}
+/// How many messages before its result a call can have been kept.
+const AROUND: usize = 20;
 
 /// Lists the items of a conversation.
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}/items", operation_id = "listConversationItems", tag = "responses", security(("key" = [])),
@@ -38,11 +35,48 @@ pub(crate) async fn list(
     PathOf(id): PathOf<String>,
     Query(query): Query<Pairs>,
 ) -> Result<Response, ApiError> {
-    let page = page(&query)?;
+    let (page, options) = (page(&query)?, list_options(&query)?);
     let row = found(&api, &caller, &id).await?;
-    let transcript = transcript(&api, &caller, &row).await?;
-    let items = walk_items(&transcript, list_options(&query));
-    Ok(super::json(page.list(items)?))
+    let thread = Thread::of(api.runtime(), &row);
+    let from = match &page.after {
+        Some(after) => thread.place(after).await?,
+        None => None,
+    };
+    let mut walk = thread.walk(page.newest_first, from);
+    let mut listing = page.begin();
+    while let Some(transcript) = walk.next().await? {
+        if listing.piece(walk_items(&transcript, options)).is_break() {
+            break;
+        }
+    }
+    Ok(super::json(listing.finish()?))
+}
+
+/// Refuses results of calls that wait, and of calls that are not kept with them or not long before.
+async fn check_results(api: &Api, row: &ThreadRow, new: &NewItems) -> Result<(), ApiError> {
+    let results = new.results_alone();
+    if results.is_empty() {
+        return Ok(());
+    }
+    let (runtime, key) = (api.runtime(), key_of(row));
+    let head = runtime.store().head(&row.thread.id).await?;
+    let open = head.state.open().map(|open| open.calls.as_slice());
+    let before = Stretch::Before {
+        before: runtime::Place::END,
+        n: AROUND,
+    };
+    let late = runtime.stretch(&row.tenant, key, before, Filter::Facts);
+    let mut kept = kept_calls(&late.await?.transcript);
+    for (call, at) in results {
+        let waits = open.unwrap_or_default().iter();
+        if waits.into_iter().any(|open| open.tool_call_id == call) {
+            return Err(RequestError::call_waits(call, at).into());
+        }
+        if !kept.remove(call) {
+            return Err(RequestError::no_such_call_at(call, at).into());
+        }
+    }
+    Ok(())
 }
 
 /// Keeps items in a conversation, all or none. Nobody answers them.
@@ -57,6 +91,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let new = NewItems::read(&body)?;
     let row = found(&api, &caller, &id).await?;
+    check_results(&api, &row, &new).await?;
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;
     let shown = kept_items(&records, Timestamp::now());
@@ -79,9 +114,10 @@ pub(crate) async fn read(
     Query(query): Query<Pairs>,
 ) -> Result<Response, ApiError> {
     let row = found(&api, &caller, &id).await?;
-    let options: ListOptions = list_options(&query);
-    let transcript = transcript(&api, &caller, &row).await?;
-    let found = conversation_item(&transcript, &item, options);
+    let options = list_options(&query)?;
+    let thread = Thread::of(api.runtime(), &row);
+    let find = |transcript: &Transcript| conversation_item(transcript, &item, options);
+    let found = thread.find(&item, find).await?;
     let found = found.ok_or_else(|| RequestError::item_not_found(&item, ""))?;
     Ok(super::json(found.json))
 }
@@ -98,7 +134,9 @@ pub(crate) async fn delete(
     PathOf((id, item)): PathOf<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
     let row = found(&api, &caller, &id).await?;
-    let what = removal(&transcript(&api, &caller, &row).await?, &item);
+    let thread = Thread::of(api.runtime(), &row);
+    let what = thread.find(&item, |transcript| removal(transcript, &item));
+    let what = what.await?;
     let what = what.ok_or_else(|| RequestError::item_not_found(&item, ""))?;
     let removed = api
         .runtime()

@@ -8,7 +8,7 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use interop::options::RunOptions;
+use interop::options::{RunOptions, ToolChoice};
 use interop::responses::RequestError;
 use runtime::Run;
 use serde_json::{Value, json};
@@ -29,6 +29,20 @@ pub(super) fn run_of(app: &App, mut options: RunOptions) -> Result<Run, ApiError
         } else {
             return Err(RequestError::model_not_found(&name).into());
         }
+    }
+    let must_call = match &options.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::Allowed { required: true, .. }) => true,
+        Some(
+            ToolChoice::Auto
+            | ToolChoice::None
+            | ToolChoice::Function { .. }
+            | ToolChoice::Allowed { .. },
+        )
+        | None => false,
+    };
+    if must_call && options.only_these_tools && options.tools.is_empty() {
+        let message = "/tool_choice: a call is required, and no tools are given.";
+        return Err(RequestError::at("/tool_choice", "invalid_value", message).into());
     }
     let params = serde_json::to_value(options).map_err(runtime::RuntimeError::from)?;
     app.check_params(agent.as_deref(), Some(&params))

@@ -1,11 +1,15 @@
 //! Responses that were made: whether there is one, and where it stands in its thread.
 
+use super::walk::{Thread, Walk};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
 use interop::ids::{THREAD, read_response_id};
-use interop::responses::{ResponseOf, ResponseStream, is_alone, is_brought, transcript_until};
+use interop::responses::{
+    ListOptions, ListedItem, ResponseOf, ResponseStream, input_items, is_alone, is_brought,
+    says_before, transcript_until,
+};
 use runtime::objects::NewObject;
 use runtime::{
     Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, TenantId, ThreadRow,
@@ -70,12 +74,22 @@ impl Found {
         &self,
         runtime: &Runtime,
     ) -> Result<Option<Standing>, RuntimeError> {
+        self.standing_with(runtime, ListOptions::default()).await
+    }
+
+    /// The same, with this shown beside what its own client wants shown.
+    pub(super) async fn standing_with(
+        &self,
+        runtime: &Runtime,
+        options: ListOptions,
+    ) -> Result<Option<Standing>, RuntimeError> {
         let tenant = &self.row.tenant;
         let Some(after) = self.after(runtime).await? else {
             return Ok(None);
         };
         let mut standing = Standing {
-            stream: ResponseStream::quiet(ResponseOf::Execution(self.execution.clone())),
+            stream: ResponseStream::quiet(ResponseOf::Execution(self.execution.clone()))
+                .including(options),
             end: None,
         };
         let mut seen = after;
@@ -119,6 +133,40 @@ impl Found {
         let read = runtime.stretch(tenant, key, Stretch::Before { before, n }, Filter::All);
         let transcript = read.await?.transcript;
         Ok(transcript_until(transcript, &self.execution))
+    }
+
+    /// What it answers, the oldest first; none where its thread has no such execution. Costs that, and
+    /// a piece of what came before it.
+    pub(super) async fn input(
+        &self,
+        runtime: &Runtime,
+        options: ListOptions,
+    ) -> Result<Option<Vec<ListedItem>>, RuntimeError> {
+        let (tenant, key) = (&self.row.tenant, self.key.as_str());
+        let stretch = Stretch::Execution(self.execution.clone());
+        let own = runtime.stretch(tenant, key, stretch, Filter::Facts).await;
+        let own = match own {
+            Err(RuntimeError::UnknownExecution(_)) => return Ok(None),
+            own => own?,
+        };
+        let Some(items) = input_items(&own.transcript, &self.execution, options) else {
+            return Ok(None);
+        };
+        let thread = Thread {
+            runtime,
+            tenant,
+            key,
+        };
+        let mut walk = Walk::before(thread, own.first);
+        let mut pieces = vec![items.value];
+        while let Some(transcript) = walk.next().await? {
+            let (before, goes_on) = says_before(&transcript, options);
+            pieces.push(before);
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(Some(pieces.into_iter().rev().flatten().collect()))
     }
 
     /// Whether its thread was made for it and has nothing else but the past that its request has

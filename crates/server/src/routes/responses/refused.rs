@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use interop::responses::RequestError;
-use runtime::{OptionsRefused, RuntimeError};
+use runtime::{OptionsRefused, RuntimeError, StoreError};
 use timeline::Rejected;
 
 /// What a client is told whose request was to go on with `goes_on`.
@@ -11,6 +11,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         RuntimeError::Busy(_)
         | RuntimeError::Followed(_)
         | RuntimeError::Rejected(Rejected::Busy(_)) => RequestError::conversation_locked(goes_on),
+        RuntimeError::Store(StoreError::HasForks { .. }) => RequestError::has_forks(goes_on),
         RuntimeError::Rejected(Rejected::NotOpen(call)) => RequestError::no_such_call(call),
         RuntimeError::Rejected(Rejected::Unanswered(call)) => RequestError::unanswered(call),
         RuntimeError::Rejected(

@@ -2,12 +2,15 @@
 
 use super::begin::{Begun, place};
 use super::refused::refused;
+use super::walk::Thread;
 use crate::aitp::Speech;
 use crate::error::ApiError;
 use crate::protocol::key_of;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
-use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
+use interop::responses::{
+    CreateRequest, Last, ListOptions, RequestError, ResponseOf, Said, conversation_item,
+};
 use jiff::Timestamp;
 use runtime::{
     Accepted, AnswerRequest, Filter, Policy, React, Run, Runtime, RuntimeError, StoreError,
@@ -76,7 +79,7 @@ impl Site<'_> {
         run: Run,
         token: Option<String>,
     ) -> Result<Begun, ApiError> {
-        self.begin(self.said(request)?, run, token).await
+        self.begin(self.said(request).await?, run, token).await
     }
 
     /// The response on this thread, if nothing was said and nothing has run in it since this event;
@@ -88,7 +91,7 @@ impl Site<'_> {
         token: Option<String>,
         last: Seq,
     ) -> Result<Option<Begun>, ApiError> {
-        let said = self.said(request)?;
+        let said = self.said(request).await?;
         match self.start(said, run, token, Some(last)).await {
             Ok(begun) => Ok(Some(begun)),
             Err(RuntimeError::Followed(_)) => Ok(None),
@@ -107,9 +110,37 @@ impl Site<'_> {
         begun.map_err(|error| refused(error, self.goes_on))
     }
 
-    fn said(&self, request: &CreateRequest) -> Result<Said, RequestError> {
+    async fn said(&self, request: &CreateRequest) -> Result<Said, ApiError> {
+        self.check_named(request).await?;
+        let mut open = BTreeSet::new();
+        if request.has_calls() {
+            let calls = self.open(None).await?.map(|open| open.calls);
+            let calls = calls.unwrap_or_default().into_iter();
+            open.extend(calls.map(|call| call.tool_call_id));
+        }
+        let request = request.without_calls(&open);
         let mut mint = || self.runtime.mint();
-        request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)
+        Ok(request.said(&BTreeMap::new(), None, Timestamp::now(), &mut mint)?)
+    }
+
+    /// Refuses items that are only named and are not there.
+    async fn check_named(&self, request: &CreateRequest) -> Result<(), ApiError> {
+        let thread = Thread {
+            runtime: self.runtime,
+            tenant: self.tenant,
+            key: self.key,
+        };
+        let all = ListOptions {
+            encrypted_reasoning: true,
+            extensions: true,
+        };
+        for (id, pointer) in request.references() {
+            let is_there = |transcript: &Transcript| conversation_item(transcript, id, all);
+            if thread.find(id, is_there).await?.is_none() {
+                return Err(RequestError::item_not_found(id, &format!("{pointer}/id")).into());
+            }
+        }
+        Ok(())
     }
 
     async fn start(

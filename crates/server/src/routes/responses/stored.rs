@@ -1,8 +1,10 @@
 //! Responses that are kept: read, followed again, cancelled, deleted.
 
 use super::begin::Begun;
+use super::gone::stopped;
 use super::past::{Found, Standing, find, forget};
-use super::stream::streamed;
+use super::refused::refused;
+use super::stream::followed;
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -11,13 +13,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use interop::responses::{
-    ListOptions, Page, RequestError, ResponseOf, deleted_response, input_items,
+    Framing, ListOptions, Page, RequestError, ResponseOf, ResponseStream, deleted_response,
 };
-use runtime::{Filter, RuntimeError, StoreError};
+use runtime::{RuntimeError, StoreError};
 use serde_json::Value;
-
-/// Why a run is stopped that a client cancels.
-const CANCELLED: &str = "user_cancelled";
 
 /// The pairs of a query: of those that are lists, each element is one.
 pub(super) type Pairs = Vec<(String, String)>;
@@ -30,7 +29,7 @@ pub(super) fn value<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
 }
 
 /// What a query wants to see beside what every list shows.
-pub(super) fn list_options(pairs: &Pairs) -> ListOptions {
+pub(super) fn list_options(pairs: &Pairs) -> Result<ListOptions, RequestError> {
     let wanted = pairs
         .iter()
         .filter(|(key, _)| matches!(key.as_str(), "include" | "include[]"));
@@ -65,7 +64,7 @@ fn shown(mut standing: Standing, id: &str) -> Result<Response, ApiError> {
 /// Reads a response as it stands; with `stream=true` its events, from the first one on or after the
 /// one that `starting_after` names.
 #[utoipa::path(get, path = "/v1/responses/{response_id}", operation_id = "readResponse", tag = "responses", security(("key" = [])),
-    params(("response_id" = String, Path), ("stream" = Option<bool>, Query), ("starting_after" = Option<u64>, Query)),
+    params(("response_id" = String, Path), ("stream" = Option<bool>, Query), ("starting_after" = Option<u64>, Query), ("include" = Option<Vec<String>>, Query)),
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn read(
@@ -93,9 +92,12 @@ pub(crate) async fn read(
             Err(_) => return Err(wrong("starting_after", "the number of an event").into()),
         },
     };
+    let options = list_options(&query)?;
     let found = found(&api, &caller, &id).await?;
     if !stream {
-        return shown(standing(&api, &found, &id).await?, &id);
+        let standing = found.standing_with(api.runtime(), options).await?;
+        let standing = standing.ok_or_else(|| RequestError::response_not_found(&id))?;
+        return shown(standing, &id);
     }
     let first = found.after(api.runtime()).await?;
     let begun = Begun {
@@ -107,11 +109,26 @@ pub(crate) async fn read(
         repeated: false,
         passing: None,
     };
-    streamed(begun, after, api.open_stream(&caller)?).await
+    let mut stream = ResponseStream::new(begun.of.clone(), Framing::Sse).including(options);
+    if let Some(number) = after {
+        stream = stream.starting_after(number);
+    }
+    followed(begun, stream, api.open_stream(&caller)?).await
 }
 
-/// Deletes a response. Where its thread has nothing else, the thread is deleted with it. Where a
-/// conversation goes on, its items stay in that.
+/// Stops a response that is being made.
+async fn stop(api: &Api, found: &Found, id: &str) -> Result<(), ApiError> {
+    let before = standing(api, found, id).await?;
+    if let Some(execution) = before.stream.execution().filter(|_| before.end.is_none()) {
+        let thread = (&found.row.tenant, found.key.as_str());
+        let stopped = stopped(api.runtime(), thread, execution).await;
+        stopped.map_err(|error| refused(error, id))?;
+    }
+    Ok(())
+}
+
+/// Deletes a response; one that is being made is stopped. Where its thread has nothing else, the thread
+/// is deleted with it. Where a conversation goes on, its items stay in that.
 #[utoipa::path(delete, path = "/v1/responses/{response_id}", operation_id = "deleteResponse", tag = "responses", security(("key" = [])),
     params(("response_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -123,13 +140,14 @@ pub(crate) async fn delete(
     let found = found(&api, &caller, &id).await?;
     let runtime = api.runtime();
     let (tenant, key) = (&caller.tenant, found.key.as_str());
+    stop(&api, &found, &id).await?;
     let alone = found.is_alone(runtime).await?;
     let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
     if alone {
         match runtime.delete(tenant, key).await {
             Err(RuntimeError::Store(StoreError::HasForks { .. })) => {}
             deleted => {
-                deleted?;
+                deleted.map_err(|error| refused(error, &id))?;
                 return Ok(Json(deleted_response(&id)));
             }
         }
@@ -147,22 +165,8 @@ pub(crate) async fn cancel(
     caller: Caller,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let mut found = found(&api, &caller, &id).await?;
-    let before = standing(&api, &found, &id).await?;
-    let runtime = api.runtime();
-    let running = before.stream.execution().filter(|_| before.end.is_none());
-    if let Some(execution) = running {
-        let (tenant, key) = (&caller.tenant, found.key.as_str());
-        match runtime
-            .cancel(tenant, key, Some(execution), CANCELLED)
-            .await
-        {
-            // It has ended meanwhile.
-            Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-        found.row = runtime.find(tenant, key).await?;
-    }
+    let found = found(&api, &caller, &id).await?;
+    stop(&api, &found, &id).await?;
     shown(standing(&api, &found, &id).await?, &id)
 }
 
@@ -179,11 +183,7 @@ pub(crate) async fn input(
 ) -> Result<Response, ApiError> {
     let page = page(&query)?;
     let found = found(&api, &caller, &id).await?;
-    let runtime = api.runtime();
-    let transcript = runtime
-        .transcript(&caller.tenant, &found.key, Filter::Facts)
-        .await?;
-    let items = input_items(&transcript, &found.execution, list_options(&query));
+    let items = found.input(api.runtime(), list_options(&query)?).await?;
     let items = items.ok_or_else(|| RequestError::response_not_found(&id))?;
-    Ok(super::json(page.list(items.value)?))
+    Ok(super::json(page.list(items)?))
 }

@@ -36,16 +36,18 @@ impl View<Arc<Logged>> for Events {
     }
 }
 
-/// The events of a response, from its first on or after one that the client has.
-pub(super) async fn streamed(
+/// The events of a response, from its first on.
+pub(super) async fn streamed(begun: Begun, open: OpenStream) -> Result<Response, ApiError> {
+    let stream = ResponseStream::new(begun.of.clone(), Framing::Sse);
+    followed(begun, stream, open).await
+}
+
+/// The events of a response, as this stream shows them.
+pub(super) async fn followed(
     begun: Begun,
-    after: Option<u64>,
+    stream: ResponseStream,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
-    let mut stream = ResponseStream::new(begun.of.clone(), Framing::Sse);
-    if let Some(number) = after {
-        stream = stream.starting_after(number);
-    }
     let follow = begun.follow().await?;
     let view = Events {
         stream,

@@ -1,6 +1,6 @@
 //! `/v1/conversations`.
 
-use super::{invalid, not_found, refusal, text_of};
+use super::{ASKS, invalid, not_found, refusal, text_of, weather};
 use crate::harness::Server;
 use serde_json::{Value, json};
 
@@ -63,6 +63,98 @@ async fn items_are_kept_and_found_again() {
 }
 
 #[tokio::test]
+async fn a_result_is_kept_with_its_call_alone() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(&server, json!({})).await;
+    let path = format!("{path}/items");
+    let output =
+        |call: &Value| json!({"type": "function_call_output", "call_id": call, "output": "sun"});
+    let keep = async |items: Value| server.post(&path, json!({"items": items})).await;
+    // No call has this id.
+    let none = json!("call_none");
+    let stray = keep(json!([output(&none)])).await;
+    assert_eq!(refusal(&stray), invalid("invalid_value", "items[0]"));
+    // The call waits: whoever answers it wants the agent to go on.
+    let body = json!({"input": ASKS, "tools": [weather()], "conversation": conversation["id"]});
+    let asked = server.respond(body).await;
+    let waits = &asked["output"][0]["call_id"];
+    let early = keep(json!([output(waits)])).await;
+    assert_eq!(refusal(&early), invalid("invalid_value", "items[0]"));
+    assert!(
+        early.text.contains("waits for its output"),
+        "{}",
+        early.text
+    );
+    let body =
+        json!({"input": [output(waits)], "tools": [weather()], "conversation": conversation["id"]});
+    assert_eq!(
+        text_of(&server.respond(body).await),
+        "get_weather gave sun."
+    );
+    // One that was kept has one result, in the same request or a later one.
+    let call = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});
+    assert_eq!(keep(json!([call])).await.status, 200);
+    let kept = output(&json!("c"));
+    assert_eq!(keep(json!([kept])).await.status, 200);
+    assert_eq!(keep(json!([kept])).await.status, 400);
+    assert_eq!(keep(json!([call, kept])).await.status, 200);
+    assert_eq!(keep(json!([call, kept, kept])).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_listed_in_pages_from_either_end() {
+    let server = Server::new("").await;
+    // It begins with something that was said to nobody.
+    let (path, conversation) = made(
+        &server,
+        json!({"items": [{"type": "message", "role": "assistant", "content": "Welcome."}]}),
+    )
+    .await;
+    for n in 0..12 {
+        let input = if n % 3 == 0 {
+            json!("compute 6*7")
+        } else {
+            json!(format!("m{n}"))
+        };
+        let body = json!({"input": input, "conversation": conversation["id"]});
+        server.respond(body).await;
+    }
+    let list = async |query: &str| server.get(&format!("{path}/items?{query}")).await.json();
+    let ids = |list: &Value| -> Vec<String> {
+        let items = list["data"].as_array().unwrap().iter();
+        items
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = ids(&list("order=asc&limit=100").await);
+    assert_eq!(all.len(), 1 + 8 * 2 + 4 * 4);
+    for order in ["asc", "desc"] {
+        for limit in [1, 5, 33] {
+            let mut seen = Vec::new();
+            let mut after = String::new();
+            loop {
+                let page = list(&format!("order={order}&limit={limit}{after}")).await;
+                seen.extend(ids(&page));
+                after = format!("&after={}", page["last_id"].as_str().unwrap());
+                if page["has_more"] == false {
+                    break;
+                }
+            }
+            if order == "desc" {
+                seen.reverse();
+            }
+            assert_eq!(seen, all, "{order} {limit}");
+        }
+    }
+    for id in &all {
+        let one = server.get(&format!("{path}/items/{id}")).await.json();
+        assert_eq!(one["id"], json!(id));
+    }
+    let none = server.get(&format!("{path}/items?after=msg_none")).await;
+    assert_eq!(refusal(&none).2, "item_not_found");
+}
+
+#[tokio::test]
 async fn items_are_kept_all_or_none() {
     let server = Server::new("").await;
     let (path, _) = made(&server, json!({})).await;
@@ -101,6 +193,41 @@ async fn a_conversation_that_is_deleted_is_gone() {
     ] {
         assert_eq!(refusal(&answer), not_found("conversation_not_found"));
     }
+}
+
+#[tokio::test]
+async fn a_conversation_in_which_a_response_is_made_is_stopped_and_deleted() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(&server, json!({})).await;
+    let id = &conversation["id"];
+    let slow = json!({"input": "slow 50ms say 4000 words", "background": true, "conversation": id});
+    server.respond(slow).await;
+    let deleted = server.delete(&path).await;
+    assert_eq!(
+        (deleted.status.as_u16(), &deleted.json()["deleted"]),
+        (200, &json!(true))
+    );
+    assert_eq!(
+        refusal(&server.get(&path).await),
+        not_found("conversation_not_found")
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_from_which_others_go_on_is_not_deleted() {
+    let server = Server::new("").await;
+    let one = server.respond(json!({"input": "one"})).await;
+    for text in ["two", "another two"] {
+        let body = json!({"input": text, "previous_response_id": one["id"]});
+        server.respond(body).await;
+    }
+    let path = format!(
+        "/v1/conversations/conv_{}",
+        &one["id"].as_str().unwrap()[5..37]
+    );
+    let answer = server.delete(&path).await;
+    assert_eq!(refusal(&answer), invalid("conversation_has_forks", ""));
+    assert_eq!(server.get(&path).await.status, 200);
 }
 
 #[tokio::test]

@@ -67,8 +67,8 @@ async fn who_names_a_model_gets_calls_of_its_own_tools_alone() {
         .respond(json!({"model": "scripted", "input": "compute 6*7"}))
         .await;
     assert_eq!(output_types(&response), ["message"]);
-    // The model's own name, as its provider tells it.
-    assert_eq!(response["model"], "scripted-1");
+    // The name that was asked for, whatever its provider calls the model.
+    assert_eq!(response["model"], "scripted");
 }
 
 #[tokio::test]
@@ -284,4 +284,41 @@ async fn the_tokens_of_an_input_are_counted() {
         (8 + "You said: 12345678".len() as u64 + 8).div_ceil(4)
     );
     assert_eq!(server.n_threads().await, 1);
+}
+
+#[tokio::test]
+async fn a_call_can_not_be_required_where_there_are_no_tools() {
+    let server = Server::new("[models.plain]\nprovider = \"scripted\"\n").await;
+    let body = |more: Value| {
+        let mut body = json!({"model": "plain", "input": ASKS, "tool_choice": "required"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        body
+    };
+    let none = server.post("/v1/responses", body(json!({}))).await;
+    assert_eq!(refusal(&none), invalid("invalid_value", "tool_choice"));
+    let some = server.respond(body(json!({"tools": [weather()]}))).await;
+    assert_eq!(some["output"][0]["type"], "function_call");
+}
+
+#[tokio::test]
+async fn a_failure_of_the_model_is_told_as_what_it_is() {
+    let server = Server::new("").await;
+    for (input, kind, code) in [
+        (
+            "fail rate_limited",
+            "too_many_requests",
+            "rate_limit_exceeded",
+        ),
+        ("fail provider", "model_error", "server_error"),
+    ] {
+        let events = server.respond_streaming(json!({"input": input})).await;
+        let told = events.iter().find(|it| it["type"] == "error").unwrap();
+        assert_eq!(
+            (&told["error"]["type"], &told["error"]["code"]),
+            (&json!(kind), &json!(code))
+        );
+        assert_eq!(last(&events)["error"]["code"], code);
+    }
 }

@@ -1,6 +1,6 @@
 //! Responses that go on with something: a response, an older one, a conversation.
 
-use super::{invalid, not_found, refusal, text_of};
+use super::{ASKS, invalid, not_found, refusal, text_of, weather};
 use crate::harness::Server;
 use serde_json::{Value, json};
 
@@ -189,4 +189,58 @@ async fn a_past_that_is_brought_is_known() {
         ["developer", "user", "assistant", "user"]
     );
     assert_eq!(server.n_threads().await, 1);
+}
+
+#[tokio::test]
+async fn an_item_that_is_only_named_must_be_there() {
+    let server = Server::new("").await;
+    let one = server.respond(json!({"input": "one"})).await;
+    let go_on = async |id: &Value, store: bool| {
+        let input =
+            json!([{"type": "item_reference", "id": id}, {"role": "user", "content": "two"}]);
+        let body = json!({"input": input, "previous_response_id": one["id"], "store": store});
+        server.post("/v1/responses", body).await
+    };
+    for store in [true, false] {
+        let none = go_on(&json!("msg_none"), store).await;
+        assert_eq!(refusal(&none).2, "item_not_found");
+        let there = go_on(&one["output"][0]["id"], store).await;
+        assert_eq!(there.status, 200, "{}", there.text);
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_sent_again_with_its_result_or_added_with_one() {
+    let server = Server::new("").await;
+    let tools = json!([weather()]);
+    let asked = server.respond(json!({"input": ASKS, "tools": tools})).await;
+    let call = &asked["output"][0];
+    let output =
+        |id: &Value| json!({"type": "function_call_output", "call_id": id, "output": "sun"});
+    // The call waits: what is new is its result.
+    let body = json!({
+        "previous_response_id": asked["id"], "input": [call, output(&call["call_id"])], "tools": tools,
+    });
+    let said = server.respond(body).await;
+    assert_eq!(text_of(&said), "get_weather gave sun.");
+    // One that the conversation does not have is kept with its result.
+    let own = json!({"type": "function_call", "call_id": "own", "name": "get_weather", "arguments": "{}"});
+    let input = json!([own, output(&json!("own")), {"role": "user", "content": "and?"}]);
+    let body = json!({"previous_response_id": said["id"], "input": input});
+    let next = server.respond(body).await;
+    assert_eq!(text_of(&next), "You said: and?");
+    let path = format!(
+        "/v1/responses/{}/input_items?order=asc",
+        next["id"].as_str().unwrap()
+    );
+    let types = server.get(&path).await.json();
+    let types = types["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["type"].as_str().unwrap());
+    assert_eq!(
+        types.collect::<Vec<_>>(),
+        ["function_call", "function_call_output", "message"]
+    );
 }

@@ -108,6 +108,66 @@ async fn a_call_that_is_stored_is_answered_by_a_response_that_is_not() {
 }
 
 #[tokio::test]
+async fn what_is_not_stored_goes_on_from_a_call_that_nobody_has_answered() {
+    let server = Server::new("").await;
+    let asked = server
+        .respond(json!({"input": ASKS, "tools": [weather()]}))
+        .await;
+    let body = json!({
+        "previous_response_id": asked["id"], "input": "never mind", "store": false, "tools": [weather()],
+    });
+    assert_eq!(text_of(&server.respond(body).await), "You said: never mind");
+    for store in [true, false] {
+        let body = json!({"previous_response_id": asked["id"], "input": "and?", "store": store});
+        assert_eq!(text_of(&server.respond(body).await), "You said: and?");
+    }
+    let body = json!({"model": "demo", "previous_response_id": asked["id"]});
+    let brief = server.post("/v1/responses/compact", body).await;
+    assert_eq!(brief.status, 200, "{}", brief.text);
+    // With nothing said, somebody must answer first.
+    let body = json!({"previous_response_id": asked["id"], "input": [], "store": false});
+    assert_eq!(server.post("/v1/responses", body).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_result_that_was_kept_for_no_call_does_no_harm() {
+    let server = Server::new("").await;
+    let made = server.post("/api/v1/threads", json!({"key": "k"})).await;
+    assert_eq!(made.status, 201);
+    let stray = timeline::NewItem {
+        id: "stray".into(),
+        item_type: timeline::ItemType::ActionResult,
+        role: None,
+        channel: None,
+        content: Some(
+            json!({"type": "function_call_output", "call_id": "none", "output": "x"}).into(),
+        ),
+        metadata: None,
+    };
+    let runtime = server.app.runtime();
+    let kept = runtime.record(&DEV_TENANT.into(), "k", stray).await;
+    kept.unwrap();
+    let body = json!({"input": "hi", "conversation": "k", "store": false});
+    assert_eq!(text_of(&server.respond(body).await), "You said: hi");
+}
+
+#[tokio::test]
+async fn what_is_not_stored_names_the_conversation_that_was_asked_for() {
+    let server = Server::new("").await;
+    let made = server.post("/v1/conversations", json!({})).await.json();
+    for store in [true, false] {
+        let body = json!({"input": "hi", "conversation": made["id"], "store": store});
+        let said = server.respond(body.clone()).await;
+        assert_eq!(said["conversation"]["id"], made["id"]);
+        for event in server.respond_streaming(body).await {
+            if let Some(response) = event.get("response") {
+                assert_eq!(response["conversation"]["id"], made["id"]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_goes_away_leaves_nothing_in_memory() {
     let server = Server::new("").await;
     let body = json!({"input": "slow 5ms say 40 words", "store": false, "stream": true});

@@ -177,6 +177,37 @@ async fn a_response_that_was_gone_on_with_in_vain_is_held_no_longer() {
 }
 
 #[tokio::test]
+async fn a_response_is_held_no_longer_once_a_message_after_it_can_not_be_read() {
+    let server = Server::new("[server]\nmax_depth = 16\n").await;
+    let listening = Served::new(server.app.clone()).await;
+    let mut socket = Socket::open(&listening).await;
+    let one = socket
+        .respond(json!({"input": "one", "store": false}))
+        .await;
+    let after = json!({"input": "x", "store": false, "previous_response_id": one["id"]});
+    let mut deep = after.clone();
+    deep["metadata"] =
+        serde_json::from_str(&format!("{}{}", "[".repeat(40), "]".repeat(40))).unwrap();
+    assert_eq!(socket.refused(deep).await, (400, "too_deep".to_owned()));
+    assert_eq!(socket.refused(after).await, gone());
+    listening.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_prepared_ahead() {
+    let server = Server::new("").await;
+    let listening = Served::new(server.app.clone()).await;
+    let mut socket = Socket::open(&listening).await;
+    let ahead = json!({"input": "x", "generate": false});
+    assert_eq!(
+        socket.refused(ahead).await,
+        (400, "unsupported_value".to_owned())
+    );
+    assert_eq!(server.n_threads().await, 0);
+    listening.stop().await;
+}
+
+#[tokio::test]
 async fn calls_are_answered_over_a_connection() {
     let server = Server::new("").await;
     let listening = Served::new(server.app.clone()).await;

@@ -118,6 +118,42 @@ async fn a_response_that_is_deleted_is_gone_with_its_thread() {
 }
 
 #[tokio::test]
+async fn a_response_that_is_being_made_is_stopped_and_deleted() {
+    let server = Server::new("").await;
+    let slow = |more: Value| {
+        let mut body = json!({"input": "slow 50ms say 4000 words", "background": true});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        body
+    };
+    let alone = server.respond(slow(json!({}))).await;
+    let made = server.post("/v1/conversations", json!({})).await.json();
+    let within = server
+        .respond(slow(json!({"conversation": made["id"]})))
+        .await;
+    for response in [&alone, &within] {
+        assert_eq!(response["status"], "in_progress");
+        let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+        let deleted = server.delete(&path).await;
+        assert_eq!(
+            (deleted.status.as_u16(), &deleted.json()["deleted"]),
+            (200, &json!(true))
+        );
+        assert_eq!(
+            refusal(&server.get(&path).await),
+            not_found("response_not_found")
+        );
+    }
+    // The conversation is free for another one.
+    let next = server
+        .respond(json!({"input": "hi", "conversation": made["id"]}))
+        .await;
+    assert_eq!(text_of(&next), "You said: hi");
+    assert_eq!(server.n_threads().await, 1);
+}
+
+#[tokio::test]
 async fn what_goes_on_keeps_what_it_goes_on_with() {
     let server = Server::new("").await;
     let one = server.respond(json!({"input": "one"})).await;
@@ -153,6 +189,61 @@ async fn a_conversation_outlives_its_only_response() {
     assert_eq!(server.delete(&path).await.status, 200);
     let path = format!("/v1/conversations/{}", made["id"].as_str().unwrap());
     assert_eq!(server.get(&path).await.json(), made);
+}
+
+#[tokio::test]
+async fn a_response_is_read_with_what_its_reader_wants_to_see() {
+    let server = Server::new("").await;
+    let made = server.respond(json!({"input": "think hard"})).await;
+    let path = format!("/v1/responses/{}", made["id"].as_str().unwrap());
+    let sealed = |response: &Value| response["output"][0]["encrypted_content"].is_string();
+    assert!(!sealed(&server.get(&path).await.json()));
+    let include = "include[]=reasoning.encrypted_content";
+    let read = server.get(&format!("{path}?{include}")).await.json();
+    let asked = server
+        .respond(json!({"input": "think hard", "include": ["reasoning.encrypted_content"]}))
+        .await;
+    assert_eq!(sealed(&read), sealed(&asked));
+    let streamed = server.get(&format!("{path}?stream=true&{include}")).await;
+    assert_eq!(last(&events(&streamed.text)), &read);
+    for path in [path.clone(), format!("{path}/input_items")] {
+        let wrong = server.get(&format!("{path}?include[]=nonsense")).await;
+        assert_eq!(refusal(&wrong), super::invalid("invalid_value", "include"));
+    }
+}
+
+#[tokio::test]
+async fn the_input_of_a_response_is_the_past_it_was_sent_with_however_long() {
+    let server = Server::new("").await;
+    let mut past: Vec<Value> = (0..30)
+        .flat_map(|n| {
+            [
+                json!({"role": "user", "content": format!("u{n}")}),
+                json!({"role": "assistant", "content": format!("a{n}")}),
+            ]
+        })
+        .collect();
+    past.insert(0, json!({"role": "assistant", "content": "Welcome."}));
+    past.push(json!({"role": "user", "content": "now"}));
+    let one = server.respond(json!({"input": past})).await;
+    let two = server
+        .respond(json!({"input": "next", "previous_response_id": one["id"]}))
+        .await;
+    let texts = async |response: &Value| -> Vec<String> {
+        let id = response["id"].as_str().unwrap();
+        let path = format!("/v1/responses/{id}/input_items?order=asc&limit=100");
+        let list = server.get(&path).await.json();
+        let items = list["data"].as_array().unwrap().iter();
+        items
+            .map(|item| item["content"][0]["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all: Vec<&str> = past
+        .iter()
+        .map(|it| it["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts(&one).await, all);
+    assert_eq!(texts(&two).await, ["next"]);
 }
 
 #[tokio::test]

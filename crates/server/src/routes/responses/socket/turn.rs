@@ -33,13 +33,27 @@ async fn begun(
     message: &str,
     held: &mut Option<Held>,
 ) -> Result<Begun, ApiError> {
-    admit(api, caller)?;
-    let message: Value = json_of(api, message)?;
-    // A response is no longer gone on with once that was tried with a request that can't be read.
-    let request = CreateRequest::read_socket(&message).inspect_err(|_| {
+    let message: Value = json_of(api, message).inspect_err(|_| {
+        // Which one it was to go on with, nobody can tell.
+        held.take();
+    })?;
+    let begun = asked(api, caller, &message, held).await;
+    if begun.is_err() {
+        // A response is no longer gone on with once that was tried in vain.
         let previous = message["previous_response_id"].as_str();
         held.take_if(|held| Some(held.id.as_str()) == previous);
-    })?;
+    }
+    begun
+}
+
+async fn asked(
+    api: &Api,
+    caller: &Caller,
+    message: &Value,
+    held: &mut Option<Held>,
+) -> Result<Begun, ApiError> {
+    admit(api, caller)?;
+    let request = CreateRequest::read_socket(message)?;
     begin(api, caller, read(request), None, held).await
 }
 

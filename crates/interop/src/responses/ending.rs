@@ -1,0 +1,136 @@
+//! How responses end, in the protocol's words.
+
+use super::error::ErrorKind;
+use serde_json::{Value, json};
+use timeline::{ExecutionStatus, Interruption};
+
+/// How a response stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// It is to begin.
+    Queued,
+    /// It is being made.
+    InProgress,
+    /// It is over as it should be; calls in it may wait for their client.
+    Completed,
+    /// Something went wrong.
+    Failed,
+    /// A limit was reached.
+    Incomplete,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl Status {
+    /// The protocol's word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Incomplete => "incomplete",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// How a response ended, in the protocol's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    pub(super) status: Status,
+    pub(super) incomplete: Option<String>,
+    pub(super) error: Option<Failure>,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) kind: ErrorKind,
+    /// The protocol's word for it.
+    pub(super) code: String,
+    /// What a person should know.
+    pub(super) message: String,
+}
+
+impl Failure {
+    /// Why an execution failed, in the words of its interruption.
+    fn of(reason: &str, why: Option<&Interruption>) -> Self {
+        let (kind, code) = match reason {
+            "rate_limited" | "quota_exceeded" => {
+                (ErrorKind::TooManyRequests, "rate_limit_exceeded")
+            }
+            // What a record calls an error is one of the model's or the system's (TP 0.0.4), and an
+            // agent's run has few of the latter. The official clients know no code of its own for it.
+            "network_failure" | "error" => (ErrorKind::ModelError, "server_error"),
+            _ => (ErrorKind::ServerError, "server_error"),
+        };
+        let detail = why.and_then(|why| why.detail.clone());
+        Self {
+            kind,
+            code: code.to_owned(),
+            message: detail.unwrap_or_else(|| reason.to_owned()),
+        }
+    }
+
+    /// As the response has it.
+    pub(super) fn object(&self) -> Value {
+        json!({"code": self.code, "message": self.message})
+    }
+
+    /// As the event has it that tells it.
+    pub(super) fn told(&self) -> Value {
+        json!({
+            "type": self.kind.name(), "code": self.code,
+            "message": self.message, "param": null,
+        })
+    }
+}
+
+impl Ending {
+    pub(super) const fn none(status: Status) -> Self {
+        Self {
+            status,
+            incomplete: None,
+            error: None,
+        }
+    }
+
+    /// It failed.
+    pub(super) fn failed(failure: Failure) -> Self {
+        Self {
+            error: Some(failure),
+            ..Self::none(Status::Failed)
+        }
+    }
+
+    /// How an execution ended whose last answer stopped for this reason.
+    pub(super) fn of(
+        status: ExecutionStatus,
+        why: Option<&Interruption>,
+        stop_reason: Option<&str>,
+    ) -> Self {
+        let incomplete = |reason: &str| Self {
+            incomplete: Some(reason.to_owned()),
+            ..Self::none(Status::Incomplete)
+        };
+        let why = match status {
+            ExecutionStatus::Executing => return Self::none(Status::InProgress),
+            ExecutionStatus::Completed => {
+                return match stop_reason {
+                    Some("max_tokens") => incomplete("max_output_tokens"),
+                    Some("content_filter") => incomplete("content_filter"),
+                    Some(_) | None => Self::none(Status::Completed),
+                };
+            }
+            ExecutionStatus::Failed => why,
+        };
+        let reason = why.map_or("error", |why| why.reason.as_str());
+        match reason {
+            "user_cancelled" => Self::none(Status::Cancelled),
+            "safety_halt" => incomplete("content_filter"),
+            "max_steps" | "max_handoffs" | "timeout" => incomplete(reason),
+            _ => Self::failed(Failure::of(reason, why)),
+        }
+    }
+}
