@@ -8,6 +8,7 @@ mod begin;
 mod by_run;
 mod disconnect;
 mod follow;
+mod resume;
 mod run;
 mod runs;
 mod search;

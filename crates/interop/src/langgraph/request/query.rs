@@ -69,42 +69,16 @@ fn all(pairs: Pairs<'_>, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// How a run is cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelAction {
-    /// It is stopped; what was complete stays.
-    Interrupt,
-}
-
-fn action(pairs: Pairs<'_>) -> Result<CancelAction, RequestError> {
-    let words = [
-        ("interrupt", Some(CancelAction::Interrupt)),
-        ("rollback", None),
-    ];
-    match word(pairs, "action", &words)? {
-        None => Ok(CancelAction::Interrupt),
-        Some(Some(action)) => Ok(action),
-        Some(None) => {
+/// Reads the query of a cancel, which can only stop the run: what was complete stays. One that was stopped is over at
+/// once, so nothing is to be waited for.
+pub fn read_cancel(pairs: &[(String, String)]) -> Result<(), RequestError> {
+    flag(pairs, "wait")?;
+    match word(pairs, "action", &[("interrupt", true), ("rollback", false)])? {
+        None | Some(true) => Ok(()),
+        Some(false) => {
             let what = "what was said is never unsaid here: expected \"interrupt\"";
             Err(RequestError::at("/action", what))
         }
-    }
-}
-
-/// The query of a cancel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CancelQuery {
-    /// How.
-    pub action: CancelAction,
-}
-
-impl CancelQuery {
-    /// Reads a query. A run that was stopped is over at once, so nothing is to be waited for.
-    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
-        flag(pairs, "wait")?;
-        Ok(Self {
-            action: action(pairs)?,
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A thread's state, and those it had before.
 
 use super::{Found, Pairs, Standing, threads};
+use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -122,7 +123,7 @@ pub(super) async fn update(
     let asked = StateUpdate::read(&body)?;
     let _turn = api.turns().of(&found.row.thread.id).await;
     check_last(&found, asked.checkpoint.as_deref()).await?;
-    let said = threads::say(&found, asked.said).await?;
+    let said = threads::say(&Speech::new(&api, &caller), &found, asked.said).await?;
     let last = match said {
         Some(last) => Some(last),
         None => last_checkpoint(&found).await?,
