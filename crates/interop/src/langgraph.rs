@@ -19,6 +19,7 @@ mod interrupt;
 mod message;
 mod request;
 mod run;
+mod select;
 mod state;
 mod stream;
 mod thread;
@@ -33,6 +34,7 @@ pub use request::{
     StateUpdate, StreamMode, ThreadCreate, ThreadPatch, ThreadSearch, read_cancel, uuid_of,
 };
 pub use run::{RunRecord, RunStatus, Waiting, is_pending};
+pub use select::Select;
 pub use state::{Moment, Snapshot, Snapshots, values_at, values_of};
 pub use stream::{Frame, FrameId, RunStream};
 pub use thread::{

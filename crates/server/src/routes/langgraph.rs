@@ -135,6 +135,11 @@ pub(super) async fn info() -> Json<Value> {
     }))
 }
 
+/// A body that may be absent, as an object.
+fn object(body: Value) -> Value {
+    if body.is_null() { json!({}) } else { body }
+}
+
 /// A thread that a request names, and where it is kept.
 struct Found {
     /// The server's own, or that of what leaves no trace.

@@ -9,7 +9,7 @@ use crate::options::RunOptions;
 use serde_json::{Map, Value};
 
 /// What a run's body may say.
-const KNOWN: [&str; 30] = [
+const KNOWN: &[&str] = &[
     "assistant_id",
     "agent_id",
     "thread_id",
@@ -136,9 +136,12 @@ pub struct RunCreate {
 }
 
 impl RunCreate {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = KNOWN;
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", &KNOWN)?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         let speaks = if fields.has("assistant_id") {
             Speaks::LangGraph
         } else {

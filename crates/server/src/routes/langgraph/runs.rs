@@ -55,7 +55,7 @@ pub(super) async fn listed(
         n_found += 1;
         if n_found > query.offset {
             let run = record.to_json(speaks, found.shown(), found.own());
-            page.push(query.selected(run));
+            page.push(query.select.of(run));
         }
         true
     })

@@ -27,18 +27,18 @@ use timeline::{NewItem, Rejected, ThreadUpdate, check_content};
 pub(super) async fn object(found: &Found) -> Result<Value, ApiError> {
     let (tenant, key) = (found.tenant(), found.key());
     let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
-    with(found, Some(values_of(&transcript))).await
+    let standing = Standing::of(found).await?;
+    Ok(with(found, &standing, Some(values_of(&transcript))))
 }
 
 /// The object of a thread with these values.
-pub(super) async fn with(found: &Found, values: Option<Value>) -> Result<Value, ApiError> {
-    let standing = Standing::of(found).await?;
+pub(super) fn with(found: &Found, standing: &Standing, values: Option<Value>) -> Value {
     let shown = Shown {
         status: standing.status,
         asked: standing.shown(),
         values,
     };
-    Ok(thread_object(&found.row.thread, shown))
+    thread_object(&found.row.thread, shown)
 }
 
 /// Makes a thread, under the id that its client gives it or a new one.
@@ -51,12 +51,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    let body = if body.is_null() {
-        Value::Object(serde_json::Map::new())
-    } else {
-        body
-    };
-    let mut asked = ThreadCreate::read(&body)?;
+    let mut asked = ThreadCreate::read(&super::object(body))?;
     check_named_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
     if asked.thread_id.is_none()
         && let Some(token) = token_of(&headers, "langgraph.threads")?
