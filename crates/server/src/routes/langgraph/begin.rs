@@ -126,13 +126,13 @@ pub(super) async fn begin(
     let is_resumed = asked.is_resumed();
     let turn = api.turns().of(&found.row.thread.id).await;
     let before = known(api, &found, &asked, token.as_deref()).await?;
-    let taken = if let Some(taken) = before {
+    let begun = if let Some(known) = before {
         // A repetition is answered as the first request was.
-        taken
+        known
     } else {
         state::check_last(&found, asked.checkpoint.as_deref()).await?;
         let said = std::mem::take(&mut asked.input.said);
-        let taken = if is_resumed {
+        let begun = if is_resumed {
             resume(&speech, &found, &asked, said, token).await?
         } else {
             Taken::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
@@ -144,11 +144,11 @@ pub(super) async fn begin(
             let error = crate::error::told(&error);
             tracing::warn!(error, "a thread's agent could not be noted on it");
         }
-        taken
+        begun
     };
     // Nobody else has to wait while a sub-agent goes on.
     drop(turn);
-    let accepted = match taken {
+    let accepted = match begun {
         Taken::Here(accepted) => accepted,
         Taken::Beneath(run, before) => above(&found, (run, before), open).await?,
     };
