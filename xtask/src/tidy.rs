@@ -16,6 +16,7 @@ pub(crate) fn check(root: &Path) -> Result<String> {
         findings.extend(text::judge(source));
     }
     findings.extend(text::broken_links(root, &sources));
+    findings.extend(text::lost_lints(&sources));
     findings.sort();
     crate::report("tidy", &findings)?;
     Ok(format!(

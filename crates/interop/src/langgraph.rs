@@ -19,6 +19,7 @@ mod interrupt;
 mod message;
 mod request;
 mod run;
+mod select;
 mod state;
 mod stream;
 mod thread;
@@ -29,11 +30,11 @@ pub use input::{Input, MESSAGE_METADATA, Said, ToolResult};
 pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
 pub use message::{agent_protocol_messages, messages_of, messages_of_step};
 pub use request::{
-    CancelAction, CancelQuery, HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery,
-    RunsSearch, Speaks, StateQuery, StateUpdate, StreamMode, ThreadCreate, ThreadPatch,
-    ThreadSearch, uuid_of,
+    HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery, RunsSearch, Speaks, StateQuery,
+    StateUpdate, StreamMode, ThreadCreate, ThreadPatch, ThreadSearch, read_cancel, uuid_of,
 };
 pub use run::{RunRecord, RunStatus, Waiting, is_pending};
+pub use select::Select;
 pub use state::{Moment, Snapshot, Snapshots, values_at, values_of};
 pub use stream::{Frame, FrameId, RunStream};
 pub use thread::{

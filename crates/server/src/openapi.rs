@@ -170,7 +170,7 @@ fn shared() -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn every_body_that_is_written_down_has_its_operation_and_its_schema() {
@@ -223,6 +223,101 @@ mod tests {
                         operation["operationId"]
                     );
                 }
+            }
+        }
+    }
+
+    /// What reads a body, and which members it knows.
+    type Reader = (&'static [&'static str], fn(&Value) -> bool);
+
+    #[test]
+    fn what_a_body_of_langgraphs_may_say_is_what_its_reader_knows() {
+        use interop::langgraph as lang;
+        let runs: Reader = (lang::RunCreate::KNOWN, |it| {
+            lang::RunCreate::read(it).is_ok()
+        });
+        let readers: [(&str, Reader); 9] = [
+            ("LangGraphRun", runs),
+            ("AgentProtocolRun", runs),
+            (
+                "LangGraphThread",
+                (lang::ThreadCreate::KNOWN, |it| {
+                    lang::ThreadCreate::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphThreadChange",
+                (lang::ThreadPatch::KNOWN, |it| {
+                    lang::ThreadPatch::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphThreadSearch",
+                (lang::ThreadSearch::KNOWN, |it| {
+                    lang::ThreadSearch::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphAgentSearch",
+                (lang::AgentSearch::KNOWN, |it| {
+                    lang::AgentSearch::read(it).is_ok()
+                }),
+            ),
+            (
+                "AgentProtocolRunSearch",
+                (lang::RunsSearch::KNOWN, |it| {
+                    lang::RunsSearch::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphHistory",
+                (lang::HistoryQuery::KNOWN, |it| {
+                    lang::HistoryQuery::read_body(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphState",
+                (lang::StateUpdate::KNOWN, |it| {
+                    lang::StateUpdate::read(it).is_ok()
+                }),
+            ),
+        ];
+        let state_of: Reader = (lang::StateQuery::KNOWN, |it| {
+            lang::StateQuery::read_body(it).is_ok()
+        });
+        let readers =
+            BTreeMap::from_iter(readers.into_iter().chain([("LangGraphStateOf", state_of)]));
+        let requests: Value = serde_json::from_str(REQUESTS).unwrap();
+        for (operation, schema) in requests["bodies"].as_object().unwrap() {
+            let name = schema.as_str().unwrap();
+            let is_theirs =
+                operation.starts_with("langgraph") || operation.starts_with("agentProtocol");
+            if !is_theirs || name == "Nothing" {
+                continue;
+            }
+            let (known, reads) = readers
+                .get(name)
+                .unwrap_or_else(|| panic!("{operation} has {name}"));
+            let schema = &requests["schemas"][name];
+            let required = schema["required"].as_array().into_iter().flatten();
+            let least = &schema["examples"][0];
+            for key in schema["properties"].as_object().unwrap().keys() {
+                assert!(known.contains(&key.as_str()), "{name} has {key}");
+                // A word that is offered is taken.
+                let words = schema["properties"][key]["enum"].as_array();
+                for word in words.into_iter().flatten() {
+                    let mut body = least.clone();
+                    body[key] = word.clone();
+                    assert!(reads(&body), "{name}: {body}");
+                }
+            }
+            for key in required {
+                let mut body = least.clone();
+                body.as_object_mut().unwrap().remove(key.as_str().unwrap());
+                assert!(!reads(&body), "{name} needs {key}");
+            }
+            for example in schema["examples"].as_array().unwrap() {
+                assert!(reads(example), "{name}: {example}");
             }
         }
     }

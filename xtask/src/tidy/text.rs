@@ -152,6 +152,22 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty() && !target.contains("://"))
 }
 
+/// The lines of the workspace's `clippy.toml` that a crate's own lacks, which takes its place.
+pub(super) fn lost_lints(sources: &[Source]) -> Vec<String> {
+    let (shared, own): (Vec<&Source>, Vec<&Source>) = sources
+        .iter()
+        .filter(|it| it.path == "clippy.toml" || it.path.ends_with("/clippy.toml"))
+        .partition(|it| it.path == "clippy.toml");
+    let wanted = shared.iter().flat_map(|it| it.text.lines());
+    let lost = wanted.flat_map(|line| {
+        let lacking = own
+            .iter()
+            .filter(move |it| it.text.lines().all(|kept| kept != line));
+        lacking.map(move |it| format!("{}: lacks the workspace's {line:?}", it.path))
+    });
+    lost.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,5 +267,21 @@ mod tests {
     fn links_are_read_without_anchors_and_without_the_web() {
         let line = "[a](docs/a.md#part) [b](https://example.org) [c](#here) [d](../d.md)";
         assert_eq!(targets(line).collect::<Vec<_>>(), ["docs/a.md", "../d.md"]);
+    }
+
+    #[test]
+    fn a_crates_own_lints_have_all_of_the_workspaces() {
+        let source = |path: &str, text: &str| Source {
+            path: path.into(),
+            text: text.into(),
+        };
+        let shared = source("clippy.toml", "a = true\nb = true\n");
+        let whole = source("crates/one/clippy.toml", "a = true\nb = true\nc = true\n");
+        let lacking = source("crates/two/clippy.toml", "b = true\n");
+        let lost = lost_lints(&[shared, whole, lacking]);
+        assert_eq!(
+            lost,
+            ["crates/two/clippy.toml: lacks the workspace's \"a = true\""]
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
 use super::request::ThreadSearch;
+use super::select::Select;
 use super::thread::instant;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -104,23 +105,26 @@ pub struct AgentSearch {
     pub limit: usize,
     /// After so many.
     pub offset: usize,
-    select: Vec<String>,
+    /// Which members are shown.
+    pub select: Select,
 }
 
 impl AgentSearch {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &[
+        "metadata",
+        "graph_id",
+        "name",
+        "limit",
+        "offset",
+        "sort_by",
+        "sort_order",
+        "select",
+    ];
+
     /// Reads a body. All agents are as old as each other, so sorting them changes nothing.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let known = [
-            "metadata",
-            "graph_id",
-            "name",
-            "limit",
-            "offset",
-            "sort_by",
-            "sort_order",
-            "select",
-        ];
-        let fields = Fields::of(body, "", &known)?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         let text = |key: &str| Ok::<_, RequestError>(fields.text(key, MAX_ID)?.map(str::to_owned));
         let sorts = [
             "assistant_id",
@@ -138,7 +142,7 @@ impl AgentSearch {
             name: text("name")?,
             limit,
             offset,
-            select: fields.texts("select", 32)?,
+            select: Select::read(&fields)?,
         })
     }
 
@@ -155,10 +159,5 @@ impl AgentSearch {
                 .metadata
                 .iter()
                 .all(|(key, value)| own.get(key) == Some(value))
-    }
-
-    /// An agent's object with what is shown of it.
-    pub fn selected(&self, object: Value) -> Value {
-        super::state::selected(object, &self.select)
     }
 }

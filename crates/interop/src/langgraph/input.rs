@@ -42,8 +42,10 @@ pub struct Said {
     pub content: Payload,
     /// What is kept beside it.
     pub metadata: Option<Payload>,
-    /// Where it stands in the request.
+    /// Where its content stands in the request.
     pub pointer: String,
+    /// Whether the content is a list of parts there; else it is a text.
+    pub has_parts: bool,
 }
 
 impl Said {
@@ -151,14 +153,23 @@ impl Input {
         } else {
             "input_text"
         };
-        let parts = content::read(fields.get("content"), &fields.at("content"), text_type)?;
+        let content = fields.get("content");
+        let parts = content::read(content, &fields.at("content"), text_type)?;
+        let at = match message {
+            Value::String(_) => pointer.to_owned(),
+            Value::Array(_) => format!("{pointer}/1"),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+                fields.at("content")
+            }
+        };
         let id = fields.text("id", MAX_ID)?.filter(|id| !id.is_empty());
         self.said.push(Said {
             id: id.map(str::to_owned),
             role,
             content: Value::Array(parts).into(),
             metadata: kept(&fields)?,
-            pointer: pointer.to_owned(),
+            pointer: at,
+            has_parts: content.is_some_and(Value::is_array),
         });
         Ok(())
     }

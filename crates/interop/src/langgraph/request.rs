@@ -4,9 +4,7 @@ mod query;
 mod run;
 mod thread;
 
-pub use query::{
-    CancelAction, CancelQuery, HistoryQuery, JoinQuery, RunsQuery, RunsSearch, StateQuery,
-};
+pub use query::{HistoryQuery, JoinQuery, RunsQuery, RunsSearch, StateQuery, read_cancel};
 pub(super) use run::MODES;
 pub use run::{Multitask, RunCreate, StreamMode};
 pub use thread::{StateUpdate, ThreadCreate, ThreadPatch, ThreadSearch};

@@ -5,7 +5,7 @@ use super::message::{agent_of, entry_messages, messages_of};
 use super::run::{is_stop, left_open};
 use super::thread::instant;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use timeline::{Entry, ExecutionId, ExecutionStatus, ItemId, OpenCall, Transcript};
 
@@ -230,20 +230,4 @@ impl Snapshots {
 
 fn checkpoint(thread: &str, id: Option<&str>) -> Value {
     json!({"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": id, "checkpoint_map": null})
-}
-
-/// An object with only these members; `values.messages` is one of its values.
-pub(super) fn selected(object: Value, select: &[String]) -> Value {
-    let Value::Object(members) = object else {
-        return object;
-    };
-    if select.is_empty() {
-        return Value::Object(members);
-    }
-    let wanted = |key: &str| {
-        let mut select = select.iter();
-        select.any(|it| it.split('.').next() == Some(key))
-    };
-    let kept: Map<String, Value> = members.into_iter().filter(|(key, _)| wanted(key)).collect();
-    Value::Object(kept)
 }

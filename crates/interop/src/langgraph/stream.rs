@@ -134,7 +134,7 @@ impl RunStream {
 
     /// The values when the run begins.
     pub fn begin(&mut self, values: Value) -> Vec<Frame> {
-        self.push(StreamMode::Values, "values", || values);
+        self.push(StreamMode::Values, "values", |_| values);
         std::mem::take(&mut self.out)
     }
 
@@ -146,14 +146,19 @@ impl RunStream {
     /// What stands at the end: what was broken off, what waits for an answer, and the values.
     pub fn end(&mut self, values: Option<Value>, asked: &[Asked]) -> Vec<Frame> {
         if !asked.is_empty() {
-            let waits = json!({"__interrupt__": interrupts(asked)});
-            self.push(StreamMode::Updates, "updates", || waits);
+            self.push(
+                StreamMode::Updates,
+                "updates",
+                |_| json!({"__interrupt__": interrupts(asked)}),
+            );
         }
-        let mut values = values.unwrap_or_default();
-        if let (Value::Object(values), false) = (&mut values, asked.is_empty()) {
-            values.insert("__interrupt__".to_owned(), interrupts(asked).into());
-        }
-        self.push(StreamMode::Values, "values", || values);
+        self.push(StreamMode::Values, "values", |_| {
+            let mut values = values.unwrap_or_default();
+            if let (Value::Object(values), false) = (&mut values, asked.is_empty()) {
+                values.insert("__interrupt__".to_owned(), interrupts(asked).into());
+            }
+            values
+        });
         if let Some((error, message)) = self.failure.take() {
             let data = json!({"error": error, "message": message});
             self.show("error", data);
@@ -162,10 +167,11 @@ impl RunStream {
     }
 
     /// Says something in one of the modes. Each such thing has its number, whether it is wanted or not.
-    fn push(&mut self, mode: StreamMode, event: &'static str, data: impl FnOnce() -> Value) {
+    /// What nobody wants is not even made.
+    fn push(&mut self, mode: StreamMode, event: &'static str, data: impl FnOnce(&Self) -> Value) {
         self.at.nth += 1;
         if self.modes.contains(&mode) && self.last.is_none_or(|last| self.at > last) {
-            let (id, data) = (Some(self.at), data());
+            let (id, data) = (Some(self.at), data(self));
             self.out.push(Frame { id, event, data });
         }
     }
@@ -295,12 +301,10 @@ impl RunStream {
             }
             "finish" => self.is_over = true,
             kind if kind.starts_with("data-") || kind.starts_with("source-") => {
-                let value = match chunk.get("data") {
-                    Some(data) => data.clone(),
-                    None => Value::Object(chunk.clone()),
-                };
-                let said = json!({"name": kind, "data": value});
-                self.push(StreamMode::Custom, "custom", || said);
+                self.push(StreamMode::Custom, "custom", |_| match chunk.get("data") {
+                    Some(data) => json!({"name": kind, "data": data}),
+                    None => json!({"name": kind, "data": chunk}),
+                });
             }
             _ => {}
         }

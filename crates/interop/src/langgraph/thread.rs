@@ -1,7 +1,7 @@
 //! Threads, as both protocols have them.
 
 use super::interrupt::{Asked, interrupts};
-use crate::metadata::is_own;
+use crate::metadata::{is_aitp, is_own};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use timeline::{ExecutionId, Payload, Thread, ThreadStatus as Stands};
@@ -95,10 +95,10 @@ pub(super) fn instant(at: Timestamp) -> String {
     format!("{at:.6}")
 }
 
-/// A thread's metadata without what is the server's own.
+/// A thread's metadata without what is the server's own or AITP's: what a client sees, it can send back.
 fn shown_metadata(kept: Option<&Payload>) -> Map<String, Value> {
     let mut shown = members(kept);
-    shown.retain(|key, _| !is_own(key));
+    shown.retain(|key, _| !is_own(key) && !is_aitp(key));
     shown
 }
 
@@ -127,7 +127,9 @@ pub fn merged_metadata(kept: Option<&Payload>, new: Map<String, Value>) -> Paylo
 
 /// What a copy of a thread has of its metadata: all but what is the server's own.
 pub fn copied_metadata(kept: &Payload) -> Payload {
-    Value::Object(shown_metadata(Some(kept))).into()
+    let mut copied = members(Some(kept));
+    copied.retain(|key, _| !is_own(key));
+    Value::Object(copied).into()
 }
 
 /// Whether a thread's metadata has all that is wanted, within objects too.
@@ -155,11 +157,13 @@ mod tests {
 
     #[test]
     fn metadata_is_merged_and_what_is_the_servers_own_stays_hidden() {
-        let kept: Payload = json!({"a": 1, "b": {"c": 2, "d": 3}, "uap": {"node": "n"}}).into();
+        let kept: Payload =
+            json!({"a": 1, "b": {"c": 2, "d": 3}, "uap": {"node": "n"}, "actors": []}).into();
         let merged = merged_metadata(Some(&kept), object(json!({"a": null, "e": 4})));
         let shown = shown_metadata(Some(&merged));
         assert_eq!(shown, object(json!({"b": {"c": 2, "d": 3}, "e": 4})));
         assert_eq!(merged.value()["uap"]["node"], "n");
+        assert_eq!(copied_metadata(&merged).value()["actors"], json!([]));
         for (wanted, fits) in [
             (json!({}), true),
             (json!({"b": {"c": 2}}), true),

@@ -9,7 +9,7 @@ use loomline_interop::langgraph::{
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use timeline::{Event, ExecutionId, ItemId};
+use timeline::{Entry, Event, ExecutionId, ExecutionStatus, ItemId, ItemType, Payload, Transcript};
 
 const ALL: [StreamMode; 5] = [
     StreamMode::Values,
@@ -28,6 +28,65 @@ fn executions(log: &Log) -> Vec<(ExecutionId, ItemId)> {
         Some((execution.id.clone(), execution.trigger_item_id.clone()))
     });
     begun.collect()
+}
+
+/// What an execution is to runs.
+#[derive(Debug, PartialEq)]
+enum Kind {
+    /// The first one of a run.
+    Begun,
+    /// One that was handed over to.
+    HandedTo,
+    /// One by which a question was taken back.
+    Stop,
+}
+
+/// What the executions of a thread are to runs.
+fn kinds(transcript: &Transcript) -> BTreeMap<ExecutionId, Kind> {
+    let (mut references, mut kinds) = (BTreeMap::new(), BTreeMap::new());
+    for entry in &transcript.entries {
+        match entry {
+            Entry::Item(item) if item.item_type == ItemType::ItemReference => {
+                let content = item.content.as_ref().map(Payload::value);
+                references.insert(&item.id, content.unwrap_or_default());
+            }
+            Entry::Item(_) => {}
+            Entry::Reaction(reaction) => {
+                let execution = &reaction.execution;
+                let run = execution.run.as_ref().map(Payload::value);
+                let n_handoffs = run.unwrap_or_default()["handoffs"].as_u64();
+                let kind = match references.get(&execution.trigger_item_id) {
+                    Some(reference) if reference["cancels"].is_string() => Kind::Stop,
+                    Some(_) if n_handoffs.is_some_and(|n| n > 0) => Kind::HandedTo,
+                    Some(_) | None => Kind::Begun,
+                };
+                kinds.insert(execution.id.clone(), kind);
+            }
+        }
+    }
+    kinds
+}
+
+/// Whether an execution has left calls for others, or somebody has stopped it.
+fn leaves_or_was_stopped(transcript: &Transcript, id: &ExecutionId) -> bool {
+    let mut reactions = transcript.entries.iter().filter_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(reaction),
+        Entry::Item(_) => None,
+    });
+    let reaction = reactions.find(|it| it.execution.id == *id).unwrap();
+    let execution = &reaction.execution;
+    match execution.status {
+        ExecutionStatus::Executing => false,
+        ExecutionStatus::Completed => {
+            let step = reaction.steps.last();
+            let open = step.and_then(|it| it.step.outcome.open_calls.as_ref());
+            open.is_some_and(|it| it.value().as_array().is_some_and(|calls| !calls.is_empty()))
+        }
+        ExecutionStatus::Failed => {
+            let why = execution.interruption.as_ref();
+            why.is_some_and(|why| why.reason == "user_cancelled")
+        }
+    }
 }
 
 /// The frames of a run that is read from after a frame.
@@ -305,9 +364,15 @@ proptest! {
         let log = conversation(&bytes);
         let transcript = log.transcript();
         let runs = RunRecord::all(&transcript);
-        prop_assert!(runs.len() <= executions(&log).len());
+        let kinds = kinds(&transcript);
+        prop_assert_eq!(kinds.len(), executions(&log).len());
+        let n_begun = kinds.values().filter(|kind| **kind == Kind::Begun).count();
+        prop_assert_eq!(runs.len(), n_begun, "{:?}", kinds);
         for run in &runs {
+            prop_assert_eq!(kinds.get(&run.id), Some(&Kind::Begun));
             let last = run.last.as_ref().unwrap();
+            let is_interrupted = run.status == RunStatus::Interrupted;
+            prop_assert_eq!(is_interrupted, leaves_or_was_stopped(&transcript, last), "{:?}", run);
             let end = values_at(&transcript, last, Moment::End).unwrap();
             let begin = values_at(&transcript, &run.id, Moment::Begin).unwrap();
             let (begin, end) = (begin["messages"].as_array().unwrap(), end["messages"].as_array().unwrap());

@@ -8,6 +8,7 @@ mod begin;
 mod by_run;
 mod disconnect;
 mod follow;
+mod resume;
 mod run;
 mod runs;
 mod search;
@@ -132,6 +133,11 @@ pub(super) async fn info() -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "flags": {"assistants": true, "crons": false, "store": false, "langsmith": false},
     }))
+}
+
+/// A body that may be absent, as an object.
+fn object(body: Value) -> Value {
+    if body.is_null() { json!({}) } else { body }
 }
 
 /// A thread that a request names, and where it is kept.

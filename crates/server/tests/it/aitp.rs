@@ -2,6 +2,7 @@
 
 mod actors;
 mod desks;
+mod every_way;
 mod examples;
 mod forks;
 mod forms;

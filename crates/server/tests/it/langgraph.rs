@@ -1,7 +1,9 @@
 //! `LangGraph`'s API and the Agent Protocol: what their clients can't see of themselves.
 
+mod repeated;
 mod rights;
 mod runs;
+mod search;
 mod subagents;
 
 use crate::harness::{Answer, Server};

@@ -6,6 +6,7 @@ use super::{checkpoint_of, uuid};
 use crate::langgraph::error::RequestError;
 use crate::langgraph::fields::{Fields, MAX_ID, expected};
 use crate::langgraph::run::RunStatus;
+use crate::langgraph::select::Select;
 use serde_json::Value;
 
 /// The pairs of a query.
@@ -69,42 +70,16 @@ fn all(pairs: Pairs<'_>, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// How a run is cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelAction {
-    /// It is stopped; what was complete stays.
-    Interrupt,
-}
-
-fn action(pairs: Pairs<'_>) -> Result<CancelAction, RequestError> {
-    let words = [
-        ("interrupt", Some(CancelAction::Interrupt)),
-        ("rollback", None),
-    ];
-    match word(pairs, "action", &words)? {
-        None => Ok(CancelAction::Interrupt),
-        Some(Some(action)) => Ok(action),
-        Some(None) => {
+/// Reads the query of a cancel, which can only stop the run: what was complete stays. One that was stopped is over at
+/// once, so nothing is to be waited for.
+pub fn read_cancel(pairs: &[(String, String)]) -> Result<(), RequestError> {
+    flag(pairs, "wait")?;
+    match word(pairs, "action", &[("interrupt", true), ("rollback", false)])? {
+        None | Some(true) => Ok(()),
+        Some(false) => {
             let what = "what was said is never unsaid here: expected \"interrupt\"";
             Err(RequestError::at("/action", what))
         }
-    }
-}
-
-/// The query of a cancel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CancelQuery {
-    /// How.
-    pub action: CancelAction,
-}
-
-impl CancelQuery {
-    /// Reads a query. A run that was stopped is over at once, so nothing is to be waited for.
-    pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
-        flag(pairs, "wait")?;
-        Ok(Self {
-            action: action(pairs)?,
-        })
     }
 }
 
@@ -140,8 +115,8 @@ pub struct RunsQuery {
     pub offset: usize,
     /// How they stand.
     pub status: Option<RunStatus>,
-    /// Which members are shown; all when empty.
-    pub select: Vec<String>,
+    /// Which members are shown.
+    pub select: Select,
 }
 
 impl RunsQuery {
@@ -151,13 +126,8 @@ impl RunsQuery {
             limit: whole(pairs, "limit", (1, 1_000), 10)?,
             offset: whole(pairs, "offset", (0, MAX_OFFSET), 0)?,
             status: word(pairs, "status", &RunStatus::NAMES)?,
-            select: all(pairs, "select"),
+            select: Select::new(all(pairs, "select")),
         })
-    }
-
-    /// A run's object with what is shown of it.
-    pub fn selected(&self, object: Value) -> Value {
-        crate::langgraph::state::selected(object, &self.select)
     }
 }
 
@@ -171,17 +141,19 @@ pub struct RunsSearch {
 }
 
 impl RunsSearch {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &[
+        "metadata",
+        "status",
+        "thread_id",
+        "agent_id",
+        "limit",
+        "offset",
+    ];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let known = [
-            "metadata",
-            "status",
-            "thread_id",
-            "agent_id",
-            "limit",
-            "offset",
-        ];
-        let fields = Fields::of(body, "", &known)?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         for key in ["metadata", "agent_id"] {
             fields.refuse(key, "runs are found by their thread and their status here")?;
         }
@@ -198,7 +170,7 @@ impl RunsSearch {
                 limit,
                 offset,
                 status: fields.word("status", &RunStatus::NAMES)?,
-                select: Vec::new(),
+                select: Select::default(),
             },
         })
     }
@@ -211,27 +183,27 @@ pub struct HistoryQuery {
     pub limit: usize,
     /// Only those before this one.
     pub before: Option<String>,
-    /// Which members are shown; all when empty.
-    pub select: Vec<String>,
+    /// Which members are shown.
+    pub select: Select,
 }
 
 impl HistoryQuery {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] =
+        &["limit", "before", "metadata", "checkpoint", "select"];
+
     /// Reads a query.
     pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
         Ok(Self {
             limit: whole(pairs, "limit", (1, 1_000), 10)?,
             before: last(pairs, "before").map(str::to_owned),
-            select: all(pairs, "select"),
+            select: Select::new(all(pairs, "select")),
         })
     }
 
     /// Reads a body.
     pub fn read_body(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(
-            body,
-            "",
-            &["limit", "before", "metadata", "checkpoint", "select"],
-        )?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         let by_metadata = fields.get("metadata").and_then(Value::as_object);
         if by_metadata.is_none_or(|it| !it.is_empty()) {
             fields.refuse("metadata", "states are not found by their metadata here")?;
@@ -254,13 +226,8 @@ impl HistoryQuery {
         Ok(Self {
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             before,
-            select: fields.texts("select", 32)?,
+            select: Select::read(&fields)?,
         })
-    }
-
-    /// A state's object with what is shown of it.
-    pub fn selected(&self, object: Value) -> Value {
-        crate::langgraph::state::selected(object, &self.select)
     }
 }
 
@@ -269,34 +236,32 @@ impl HistoryQuery {
 pub struct StateQuery {
     /// This one; the last when absent.
     pub checkpoint: Option<String>,
-    /// Which members are shown; all when empty.
-    pub select: Vec<String>,
+    /// Which members are shown.
+    pub select: Select,
 }
 
 impl StateQuery {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &["checkpoint", "subgraphs", "select"];
+
     /// Reads a query. There are no subgraphs, so whether theirs are wanted changes nothing.
     pub fn read(pairs: &[(String, String)]) -> Result<Self, RequestError> {
         flag(pairs, "subgraphs")?;
         Ok(Self {
             checkpoint: None,
-            select: all(pairs, "select"),
+            select: Select::new(all(pairs, "select")),
         })
     }
 
     /// Reads a body.
     pub fn read_body(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", &["checkpoint", "subgraphs", "select"])?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         fields.flag("subgraphs")?;
         let named = fields.get("checkpoint");
         let named = named.map(|it| checkpoint_of(it, &fields.at("checkpoint")));
         Ok(Self {
             checkpoint: named.transpose()?.flatten(),
-            select: fields.texts("select", 32)?,
+            select: Select::read(&fields)?,
         })
-    }
-
-    /// A state's object with what is shown of it.
-    pub fn selected(&self, object: Value) -> Value {
-        crate::langgraph::state::selected(object, &self.select)
     }
 }

@@ -9,7 +9,7 @@ use crate::options::RunOptions;
 use serde_json::{Map, Value};
 
 /// What a run's body may say.
-const KNOWN: [&str; 30] = [
+const KNOWN: &[&str] = &[
     "assistant_id",
     "agent_id",
     "thread_id",
@@ -121,8 +121,8 @@ pub struct RunCreate {
     pub modes: Vec<StreamMode>,
     /// Whether the run stops when its reader goes away.
     pub cancels_on_disconnect: bool,
-    /// Whether the thread is kept that a run without one is given; none where nothing is said.
-    pub keeps: Option<bool>,
+    /// Whether the thread is kept that a run without one is given.
+    pub keeps: bool,
     /// What happens if the thread is busy.
     pub multitask: Multitask,
     /// Whether the thread is made if there is none.
@@ -136,9 +136,12 @@ pub struct RunCreate {
 }
 
 impl RunCreate {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = KNOWN;
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", &KNOWN)?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         let speaks = if fields.has("assistant_id") {
             Speaks::LangGraph
         } else {
@@ -198,13 +201,18 @@ impl RunCreate {
             resume,
             modes,
             cancels_on_disconnect: fields.word("on_disconnect", &ways)?.unwrap_or_default(),
-            keeps: fields.word("on_completion", &ends)?,
+            keeps: fields.word("on_completion", &ends)?.unwrap_or_default(),
             multitask,
             makes_thread: fields.word("if_not_exists", &makes)?.unwrap_or_default(),
             checkpoint: checkpoint(&fields)?,
             max_steps,
             echo,
         })
+    }
+
+    /// Whether it answers calls that wait.
+    pub fn is_resumed(&self) -> bool {
+        self.resume.is_some() || !self.input.results.is_empty()
     }
 
     /// What the run's parameters keep.

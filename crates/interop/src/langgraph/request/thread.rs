@@ -4,8 +4,9 @@ use super::{checkpoint, uuid};
 use crate::langgraph::error::RequestError;
 use crate::langgraph::fields::Fields;
 use crate::langgraph::input::{Input, Said};
+use crate::langgraph::select::Select;
 use crate::langgraph::thread::ThreadStatus;
-use crate::metadata::{EXPECTED, is_own};
+use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde_json::{Map, Value};
 
 /// The most objects of a page.
@@ -13,18 +14,21 @@ const MAX_LIMIT: u64 = 1_000;
 /// How many stand on a page if nothing is said.
 const LIMIT: u64 = 10;
 /// Where a page may begin at the latest: what comes before it is walked through.
-pub(super) const MAX_OFFSET: u64 = 100_000;
+pub(super) const MAX_OFFSET: u64 = 10_000;
 
-/// What a client notes on a thread: any members but the server's own.
+/// What a client notes on a thread: any members but the server's own and AITP's.
 fn metadata(fields: &Fields<'_>) -> Result<Map<String, Value>, RequestError> {
     let noted = fields.noted("metadata")?.unwrap_or_default();
-    match noted.keys().find(|key| is_own(key)) {
-        None => Ok(noted),
-        Some(key) => {
-            let at = format!("{}/{}", fields.at("metadata"), crate::request::token(key));
-            Err(RequestError::at(at, format!("expected {EXPECTED}")))
-        }
-    }
+    let Some(key) = noted.keys().find(|key| is_own(key) || is_aitp(key)) else {
+        return Ok(noted);
+    };
+    let at = format!("{}/{}", fields.at("metadata"), crate::request::token(key));
+    let what = if is_aitp(key) {
+        "who takes part is not noted here: actors join and leave by AITP's own ways".to_owned()
+    } else {
+        format!("expected {EXPECTED}")
+    };
+    Err(RequestError::at(at, what))
 }
 
 /// A thread that is to be made.
@@ -39,13 +43,13 @@ pub struct ThreadCreate {
 }
 
 impl ThreadCreate {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] =
+        &["thread_id", "metadata", "if_exists", "ttl", "supersteps"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(
-            body,
-            "",
-            &["thread_id", "metadata", "if_exists", "ttl", "supersteps"],
-        )?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         fields.refuse("ttl", "threads do not end by themselves here")?;
         fields.refuse(
             "supersteps",
@@ -70,13 +74,13 @@ pub struct ThreadPatch {
 }
 
 impl ThreadPatch {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] =
+        &["metadata", "values", "messages", "checkpoint", "ttl"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(
-            body,
-            "",
-            &["metadata", "values", "messages", "checkpoint", "ttl"],
-        )?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         fields.refuse("ttl", "threads do not end by themselves here")?;
         fields.refuse("checkpoint", "the past can't be changed: copy the thread")?;
         let mut input = match fields.get("values") {
@@ -103,13 +107,13 @@ pub struct StateUpdate {
 }
 
 impl StateUpdate {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] =
+        &["values", "as_node", "checkpoint", "checkpoint_id"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(
-            body,
-            "",
-            &["values", "as_node", "checkpoint", "checkpoint_id"],
-        )?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         fields.refuse("as_node", "an agent has no nodes here")?;
         let mut input = Input::default();
         match fields.get("values") {
@@ -152,26 +156,28 @@ pub struct ThreadSearch {
     pub limit: usize,
     /// After so many.
     pub offset: usize,
-    /// Which members are shown; all when empty.
-    pub select: Vec<String>,
+    /// Which members are shown.
+    pub select: Select,
 }
 
 impl ThreadSearch {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &[
+        "metadata",
+        "values",
+        "ids",
+        "status",
+        "limit",
+        "offset",
+        "sort_by",
+        "sort_order",
+        "select",
+        "extract",
+    ];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let known = [
-            "metadata",
-            "values",
-            "ids",
-            "status",
-            "limit",
-            "offset",
-            "sort_by",
-            "sort_order",
-            "select",
-            "extract",
-        ];
-        let fields = Fields::of(body, "", &known)?;
+        let fields = Fields::of(body, "", Self::KNOWN)?;
         let by_values = fields.get("values").and_then(Value::as_object);
         if by_values.is_none_or(|values| !values.is_empty()) {
             fields.refuse("values", "threads are not found by their values here")?;
@@ -189,28 +195,15 @@ impl ThreadSearch {
                 return Err(RequestError::at(at, "expected a UUID"));
             }
         }
-        let whole = |key: &str, min, max, default| {
-            let number = fields.whole(key, min, max)?.unwrap_or(default);
-            Ok::<_, RequestError>(usize::try_from(number).unwrap_or(usize::MAX))
-        };
+        let (limit, offset) = Self::bounds(&fields)?;
         Ok(Self {
             metadata: fields.noted("metadata")?.unwrap_or_default(),
             status: fields.word("status", &ThreadStatus::NAMES)?,
             ids: fields.get("ids").map(|_| ids),
-            limit: whole("limit", 1, MAX_LIMIT, LIMIT)?,
-            offset: whole("offset", 0, MAX_OFFSET, 0)?,
-            select: fields.texts("select", 32)?,
+            limit,
+            offset,
+            select: Select::read(&fields)?,
         })
-    }
-
-    /// Whether a member is shown.
-    pub fn shows(&self, key: &str) -> bool {
-        self.select.is_empty() || self.select.iter().any(|it| it == key)
-    }
-
-    /// A thread's object with what is shown of it.
-    pub fn selected(&self, object: Value) -> Value {
-        crate::langgraph::state::selected(object, &self.select)
     }
 
     /// Reads how many are wanted, and after how many.
@@ -243,6 +236,11 @@ mod tests {
         for (body, place) in [
             (json!({"thread_id": "talk"}), "/thread_id"),
             (json!({"metadata": {"uap": {}}}), "/metadata/uap"),
+            (json!({"metadata": {"actors": []}}), "/metadata/actors"),
+            (
+                json!({"metadata": {"parent_id": null}}),
+                "/metadata/parent_id",
+            ),
             (json!({"ttl": {"ttl": 5}}), "/ttl"),
             (json!({"if_exists": "overwrite"}), "/if_exists"),
             (json!([]), ""),
@@ -256,7 +254,7 @@ mod tests {
     fn a_search_says_what_it_can_not_look_for() {
         let found = ThreadSearch::read(&json!({"values": {}, "select": ["thread_id"]})).unwrap();
         assert_eq!((found.limit, found.offset), (10, 0));
-        assert!(found.shows("thread_id") && !found.shows("values"));
+        assert!(found.select.shows("thread_id") && !found.select.shows("values"));
         for (key, value) in [
             ("values", json!({"a": 1})),
             ("status", json!("asleep")),
@@ -299,6 +297,11 @@ mod tests {
             json!({"values": {"messages": [{"type": "tool", "content": "x", "tool_call_id": "c"}]}}),
         ] {
             assert!(StateUpdate::read(&body).is_err(), "{body}");
+        }
+        for key in ["actors", "parent_id"] {
+            let patch = ThreadPatch::read(&json!({"metadata": {key: "x"}}));
+            let at = format!("/metadata/{key}");
+            assert_eq!(patch.unwrap_err().pointer, Some(at));
         }
         let patch = ThreadPatch::read(
             &json!({"metadata": {"a": null}, "messages": [{"role": "user", "content": "x"}]}),

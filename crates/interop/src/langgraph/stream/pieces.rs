@@ -30,11 +30,10 @@ impl RunStream {
 
     /// A piece of the message that is being written.
     pub(super) fn piece(&mut self, content: Value, calls: &[Value]) {
-        let mut piece = self.blank(content);
-        piece["tool_call_chunks"] = calls.into();
-        let origin = self.origin(self.node());
-        self.push(StreamMode::MessagesTuple, "messages", || {
-            json!([piece, origin])
+        self.push(StreamMode::MessagesTuple, "messages", |this| {
+            let mut piece = this.blank(content);
+            piece["tool_call_chunks"] = calls.into();
+            json!([piece, this.origin(this.node())])
         });
     }
 
@@ -55,8 +54,11 @@ impl RunStream {
         };
         self.piece(content, &[]);
         if is_first {
-            let metadata = json!({ self.step_id(): {"metadata": self.origin(self.node())} });
-            self.push(StreamMode::Messages, "messages/metadata", || metadata);
+            self.push(
+                StreamMode::Messages,
+                "messages/metadata",
+                |this| json!({ this.step_id(): {"metadata": this.origin(this.node())} }),
+            );
         }
         self.grown();
     }
@@ -64,12 +66,12 @@ impl RunStream {
     /// Shows the message so far again, if it has grown enough.
     pub(super) fn grown(&mut self) {
         if let Some(content) = self.draft.shown_again() {
-            let mut message = base("ai", &self.step_id(), content);
-            message["name"] = self.agent.as_deref().into();
-            message["tool_calls"] = json!([]);
-            message["invalid_tool_calls"] = json!([]);
-            message["usage_metadata"] = Value::Null;
-            self.push(StreamMode::Messages, "messages/partial", || {
+            self.push(StreamMode::Messages, "messages/partial", |this| {
+                let mut message = base("ai", &this.step_id(), content);
+                message["name"] = this.agent.as_deref().into();
+                message["tool_calls"] = json!([]);
+                message["invalid_tool_calls"] = json!([]);
+                message["usage_metadata"] = Value::Null;
                 json!([message])
             });
         }
@@ -109,12 +111,10 @@ impl RunStream {
         };
         if let Some(message) = result(&tool, &self.step_id(), idx) {
             self.results.push(idx);
-            let origin = self.origin("tools");
-            let told = message.clone();
-            self.push(StreamMode::MessagesTuple, "messages", || {
-                json!([told, origin])
+            self.push(StreamMode::MessagesTuple, "messages", |this| {
+                json!([message, this.origin("tools")])
             });
-            self.push(StreamMode::Messages, "messages/complete", || {
+            self.push(StreamMode::Messages, "messages/complete", |_| {
                 json!([message])
             });
         }
@@ -125,11 +125,10 @@ impl RunStream {
         let response: Option<StepResponse> = data.and_then(|data| data.read().ok());
         if let Some(response) = response.as_ref().filter(|said| !said.answers) {
             self.draft.is_told = true;
-            let mut piece = self.blank("".into());
-            put_response(&mut piece, response);
-            let origin = self.origin(self.node());
-            self.push(StreamMode::MessagesTuple, "messages", || {
-                json!([piece, origin])
+            self.push(StreamMode::MessagesTuple, "messages", |this| {
+                let mut piece = this.blank("".into());
+                put_response(&mut piece, response);
+                json!([piece, this.origin(this.node())])
             });
         }
         self.response = response;
@@ -142,23 +141,25 @@ impl RunStream {
         let messages = step_messages(&id, agent, self.response.as_ref(), parts.iter());
         let is_ai = |message: &Value| message["type"] == "ai";
         let (said, results): (Vec<Value>, Vec<Value>) = messages.into_iter().partition(is_ai);
-        if let Some(message) = said.first().cloned() {
+        if let Some(message) = said.first() {
             if self.draft.is_wrong {
                 self.took_back();
-                let (whole, origin) = (message.clone(), self.origin(self.node()));
-                self.push(StreamMode::MessagesTuple, "messages", || {
-                    json!([whole, origin])
+                self.push(StreamMode::MessagesTuple, "messages", |this| {
+                    json!([message, this.origin(this.node())])
                 });
             }
-            self.push(StreamMode::Messages, "messages/complete", || {
+            self.push(StreamMode::Messages, "messages/complete", |_| {
                 json!([message])
             });
         }
         let node = self.node().to_owned();
         for (node, messages) in [(node.as_str(), said), ("tools", results)] {
             if !messages.is_empty() {
-                let update = json!({ node: {"messages": messages} });
-                self.push(StreamMode::Updates, "updates", || update);
+                self.push(
+                    StreamMode::Updates,
+                    "updates",
+                    |_| json!({ node: {"messages": messages} }),
+                );
             }
         }
         self.step = None;
@@ -182,12 +183,13 @@ impl RunStream {
     }
 
     fn gone(&mut self, id: &str) {
-        let gone = base("remove", id, "".into());
-        let (told, origin) = (gone.clone(), self.origin(self.node()));
-        self.push(StreamMode::MessagesTuple, "messages", || {
-            json!([told, origin])
+        let gone = || base("remove", id, "".into());
+        self.push(StreamMode::MessagesTuple, "messages", |this| {
+            json!([gone(), this.origin(this.node())])
         });
-        self.push(StreamMode::Messages, "messages/complete", || json!([gone]));
+        self.push(StreamMode::Messages, "messages/complete", |_| {
+            json!([gone()])
+        });
     }
 }
 

@@ -8,6 +8,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
 use crate::routes::answers::{above::went_on, item as answers_item};
+use crate::routes::repeated::accepted;
 use crate::routes::{check_key, check_named_key};
 use crate::state::Api;
 use interop::a2a::{
@@ -17,9 +18,9 @@ use interop::a2a::{
 use interop::ids::THREAD;
 use interop::model::unreadable_part;
 use jiff::Timestamp;
-use runtime::{Accepted, Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
+use runtime::{Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
 use serde_json::{Value, json};
-use timeline::{NewItem, Payload, Seq, ThreadId, beside, check_content};
+use timeline::{NewItem, Payload, Seq, beside, check_content};
 
 /// A task that a message has set off or goes on with.
 pub(super) struct Sent {
@@ -230,31 +231,18 @@ async fn taken(
     target: Option<&String>,
     token: &str,
 ) -> Result<Option<Seq>, ApiError> {
-    if let Some(accepted) = accepted(api, &task.thread, token).await? {
+    if let Some(accepted) = accepted(api.runtime(), &task.thread, Some(token)).await? {
         return Ok(Some(accepted.after));
     }
     let Some(target) = target.filter(|target| **target != task.key) else {
         return Ok(None);
     };
     let row = api.runtime().find(&task.tenant, target).await?;
-    let Some(accepted) = accepted(api, &row.thread.id, token).await? else {
+    let Some(accepted) = accepted(api.runtime(), &row.thread.id, Some(token)).await? else {
         return Ok(None);
     };
     let (_, before) = went_on(api, &task.tenant, &task.key, target, &accepted).await?;
     Ok(Some(before))
-}
-
-/// What was answered to this token on a thread, if it was used there.
-async fn accepted(
-    api: &Api,
-    thread: &ThreadId,
-    token: &str,
-) -> Result<Option<Accepted>, RuntimeError> {
-    let answer = api.runtime().store().answer(thread, token).await?;
-    let answer = answer
-        .map(|answer| serde_json::from_str(&answer))
-        .transpose();
-    Ok(answer?)
 }
 
 /// An answer that does not fit is a wrong parameter.

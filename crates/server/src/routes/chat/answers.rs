@@ -2,6 +2,7 @@
 
 use super::history::Chat;
 use super::stream::{UiStream, Wanted};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::answers::item;
@@ -96,10 +97,11 @@ pub(super) async fn answered(
             None => format!("chat-answers:{}:{}", message.id, json!(ids)),
         }
     };
+    let place = Place::text(format!("{}/parts", message.pointer()));
     for (key, answers) in given.beneath {
         check_beneath(chat, &key, &answers, message).await?;
         let token = token(&key, &answers);
-        answer(chat, &key, answers, token).await?;
+        answer(chat, caller, &key, (answers, token), &place).await?;
     }
     let running = state.active().map(|active| active.execution.id.clone());
     let (stream, after) = if given.own.is_empty() {
@@ -112,7 +114,7 @@ pub(super) async fn answered(
         (stream.continuing(so_far), before)
     } else {
         let token = token(chat.key, &given.own);
-        let accepted = answer(chat, chat.key, given.own, token).await?;
+        let accepted = answer(chat, caller, chat.key, (given.own, token), &place).await?;
         let so_far = match &accepted.execution_id {
             Some(execution) => so_far(chat, execution, false).await?,
             None => None,
@@ -151,9 +153,10 @@ async fn check_beneath(
 
 async fn answer(
     chat: Chat<'_>,
+    caller: &Caller,
     key: &str,
-    answers: Vec<ChatAnswer>,
-    token: String,
+    (answers, token): (Vec<ChatAnswer>, String),
+    place: &Place,
 ) -> Result<Accepted, ApiError> {
     let parts = answers.into_iter().map(|answer| answer.part);
     let content = Value::Array(parts.collect()).into();
@@ -166,7 +169,8 @@ async fn answer(
         item: item(runtime.mint(), content, metadata),
         token: Some(token),
     };
-    Ok(runtime.answer(request).await?)
+    let speech = Speech::new(chat.api, caller);
+    Ok(speech.answer(request, None, |_| place.clone()).await?)
 }
 
 /// The message that an execution goes on with, as far as others have written it, or as it stands with

@@ -1,5 +1,6 @@
 //! The configured agents, as assistants and as agents.
 
+use super::object;
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
@@ -8,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use interop::langgraph::{Agent, AgentSearch, ErrorKind, RequestError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The agents, by name.
 fn all(api: &Api) -> Vec<Agent> {
@@ -27,18 +28,13 @@ fn find(api: &Api, id: &str) -> Result<Agent, ApiError> {
     agent.ok_or_else(|| RequestError::no_agent(id).into())
 }
 
-/// A body that may be absent, as an object.
-fn object(body: Value) -> Value {
-    if body.is_null() { json!({}) } else { body }
-}
-
 fn search(api: &Api, body: Value, shown: impl Fn(&Agent) -> Value) -> Result<Response, ApiError> {
     let asked = AgentSearch::read(&object(body))?;
     let found: Vec<Agent> = all(api).into_iter().filter(|it| asked.finds(it)).collect();
     let end = asked.offset.saturating_add(asked.limit);
     let next = (found.len() > end).then_some(end);
     let page = found.iter().skip(asked.offset).take(asked.limit);
-    let page: Vec<Value> = page.map(|agent| asked.selected(shown(agent))).collect();
+    let page: Vec<Value> = page.map(|agent| asked.select.of(shown(agent))).collect();
     Ok((super::search::pagination(found.len(), next), Json(page)).into_response())
 }
 

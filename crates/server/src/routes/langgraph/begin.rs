@@ -1,28 +1,25 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
-use super::threads::{items, known_already, made};
-use super::{Found, asked, state};
+use super::resume::{Taken, above, known, resume, resumed};
+use super::threads::{items, known_already, made, place, places};
+use super::{Found, find, state};
+use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::routes::answers::item as answers_item;
 use crate::routes::check_named_key;
 use crate::routes::messages::token_of;
 use crate::routes::responses::passing::Passing;
-use crate::state::Api;
-use futures_util::StreamExt as _;
+use crate::routes::threads_api::id_for;
+use crate::state::{Api, OpenStream};
 use http::HeaderMap;
 use interop::langgraph::{
-    ErrorKind, MESSAGE_METADATA, Multitask, RequestError, Resume, RunCreate, Said, Speaks,
-    ThreadCreate, merged_metadata,
+    ErrorKind, Multitask, RequestError, RunCreate, Said, Speaks, ThreadCreate, merged_metadata,
+    uuid_of,
 };
-use interop::options::RunOptions;
-use runtime::{Accepted, AnswerRequest, NewThreadRequest, Policy, React, Run, RuntimeError, Until};
-use serde_json::{Map, Value, json};
-use std::time::Duration;
-use timeline::{Event, ExecutionId, ItemId, NewItem, Role, Seq, ThreadUpdate, beside};
-
-/// How long a thread may take to go on after its sub-agent was answered.
-const GOES_ON: Duration = Duration::from_secs(30);
+use jiff::Timestamp;
+use runtime::{Accepted, NewThreadRequest, Policy, React, Run, RuntimeError};
+use serde_json::{Map, json};
+use timeline::{Command, ExecutionId, ItemId, NewItem, Role, Seq, ThreadUpdate};
 
 /// A run that has begun, or waits for its turn.
 pub(super) struct Begun {
@@ -38,75 +35,107 @@ pub(super) struct Begun {
 }
 
 /// The thread that a run is to begin on: the one that is named, one that is made because the request asks for it, or
-/// where none is named a new one.
-pub(super) async fn thread_for(
+/// where none is named a new one. A request that is repeated under its token finds the one that it has made.
+async fn thread_for(
     api: &Api,
     caller: &Caller,
     named: Option<&str>,
-    asked: &RunCreate,
+    (asked, token): (&RunCreate, Option<&str>),
 ) -> Result<(Found, Option<Passing>), ApiError> {
     if let Some(id) = named {
-        match Found::of(api, caller, id).await {
+        return match Found::of(api, caller, id).await {
             Err(ApiError::LangGraph(error))
                 if error.kind == ErrorKind::NotFound && asked.makes_thread =>
             {
-                check_named_key(caller, Some(id), "/thread_id")?;
-                let new = json!({ "thread_id": id, "if_exists": "do_nothing" });
-                let (found, _) = made(api, caller, &ThreadCreate::read(&new)?).await?;
-                return Ok((found, None));
+                let id = uuid_of(id).unwrap_or_else(|| id.to_owned());
+                check_named_key(caller, Some(&id), "/thread_id")?;
+                Ok((make(api, caller, asked, Some(id)).await?, None))
             }
-            found => return Ok((found?, None)),
-        }
+            found => Ok((found?, None)),
+        };
     }
     check_named_key(caller, None, "")?;
-    let keeps = asked.keeps.unwrap_or_default();
-    let runtime = if keeps {
-        api.runtime()
-    } else {
-        api.app().passing()
-    };
-    let runtime = runtime.clone();
+    if asked.keeps {
+        let key = token.map(|token| id_for(api, &[caller.tenant.as_str()], Some(token)));
+        let known = match &key {
+            Some(key) => find(api, caller, key).await?,
+            None => None,
+        };
+        let found = match known {
+            Some(row) => Found {
+                runtime: api.runtime().clone(),
+                row,
+            },
+            None => make(api, caller, asked, key).await?,
+        };
+        return Ok((found, None));
+    }
+    let runtime = api.app().passing().clone();
     let new = NewThreadRequest::default();
     let (row, _) = runtime.get_or_create(&caller.tenant, new).await?;
     let found = Found { runtime, row };
-    let passing = (!keeps).then(|| Passing {
+    let passing = Passing {
         runtime: found.runtime.clone(),
         tenant: found.tenant().clone(),
         key: found.key().to_owned(),
-    });
-    Ok((found, passing))
+    };
+    Ok((found, Some(passing)))
 }
 
-/// Begins a run.
+/// Makes a thread for a run, if what the run begins with can be said there.
+async fn make(
+    api: &Api,
+    caller: &Caller,
+    asked: &RunCreate,
+    key: Option<String>,
+) -> Result<Found, ApiError> {
+    if asked.is_resumed() {
+        // Nothing waits on what is not there.
+        resumed(asked, &[])?;
+    }
+    let places = places(&asked.input.said);
+    let said = items(api.runtime(), asked.input.said.clone())?.into_iter();
+    let said = said.map(|item| (Timestamp::now(), Command::Record { item }));
+    let mut said: Vec<_> = said.collect();
+    let speech = Speech::new(api, caller);
+    let judged = speech.begin(None, None, &mut said, |n| place(&places, n));
+    judged.await.map_err(known_already)?;
+    let new = match key {
+        Some(id) => json!({ "thread_id": id }),
+        None => json!({}),
+    };
+    Ok(made(api, caller, &ThreadCreate::read(&new)?).await?.0)
+}
+
+/// Begins a run. Where it may have to wait for that, the request has its stream open.
 pub(super) async fn begin(
     api: &Api,
     caller: &Caller,
     headers: &HeaderMap,
     named: Option<&str>,
-    mut asked: RunCreate,
+    (mut asked, open): (RunCreate, Option<&OpenStream>),
 ) -> Result<Begun, ApiError> {
     let agent = agent(api, &asked)?;
     let token = token_of(headers, "langgraph.runs")?;
-    let (found, passing) = thread_for(api, caller, named, &asked).await?;
-    let _turn = api.turns().of(&found.row.thread.id).await;
-    let answered = match &token {
-        Some(token) => {
-            let store = found.runtime.store();
-            store.answer(&found.row.thread.id, token).await?
-        }
-        None => None,
+    let made_for = (&asked, token.as_deref());
+    let (found, passing) = thread_for(api, caller, named, made_for).await?;
+    let speech = match &passing {
+        Some(_) => Speech::passing(api, caller),
+        None => Speech::new(api, caller),
     };
-    let is_resumed = asked.resume.is_some() || !asked.input.results.is_empty();
-    let accepted = if let Some(answer) = answered {
+    let is_resumed = asked.is_resumed();
+    let turn = api.turns().of(&found.row.thread.id).await;
+    let before = known(api, &found, &asked, token.as_deref()).await?;
+    let begun = if let Some(known) = before {
         // A repetition is answered as the first request was.
-        serde_json::from_str(&answer).map_err(RuntimeError::from)?
+        known
     } else {
         state::check_last(&found, asked.checkpoint.as_deref()).await?;
         let said = std::mem::take(&mut asked.input.said);
-        let accepted = if is_resumed {
-            resume(&found, &asked, said, token).await?
+        let begun = if is_resumed {
+            resume(&speech, &found, &asked, said, token).await?
         } else {
-            say(&found, &asked, said, agent.clone(), token).await?
+            Taken::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
         };
         // Only now, for a run that is refused changes nothing; and one that has begun goes on without it.
         if asked.speaks == Speaks::LangGraph
@@ -115,7 +144,13 @@ pub(super) async fn begin(
             let error = crate::error::told(&error);
             tracing::warn!(error, "a thread's agent could not be noted on it");
         }
-        accepted
+        begun
+    };
+    // Nobody else has to wait while a sub-agent goes on.
+    drop(turn);
+    let accepted = match begun {
+        Taken::Here(accepted) => accepted,
+        Taken::Beneath(run, before) => above(&found, (run, before), open).await?,
     };
     let unnamed = || RequestError::new(ErrorKind::Conflict, "the run has no id yet: ask again");
     Ok(Begun {
@@ -169,14 +204,15 @@ fn policy(asked: &RunCreate) -> Policy {
 
 /// Says something, or has the agent go on with what there is.
 async fn say(
+    speech: &Speech<'_>,
     found: &Found,
     asked: &RunCreate,
     said: Vec<Said>,
-    agent: String,
-    token: Option<String>,
+    (agent, token): (String, Option<String>),
 ) -> Result<Accepted, ApiError> {
     let runtime = &found.runtime;
-    let mut before = items(found, said)?;
+    let places = places(&said);
+    let mut before = items(runtime, said)?;
     let is_user = before
         .last()
         .is_some_and(|item| item.role == Some(Role::User));
@@ -202,104 +238,6 @@ async fn say(
         token,
         must_exist: true,
     };
-    runtime.react(react).await.map_err(known_already)
-}
-
-/// Answers calls that wait.
-async fn resume(
-    found: &Found,
-    create: &RunCreate,
-    said: Vec<Said>,
-    token: Option<String>,
-) -> Result<Accepted, ApiError> {
-    let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
-    let waiting = asked(found).await?;
-    let resume = match &create.resume {
-        Some(resume) => Resume::read(resume, "/command/resume", &waiting)?,
-        None => Resume::of_results(&create.input.results, &waiting)?,
-    };
-    let mut keys = resume
-        .answers
-        .iter()
-        .map(|answer| answer.thread_key.as_str());
-    let target = keys.next().unwrap_or(key).to_owned();
-    if keys.any(|key| key != target) {
-        let what = "the answers of one run are for calls of one thread";
-        return Err(RequestError::at("/command/resume", what).into());
-    }
-    let mut parts: Vec<Value> = resume.answers.into_iter().map(|it| it.part).collect();
-    let said = items(found, said)?;
-    parts.extend(said.iter().map(|item| beside(item).value()));
-    let metadata = json!({"tenant": tenant.as_str(), "via": MESSAGE_METADATA});
-    let (state, tail) = runtime.state(tenant, key).await?;
-    let run = match state.open().filter(|_| target == key) {
-        Some(open) => Some(goes_on(
-            create,
-            Run::of(open.execution.run.as_ref()),
-            runtime.mint(),
-        )?),
-        None => None,
-    };
-    let request = AnswerRequest {
-        tenant: tenant.clone(),
-        key: target.clone(),
-        item: answers_item(runtime.mint(), Value::Array(parts).into(), metadata),
-        run,
-        token,
-    };
-    let accepted = runtime.answer(request).await?;
-    if target == key {
-        return Ok(accepted);
-    }
-    above(found, tail).await
-}
-
-/// How the run goes on that left the calls: as it began, under a new name, and as this request notes it.
-fn goes_on(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> {
-    let mut options: RunOptions = match &began.params {
-        Some(params) => serde_json::from_value(params.clone()).map_err(RuntimeError::from)?,
-        None => RunOptions::default(),
-    };
-    create.note(&mut options);
-    let params = serde_json::to_value(&options).map_err(RuntimeError::from)?;
-    Ok(Run {
-        max_steps: create.max_steps.or(began.max_steps),
-        params: Some(params),
-        execution_id: Some(id.into()),
-        ..began
-    })
-}
-
-/// The execution in which a thread goes on whose sub-agent was answered.
-async fn above(found: &Found, after: Seq) -> Result<Accepted, ApiError> {
-    let (tenant, key) = (found.tenant(), found.key());
-    let mut follow = found
-        .runtime
-        .follow(tenant, key, after, Until::Forever)
-        .await?;
-    let begun = async {
-        while let Some(next) = follow.next().await {
-            let logged = next?;
-            if let Event::ExecutionCreated { execution } = &logged.record.event {
-                return Ok(Some(execution.clone()));
-            }
-        }
-        Ok::<_, ApiError>(None)
-    };
-    let begun = tokio::time::timeout(GOES_ON, begun)
-        .await
-        .unwrap_or(Ok(None))?;
-    let late = || {
-        let what = "the answer was taken, and the thread has not gone on yet: see its runs";
-        RequestError::new(ErrorKind::Conflict, what)
-    };
-    let execution = begun.ok_or_else(late)?;
-    Ok(Accepted {
-        thread_id: found.row.thread.id.clone(),
-        item_id: execution.trigger_item_id,
-        execution_id: Some(execution.id),
-        after,
-        queued: false,
-        repeated: false,
-    })
+    let accepted = speech.react(react, |n| place(&places, n)).await;
+    accepted.map_err(known_already)
 }

@@ -1,10 +1,11 @@
 //! Runs whose readers asked that they stop when these go away.
 
 use super::Found;
+use crate::run_events::RunEvents;
 use crate::state::Api;
 use futures_util::StreamExt as _;
-use runtime::{Runtime, TenantId, Until};
-use timeline::{Event, ExecutionId, Seq};
+use runtime::{Runtime, RuntimeError, TenantId, Until};
+use timeline::{ExecutionId, ItemId, Seq};
 
 /// Why such a run ended.
 const GONE: &str = "user_cancelled";
@@ -15,19 +16,20 @@ pub(super) struct Disconnect {
     runtime: Runtime,
     tenant: TenantId,
     key: String,
-    execution: ExecutionId,
+    /// What the run answers.
+    trigger: ItemId,
     after: Seq,
     is_over: bool,
 }
 
 impl Disconnect {
-    pub(super) fn new(api: &Api, found: &Found, execution: &ExecutionId, after: Seq) -> Self {
+    pub(super) fn new(api: &Api, found: &Found, trigger: &ItemId, after: Seq) -> Self {
         Self {
             api: api.clone(),
             runtime: found.runtime.clone(),
             tenant: found.tenant().clone(),
             key: found.key().to_owned(),
-            execution: execution.clone(),
+            trigger: trigger.clone(),
             after,
             is_over: false,
         }
@@ -49,24 +51,30 @@ impl Drop for Disconnect {
             return;
         };
         let (runtime, tenant, key) = (self.runtime.clone(), self.tenant.clone(), self.key.clone());
-        let (first, after) = (self.execution.clone(), self.after);
+        let (mut run, after) = (RunEvents::of(self.trigger.clone()), self.after);
         tasks.spawn(async move {
             let Ok(mut follow) = runtime.follow(&tenant, &key, after, Until::Rest).await else {
                 return;
             };
-            // One that waits for its turn is stopped when that has come.
+            let mut tried: Option<ExecutionId> = None;
+            // One that waits for its turn is stopped when that has come, and one that has handed over in whoever
+            // goes on with it.
             while let Some(Ok(logged)) = follow.next().await {
-                let Event::ExecutionCreated { execution } = &logged.record.event else {
+                if run.see(&logged.record.event).flow().is_break() {
+                    return;
+                }
+                let Some(execution) = run.execution().filter(|it| tried.as_ref() != Some(it))
+                else {
                     continue;
                 };
-                if execution.id != first {
-                    continue;
+                match runtime.cancel(&tenant, &key, Some(execution), GONE).await {
+                    Err(RuntimeError::NotRunning(_)) => tried = Some(execution.clone()),
+                    Err(error) => {
+                        tracing::warn!(%error, "a run that nobody reads can't be stopped");
+                        return;
+                    }
+                    Ok(_) => return,
                 }
-                let stopped = runtime.cancel(&tenant, &key, Some(&first), GONE).await;
-                if let Err(error) = stopped {
-                    tracing::debug!(%error, "a run that nobody reads is over already");
-                }
-                return;
             }
         });
     }

@@ -155,7 +155,8 @@ impl Followed {
             view
         };
         let view = view.after(last);
-        let disconnect = cancels.then(|| Disconnect::new(api, &self.found, &self.id, self.after));
+        let disconnect =
+            cancels.then(|| Disconnect::new(api, &self.found, &self.trigger, self.after));
         let headers = self.headers("stream");
         let follow = self.follow().await?;
         let mut response = sse::response(told(self, follow, view, disconnect), Frames, open);

@@ -13,8 +13,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
-    CancelAction, CancelQuery, ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus,
-    RunsQuery, Speaks,
+    ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
+    read_cancel,
 };
 use runtime::RuntimeError;
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub(super) async fn listed(
         n_found += 1;
         if n_found > query.offset {
             let run = record.to_json(speaks, found.shown(), found.own());
-            page.push(query.selected(run));
+            page.push(query.select.of(run));
         }
         true
     })
@@ -88,6 +88,12 @@ pub(super) async fn created(
     let asked = RunCreate::read(body)?;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
+    // An answer may wait for what goes on with it.
+    let open = asked
+        .is_resumed()
+        .then(|| api.open_stream(caller))
+        .transpose()?;
+    let asked = (asked, open.as_ref());
     let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
         .await?
         .into();
@@ -131,11 +137,12 @@ pub(super) async fn waited(
     let open = api.open_stream(caller)?;
     let (speaks, cancels) = (asked.speaks, asked.cancels_on_disconnect);
     let named = named(thread_id, &asked);
+    let asked = (asked, Some(&open));
     let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
         .await?
         .into();
-    let mut disconnect =
-        cancels.then(|| super::disconnect::Disconnect::new(api, &run.found, &run.id, run.after));
+    let mut disconnect = cancels
+        .then(|| super::disconnect::Disconnect::new(api, &run.found, &run.trigger, run.after));
     run.settled(open).await?;
     if let Some(disconnect) = &mut disconnect {
         disconnect.over();
@@ -169,6 +176,7 @@ pub(super) async fn streamed(
     let open = api.open_stream(caller)?;
     let (modes, cancels) = (asked.modes.clone(), asked.cancels_on_disconnect);
     let named = named(thread_id, &asked);
+    let asked = (asked, Some(&open));
     let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
         .await?
         .into();
@@ -309,9 +317,7 @@ pub(super) async fn cancelled(
     run_id: &str,
     query: &Pairs,
 ) -> Result<StatusCode, ApiError> {
-    let CancelQuery {
-        action: CancelAction::Interrupt,
-    } = CancelQuery::read(query)?;
+    read_cancel(query)?;
     let run = Run::find(found, run_id).await?.record;
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
     let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
@@ -320,22 +326,13 @@ pub(super) async fn cancelled(
         RunStatus::Pending => {
             return refused("the run waits for its turn, and can be stopped once that has come");
         }
-        RunStatus::Running => {
-            match runtime
-                .cancel(tenant, key, run.last.as_ref(), CANCELLED)
-                .await
-            {
-                // It has ended by itself meanwhile.
+        RunStatus::Running | RunStatus::Interrupted => {
+            let stopped = runtime.cancel(tenant, key, run.last.as_ref(), CANCELLED);
+            match stopped.await {
+                // It has ended by itself meanwhile, or what it asked is answered.
                 Err(RuntimeError::NotRunning(_)) => return refused(over),
                 stopped => stopped?,
             };
-        }
-        RunStatus::Interrupted => {
-            let open = runtime.open_calls(tenant, key).await?.0;
-            if open.is_none_or(|open| Some(open.execution.id) != run.last) {
-                return refused(over);
-            }
-            runtime.cancel(tenant, key, None, CANCELLED).await?;
         }
         RunStatus::Success | RunStatus::Error | RunStatus::Timeout => return refused(over),
     }

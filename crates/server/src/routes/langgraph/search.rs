@@ -1,6 +1,6 @@
 //! Threads that are looked for.
 
-use super::{Found, Standing, find, threads};
+use super::{Found, Standing, find, object, threads};
 use crate::auth::Caller;
 use crate::body::OptionalBody;
 use crate::error::{ApiError, ErrorBody};
@@ -10,9 +10,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName};
-use interop::langgraph::{RequestError, ThreadSearch, matches_metadata, values_of};
+use interop::langgraph::{RequestError, ThreadSearch, ThreadStatus, matches_metadata, values_of};
 use runtime::{Filter, Page, ThreadRow};
-use serde_json::{Value, json};
+use serde_json::Value;
+use timeline::ThreadStatus as Stands;
 
 /// How many threads are looked up at once.
 const ROWS: usize = 100;
@@ -77,8 +78,8 @@ impl<'a> Looking<'a> {
         Ok(looking)
     }
 
-    /// The next one. Costs those that are passed over.
-    async fn next(&mut self) -> Result<Option<Found>, ApiError> {
+    /// The next one, and how it stands if that had to be looked up. Costs those that are passed over.
+    async fn next(&mut self) -> Result<Option<(Found, Option<Standing>)>, ApiError> {
         loop {
             let Some(row) = self.rows.next() else {
                 let Some(page) = self.next.take() else {
@@ -111,20 +112,36 @@ impl<'a> Looking<'a> {
                 runtime: self.api.runtime().clone(),
                 row,
             };
-            if let Some(wanted) = self.asked.status
-                && Standing::of(&found).await?.status != wanted
-            {
-                continue;
+            let Some(wanted) = self.asked.status else {
+                return Ok(Some((found, None)));
+            };
+            // Only what is open may wait for something, which its row does not say.
+            let (status, standing) = match found.row.thread.status {
+                stands @ (Stands::Streaming | Stands::Failed | Stands::Closed) => {
+                    (ThreadStatus::of(stands, false, false), None)
+                }
+                Stands::Open => {
+                    let standing = Standing::of(&found).await?;
+                    (standing.status, Some(standing))
+                }
+            };
+            if status == wanted {
+                return Ok(Some((found, standing)));
             }
-            return Ok(Some(found));
         }
     }
 }
 
-/// A body that may be absent, as an object.
-fn read(body: Value) -> Result<ThreadSearch, ApiError> {
-    let body = if body.is_null() { json!({}) } else { body };
-    Ok(ThreadSearch::read(&body)?)
+/// How large the log of a thread is with those that it was forked off; more than `left` is not counted exactly.
+async fn log_bytes(found: &Found, left: u64) -> Result<u64, ApiError> {
+    let store = found.runtime.store();
+    let (mut n_bytes, mut fork) = (found.row.bytes, found.row.thread.fork.clone());
+    while let Some(parent) = fork.filter(|_| n_bytes <= left) {
+        let row = store.row(&parent.thread_id).await?;
+        n_bytes = n_bytes.saturating_add(row.bytes);
+        fork = row.thread.fork;
+    }
+    Ok(n_bytes)
 }
 
 /// Searches threads by their metadata and how they stand, the last changed first. Values are shown of as many as are
@@ -136,10 +153,10 @@ pub(super) async fn search(
     caller: Caller,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Response, ApiError> {
-    let asked = read(body)?;
+    let asked = ThreadSearch::read(&object(body))?;
     let mut looking = Looking::new(&api, &caller, &asked).await?;
     let (mut page, mut n_found, mut next, mut n_bytes) = (Vec::new(), 0, None, 0u64);
-    while let Some(found) = looking.next().await? {
+    while let Some((found, standing)) = looking.next().await? {
         if page.len() == asked.limit {
             next = Some(n_found);
             break;
@@ -149,15 +166,20 @@ pub(super) async fn search(
             continue;
         }
         let mut values = None;
-        if asked.shows("values") {
-            n_bytes = n_bytes.saturating_add(found.row.bytes);
+        if asked.select.shows("values") {
+            let left = MAX_VALUES_BYTES.saturating_sub(n_bytes);
+            n_bytes = n_bytes.saturating_add(log_bytes(&found, left).await?);
             if n_bytes <= MAX_VALUES_BYTES {
                 let (tenant, key) = (found.tenant(), found.key());
                 let transcript = found.runtime.transcript(tenant, key, Filter::Facts);
                 values = Some(values_of(&transcript.await?));
             }
         }
-        page.push(asked.selected(threads::with(&found, values).await?));
+        let standing = match standing {
+            Some(standing) => standing,
+            None => Standing::of(&found).await?,
+        };
+        page.push(asked.select.of(threads::with(&found, &standing, values)));
     }
     Ok((pagination(n_found, next), Json(page)).into_response())
 }
@@ -170,7 +192,7 @@ pub(super) async fn count(
     caller: Caller,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<usize>, ApiError> {
-    let asked = read(body)?;
+    let asked = ThreadSearch::read(&object(body))?;
     let mut looking = Looking::new(&api, &caller, &asked).await?;
     let mut n_found = 0;
     while looking.next().await?.is_some() {

@@ -1,6 +1,7 @@
 //! A thread's state, and those it had before.
 
-use super::{Found, Pairs, Standing, threads};
+use super::{Found, Pairs, Standing, object, threads};
+use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -57,7 +58,7 @@ async fn shown(found: &Found, query: &StateQuery) -> Result<Value, ApiError> {
     };
     let asked = Standing::of(found).await?.asked;
     let state = states.to_json(place, found.shown(), key, Some(&asked));
-    Ok(query.selected(state))
+    Ok(query.select.of(state))
 }
 
 /// Reads the state of a thread: its messages, and what waits.
@@ -122,7 +123,7 @@ pub(super) async fn update(
     let asked = StateUpdate::read(&body)?;
     let _turn = api.turns().of(&found.row.thread.id).await;
     check_last(&found, asked.checkpoint.as_deref()).await?;
-    let said = threads::say(&found, asked.said).await?;
+    let said = threads::say(&Speech::new(&api, &caller), &found, asked.said).await?;
     let last = match said {
         Some(last) => Some(last),
         None => last_checkpoint(&found).await?,
@@ -150,7 +151,7 @@ async fn states(found: &Found, query: HistoryQuery) -> Result<Json<Vec<Value>>, 
     let places = states.page(before, query.limit, MAX_PAGE_BYTES);
     let page = places.into_iter().map(|place| {
         let state = states.to_json(Some(place), found.shown(), key, Some(&asked));
-        query.selected(state)
+        query.select.of(state)
     });
     Ok(Json(page.collect()))
 }
@@ -181,6 +182,5 @@ pub(super) async fn history_of(
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<Vec<Value>>, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
-    let body = if body.is_null() { json!({}) } else { body };
-    states(&found, HistoryQuery::read_body(&body)?).await
+    states(&found, HistoryQuery::read_body(&object(body))?).await
 }

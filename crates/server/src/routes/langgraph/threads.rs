@@ -1,9 +1,11 @@
 //! Threads: made, read, changed, copied, deleted.
 
 use super::{Found, Standing, find};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
+use crate::protocol::key_of;
 use crate::routes::messages::token_of;
 use crate::routes::threads_api::{forget, id_for};
 use crate::routes::{check_key, check_named_key};
@@ -17,7 +19,7 @@ use interop::langgraph::{
     thread_object, values_of,
 };
 use interop::model::unreadable_part;
-use runtime::{Filter, NewThreadRequest, StoreError};
+use runtime::{Filter, NewThreadRequest, Runtime, StoreError};
 use serde_json::Value;
 use timeline::{NewItem, Rejected, ThreadUpdate, check_content};
 
@@ -25,18 +27,18 @@ use timeline::{NewItem, Rejected, ThreadUpdate, check_content};
 pub(super) async fn object(found: &Found) -> Result<Value, ApiError> {
     let (tenant, key) = (found.tenant(), found.key());
     let transcript = found.runtime.transcript(tenant, key, Filter::Facts).await?;
-    with(found, Some(values_of(&transcript))).await
+    let standing = Standing::of(found).await?;
+    Ok(with(found, &standing, Some(values_of(&transcript))))
 }
 
 /// The object of a thread with these values.
-pub(super) async fn with(found: &Found, values: Option<Value>) -> Result<Value, ApiError> {
-    let standing = Standing::of(found).await?;
+pub(super) fn with(found: &Found, standing: &Standing, values: Option<Value>) -> Value {
     let shown = Shown {
         status: standing.status,
         asked: standing.shown(),
         values,
     };
-    Ok(thread_object(&found.row.thread, shown))
+    thread_object(&found.row.thread, shown)
 }
 
 /// Makes a thread, under the id that its client gives it or a new one.
@@ -49,12 +51,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     OptionalBody(body): OptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
-    let body = if body.is_null() {
-        Value::Object(serde_json::Map::new())
-    } else {
-        body
-    };
-    let mut asked = ThreadCreate::read(&body)?;
+    let mut asked = ThreadCreate::read(&super::object(body))?;
     check_named_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
     if asked.thread_id.is_none()
         && let Some(token) = token_of(&headers, "langgraph.threads")?
@@ -91,6 +88,7 @@ pub(super) async fn made(
         ..NewThreadRequest::default()
     };
     let (row, is_new) = runtime.get_or_create(&caller.tenant, new).await?;
+    caller.check(key_of(&row))?;
     Ok((Found { runtime, row }, is_new))
 }
 
@@ -121,7 +119,7 @@ pub(super) async fn change(
     let asked = ThreadPatch::read(&body)?;
     let (tenant, key) = (found.tenant(), found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
-    say(&found, asked.said).await?;
+    say(&Speech::new(&api, &caller), &found, asked.said).await?;
     if !asked.metadata.is_empty() {
         let before = found
             .runtime
@@ -151,7 +149,11 @@ pub(super) async fn change(
 
 /// Appends messages that nobody answers; gives the last one's id. Refused while an agent is at work, and while calls
 /// wait, for what is said would take the place of the answers.
-pub(super) async fn say(found: &Found, said: Vec<Said>) -> Result<Option<String>, ApiError> {
+pub(super) async fn say(
+    speech: &Speech<'_>,
+    found: &Found,
+    said: Vec<Said>,
+) -> Result<Option<String>, ApiError> {
     if said.is_empty() {
         return Ok(None);
     }
@@ -163,25 +165,44 @@ pub(super) async fn say(found: &Found, said: Vec<Said>) -> Result<Option<String>
     if state.open().is_some() {
         return refused("calls of the thread wait for answers: resume it, or cancel its run");
     }
-    let items = items(found, said)?;
+    let places = places(&said);
+    let items = items(&found.runtime, said)?;
     let last = items.last().map(|item| item.id.to_string());
-    let recorded = found.runtime.record_all(found.tenant(), found.key(), items);
+    let thread = (&found.row.thread.id, found.key());
+    let recorded = speech.record(thread, items, |n| place(&places, n));
     recorded.await.map_err(known_already)?;
     Ok(last)
 }
 
 /// What is said, as items.
-pub(super) fn items(found: &Found, said: Vec<Said>) -> Result<Vec<NewItem>, ApiError> {
+pub(super) fn items(runtime: &Runtime, said: Vec<Said>) -> Result<Vec<NewItem>, ApiError> {
     let items = said.into_iter().map(|said| {
-        let at = format!("{}/content", said.pointer);
-        check_content(&said.content).map_err(|error| RequestError::at(&*at, error))?;
+        let at = said.pointer.as_str();
+        check_content(&said.content).map_err(|error| RequestError::at(at, error))?;
         if let Some(place) = unreadable_part(&said.content) {
             let what = "this file is neither base64 nor at an address";
             return Err(RequestError::at(format!("{at}/{place}"), what).into());
         }
-        Ok(said.item(|| found.runtime.mint()))
+        Ok(said.item(|| runtime.mint()))
     });
     items.collect()
+}
+
+/// Where messages stand in the request.
+pub(super) fn places(said: &[Said]) -> Vec<Place> {
+    let places = said.iter().map(|said| {
+        if said.has_parts {
+            Place::parts(said.pointer.as_str())
+        } else {
+            Place::text(said.pointer.as_str())
+        }
+    });
+    places.collect()
+}
+
+/// Where the message of this number stands.
+pub(super) fn place(places: &[Place], n: usize) -> Place {
+    places.get(n).cloned().unwrap_or_default()
 }
 
 /// A message is known by its id: the past is not rewritten by sending it again.

@@ -2,9 +2,11 @@
 
 use super::stream::RunView;
 use super::{Found, look, token};
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
+use crate::routes::repeated;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -35,13 +37,14 @@ pub(super) async fn submit(
         .then(|| api.open_stream(&found.caller))
         .transpose()?;
     let _turn = api.turns().of(&found.row.thread.id).await;
-    let (run, accepted) = match answered(&api, &found, token.as_deref()).await? {
-        Some(accepted) => {
-            let run = look::run_at(&api, &found, &run_id, accepted.after).await?;
-            (run, accepted)
-        }
-        None => taken(&api, &found, &run_id, asked, token).await?,
-    };
+    let (run, accepted) =
+        match repeated::accepted(api.runtime(), &found.row.thread.id, token.as_deref()).await? {
+            Some(accepted) => {
+                let run = look::run_at(&api, &found, &run_id, accepted.after).await?;
+                (run, accepted)
+            }
+            None => taken(&api, &found, &run_id, asked, token).await?,
+        };
     let Some(open) = open else {
         return Ok(Json(run.as_queued_again()).into_response());
     };
@@ -49,21 +52,6 @@ pub(super) async fn submit(
     RunView(stream)
         .response(&api, &found, accepted.after, open)
         .await
-}
-
-/// What was answered to the request that this one repeats.
-async fn answered(
-    api: &Api,
-    found: &Found,
-    token: Option<&str>,
-) -> Result<Option<Accepted>, ApiError> {
-    let Some(token) = token else {
-        return Ok(None);
-    };
-    let store = api.runtime().store();
-    let answer = store.answer(&found.row.thread.id, token).await?;
-    let answer = answer.map(|answer| serde_json::from_str(&answer));
-    Ok(answer.transpose().map_err(RuntimeError::from)?)
 }
 
 /// Takes the outputs; gives the run as it was before.
@@ -84,7 +72,9 @@ async fn taken(
         run: goes_on(api, found, &run, now).await?,
         token,
     };
-    match runtime.answer(request).await {
+    let speech = Speech::new(api, &found.caller);
+    let place = |_| Place::text("/tool_outputs");
+    match speech.answer(request, None, place).await {
         Ok(accepted) => Ok((run, accepted)),
         // Somebody else was faster.
         Err(RuntimeError::Rejected(rejected)) => {

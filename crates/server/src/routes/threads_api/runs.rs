@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::check_named_key;
+use crate::routes::{check_named_key, repeated};
 use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
@@ -228,10 +228,7 @@ impl Begin {
         };
         let thread = &found.row.thread.id;
         let _turn = api.turns().of(thread).await;
-        let answered = match &react.token {
-            Some(token) => runtime.store().answer(thread, token).await?,
-            None => None,
-        };
+        let answered = repeated::accepted(runtime, thread, react.token.as_deref()).await?;
         // A repetition is answered as the first request was, whose run may be active.
         if answered.is_none() {
             look::check_free(api, found, Run::check_run).await?;

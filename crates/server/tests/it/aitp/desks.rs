@@ -1,5 +1,10 @@
 //! What is known of a thread is the same in memory, from a snapshot, and from the log.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what was written before, or by another process, passed no gate"
+)]
+
 use super::{Meeting, seat};
 use loomline_server::{App, Config, OpenMode, router};
 use runtime::TenantId;

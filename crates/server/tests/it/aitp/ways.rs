@@ -1,108 +1,52 @@
 //! Every way in by which somebody says something judges it, and a refusal changes nothing.
 
+use super::every_way::{ANSWERING, SAYING_NOTHING, by_every_way, method_of, threads, ways};
 use super::{Meeting, address, quote, seat};
-use crate::harness::{Answer, Server};
+use crate::harness::Server;
+use crate::tenants::all_guarded_routes;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// A capability message that no schema lets through.
 fn broken() -> String {
     json!({"$schema": super::DECISIONS, "request_decision": {"id": "x"}}).to_string()
 }
 
-/// Posts a text by every way in, each to a thread of its own that is there.
-async fn by_every_way(client: &Server, text: &str) -> Vec<(&'static str, Answer)> {
-    let part = json!({"type": "text", "text": text});
-    let a2a = json!({"message": {
-        "messageId": "m", "role": "ROLE_USER", "contextId": "a2a", "parts": [{"text": text}],
-    }});
-    let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": {
-        "messageId": "m", "role": "ROLE_USER", "contextId": "rpc", "parts": [{"text": text}],
-    }}});
-    let said = json!([{"role": "user", "content": text}]);
-    let bodies = [
-        ("/api/v1/threads/own/messages", json!({"content": text})),
-        (
-            "/v1/threads/threads/messages",
-            json!({"role": "user", "content": text}),
-        ),
-        (
-            "/v1/threads/runs/runs",
-            json!({"assistant_id": "demo", "additional_messages": said}),
-        ),
-        ("/v1/threads", json!({"messages": said})),
-        ("/v1/thread", json!({"messages": [text]})),
-        (
-            "/v1/threads/runs",
-            json!({"assistant_id": "demo", "thread": {"messages": said}}),
-        ),
-        ("/v1/responses", json!({"model": "demo", "input": text})),
-        (
-            "/v1/responses#",
-            json!({"model": "demo", "input": text, "store": false}),
-        ),
-        (
-            "/v1/responses##",
-            json!({"model": "demo", "input": text, "conversation": "responses"}),
-        ),
-        ("/v1/conversations", json!({"items": said})),
-        ("/v1/conversations/items/items", json!({"items": said})),
-        (
-            "/api/chat",
-            json!({"id": "chat", "trigger": "submit-message", "messages": [
-                {"id": "m1", "role": "user", "parts": [part]},
-            ]}),
-        ),
-        (
-            "/ag-ui",
-            json!({
-                "threadId": "ag-ui", "runId": "r1", "state": {}, "tools": [], "context": [], "forwardedProps": {},
-                "messages": [{"id": "m2", "role": "user", "content": text}],
-            }),
-        ),
-        ("/a2a/v1/message:send", a2a),
-        ("/a2a", rpc),
-    ];
-    let mut answers = Vec::new();
-    for (path, body) in bodies {
-        let plain = path.trim_end_matches('#');
-        let plain = plain.replace("/v1/threads/runs/runs", "/v1/threads/beside/runs");
-        let request = client
-            .request("POST", &plain)
-            .header("content-type", "application/json")
-            .header("a2a-version", "1.0");
-        let request = request.body(body.to_string().into()).unwrap();
-        answers.push((path, client.send(request).await));
-    }
-    answers
-}
-
-/// The threads that [`by_every_way`] speaks on.
-const THREADS: [&str; 9] = [
-    "own",
-    "threads",
-    "beside",
-    "responses",
-    "items",
-    "chat",
-    "ag-ui",
-    "a2a",
-    "rpc",
-];
-
 async fn standing(client: &Server) -> Vec<u64> {
     let mut seqs = Vec::new();
-    for key in THREADS {
+    for key in threads() {
         client.at_rest(key).await;
         seqs.push(client.seq(key).await);
     }
     seqs
 }
 
+#[test]
+fn every_route_that_takes_a_body_is_a_way_in_or_says_nothing() {
+    let ways = ways("").into_iter();
+    let mut listed: BTreeSet<(String, String)> = ways
+        .map(|(_, route, ..)| (method_of(route).to_owned(), route.to_owned()))
+        .collect();
+    let quiet = SAYING_NOTHING.iter().chain(&ANSWERING);
+    for (method, route) in quiet {
+        let is_new = listed.insert(((*method).to_owned(), (*route).to_owned()));
+        assert!(is_new, "{method} {route} is listed twice");
+    }
+    let there = all_guarded_routes().into_iter();
+    let there: BTreeSet<_> = there
+        .filter(|(method, _)| ["POST", "PUT", "PATCH"].contains(&method.as_str()))
+        .collect();
+    let unlisted: Vec<_> = there.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "is something said here? {unlisted:?}");
+    let gone: Vec<_> = listed.difference(&there).collect();
+    assert!(gone.is_empty(), "{gone:?} are no routes any more");
+}
+
 #[tokio::test]
 async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
     let meeting = Meeting::keys("").await;
     let client = &meeting.user;
-    for key in THREADS {
+    for key in threads() {
         client.post("/api/v1/threads", json!({ "key": key })).await;
     }
     let before = standing(client).await;
@@ -110,20 +54,22 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
         .as_array()
         .unwrap()
         .len();
-    for (path, answer) in by_every_way(client, &broken()).await {
+    for (name, route, answer) in by_every_way(client, &broken()).await {
         let told = answer.json();
-        let place = match path {
-            "/api/v1/threads/own/messages" => ("/content", &told["error"]["pointer"]),
-            "/v1/threads/threads/messages" => ("content", &told["error"]["param"]),
-            "/v1/threads/runs/runs" => ("additional_messages[0].content", &told["error"]["param"]),
-            "/v1/threads" => ("messages[0].content", &told["error"]["param"]),
-            "/v1/thread" => ("messages[0]", &told["error"]["param"]),
-            "/v1/threads/runs" => ("thread.messages[0].content", &told["error"]["param"]),
-            "/v1/conversations" => ("items", &told["error"]["param"]),
-            "/v1/conversations/items/items" => ("items[0].content[0]", &told["error"]["param"]),
-            "/api/chat" => ("/messages/0/parts/0", &told["error"]["pointer"]),
-            "/ag-ui" => ("/messages/0/content", &told["error"]["pointer"]),
-            "/a2a/v1/message:send" => (
+        let own = (&told["error"]["pointer"], &told["error"]["param"]);
+        let langgraph = &told["metadata"]["pointer"];
+        let place = match route {
+            "/api/v1/threads/{key}/messages" => ("/content", own.0),
+            "/v1/threads/{thread_id}/messages" => ("content", own.1),
+            "/v1/threads/{thread_id}/runs" => ("additional_messages[0].content", own.1),
+            "/v1/threads" => ("messages[0].content", own.1),
+            "/v1/thread" => ("messages[0]", own.1),
+            "/v1/threads/runs" => ("thread.messages[0].content", own.1),
+            "/v1/conversations" => ("items", own.1),
+            "/v1/conversations/{conversation_id}/items" => ("items[0].content[0]", own.1),
+            "/api/chat" => ("/messages/0/parts/0", own.0),
+            "/ag-ui" | "/ag-ui/agents/{agent}" => ("/messages/0/content", own.0),
+            "/a2a/v1/message:send" | "/a2a/v1/message:stream" => (
                 "/message/parts/0",
                 &told["error"]["details"][0]["metadata"]["pointer"],
             ),
@@ -131,12 +77,23 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
                 "/params/message/parts/0",
                 &told["error"]["data"][0]["metadata"]["pointer"],
             ),
-            _ => ("input", &told["error"]["param"]),
+            "/mcp" => (
+                "/content",
+                &told["result"]["_meta"]["loomline/error"]["pointer"],
+            ),
+            "/threads/{thread_id}/runs"
+            | "/threads/{thread_id}/runs/wait"
+            | "/threads/{thread_id}/runs/stream" => ("/input/messages/0/content", langgraph),
+            "/threads/{thread_id}/state" => ("/values/messages/0", langgraph),
+            "/threads/{thread_id}" => ("/messages/0/content/0", langgraph),
+            "/runs/stream" if name.is_empty() => ("/input/messages/0/content", langgraph),
+            "/runs" | "/runs/wait" | "/runs/stream" => ("/messages/0/content", langgraph),
+            _ => ("input", own.1),
         };
-        assert_eq!(place.1, place.0, "{path}: {}", answer.text);
+        assert_eq!(place.1, place.0, "{route}: {}", answer.text);
         assert!(
             answer.text.contains("capability message does not fit"),
-            "{path}: {}",
+            "{route}: {}",
             answer.text
         );
     }
@@ -153,14 +110,14 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
 async fn every_way_in_takes_what_fits_and_the_request_is_known() {
     let meeting = Meeting::keys("").await;
     let client = &meeting.user;
-    for key in THREADS {
+    for key in threads() {
         client.post("/api/v1/threads", json!({ "key": key })).await;
     }
-    for (path, answer) in by_every_way(client, &seat(None).to_string()).await {
-        assert!(answer.status.is_success(), "{path}: {}", answer.text);
+    for (_, route, answer) in by_every_way(client, &seat(None).to_string()).await {
+        assert!(answer.status.is_success(), "{route}: {}", answer.text);
     }
     standing(client).await;
-    for key in THREADS {
+    for key in threads() {
         let path = format!("/api/v1/threads/{key}/requests");
         let list = client.get(&path).await.json();
         assert_eq!(list["requests"][0]["id"], "decision:seat", "{key}: {list}");
@@ -171,7 +128,7 @@ async fn every_way_in_takes_what_fits_and_the_request_is_known() {
 #[tokio::test]
 async fn a_key_that_is_an_actors_speaks_nowhere_without_saying_so() {
     let meeting = Meeting::keys("").await;
-    for key in THREADS {
+    for key in threads() {
         meeting
             .user
             .post("/api/v1/threads", json!({ "key": key }))
@@ -182,22 +139,17 @@ async fn a_key_that_is_an_actors_speaks_nowhere_without_saying_so() {
         assert_eq!(meeting.shop.post(&path, body).await.status, 201);
     }
     let before = standing(&meeting.user).await;
-    for (path, answer) in by_every_way(&meeting.shop, "hello").await {
-        let is_new = matches!(
-            path,
-            "/v1/threads"
-                | "/v1/thread"
-                | "/v1/threads/runs"
-                | "/v1/conversations"
-                | "/v1/responses"
-                | "/v1/responses#"
-        );
-        if is_new {
+    for (name, route, answer) in by_every_way(&meeting.shop, "hello").await {
+        if name.is_empty() {
             // It has begun a thread of its own.
-            assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+            assert_eq!(answer.status, 200, "{route}: {}", answer.text);
         } else {
             let says = "bound to the actor \\\"shop\\\"";
-            assert!(answer.text.contains(says), "{path}: {}", answer.text);
+            assert!(
+                answer.text.contains(says),
+                "{name} {route}: {}",
+                answer.text
+            );
         }
     }
     assert_eq!(standing(&meeting.user).await, before);

@@ -164,3 +164,28 @@ async fn a_page_of_another_origin_may_send_the_headers_of_these_clients() {
     assert!(allowed(header::ACCESS_CONTROL_ALLOW_METHODS).contains("patch"));
     assert!(allowed(header::ACCESS_CONTROL_ALLOW_HEADERS).contains("x-api-key"));
 }
+
+#[tokio::test]
+async fn a_key_makes_the_thread_that_it_may_touch_and_not_one_that_is_only_spelled_like_it() {
+    let id = "0190A3C4-5B6D-7E8F-9A0B-1C2D3E4F5061";
+    let key = |name: &str, threads: &str| {
+        let hash = hash_text(&format!("llk_{name}"));
+        format!("[tenants.a.keys.{name}]\nhash = \"{hash}\"\nthreads = [\"{threads}\"]\n")
+    };
+    let keys = format!(
+        "{}{}",
+        key("spelled", "0190A3C4*"),
+        key("kept", "0190a3c4*")
+    );
+    let server = Server::new(&format!("{CONFIG}{keys}")).await;
+    let path = format!("/threads/{id}/runs/wait");
+    let mut body = says("demo", "hi");
+    body["if_not_exists"] = "create".into();
+    let refused = server
+        .with_key("llk_spelled")
+        .post(&path, body.clone())
+        .await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    let made = server.with_key("llk_kept").post(&path, body).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+}
