@@ -138,10 +138,15 @@ impl Kept {
         {
             return Err(StoreError::NotFound);
         }
+        // What it is made with supersedes it, or leaves something else open.
+        let open = match &thread.fork {
+            Some(fork) => self.open_at(&fork.thread_id, fork.seq)?,
+            None => None,
+        };
         let mut log = Log {
             tenant: tenant.clone(),
             epoch: Epoch::default(),
-            state: State::default(),
+            state: State::default().with_open(open),
             records: Vec::new(),
             bytes: 0,
             changed_at: thread.created_at,
@@ -149,11 +154,6 @@ impl Kept {
             places: Places::default(),
         };
         log.extend(first)?;
-        if let Some(fork) = &thread.fork {
-            log.state = log
-                .state
-                .with_open(self.open_at(&fork.thread_id, fork.seq)?);
-        }
         self.recent
             .entry(tenant.clone())
             .or_default()
