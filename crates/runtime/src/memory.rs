@@ -266,6 +266,7 @@ impl Kept {
         }
         let made = log.state.thread();
         let parent = made.and_then(|made| made.fork.as_ref().map(|fork| fork.thread_id.clone()));
+        let key = made.and_then(|made| made.key.clone());
         if self.forks.contains_key(thread) {
             return Err(StoreError::HasForks {
                 thread: thread.clone(),
@@ -275,7 +276,9 @@ impl Kept {
             if let Some(recent) = self.recent.get_mut(tenant) {
                 recent.remove(&(log.changed_at, thread.clone()));
             }
-            self.keys.retain(|_, id| id != thread);
+            if let Some(key) = key {
+                self.keys.remove(&(tenant.clone(), key));
+            }
         }
         if let Some(parent) = parent
             && let Some(forks) = self.forks.get_mut(&parent)
