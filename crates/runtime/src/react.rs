@@ -223,6 +223,9 @@ impl Runtime {
     ) -> Result<Accepted, RuntimeError> {
         let live = self.existing(&request.tenant, &request.key).await?;
         let runtime = self.clone();
+        if self.inner.shutdown.is_cancelled() {
+            return Err(RuntimeError::ShuttingDown);
+        }
         self.owned(async move {
             let terms = Terms {
                 gate: gate.as_deref(),
