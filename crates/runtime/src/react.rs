@@ -184,9 +184,11 @@ impl Runtime {
 
     async fn react_judged(
         &self,
-        request: React,
+        mut request: React,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Accepted, RuntimeError> {
+        // There is nothing in a new thread that it could be taken back to.
+        request.must_exist |= request.rewind.is_some();
         let runtime = self.clone();
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
@@ -221,11 +223,11 @@ impl Runtime {
         seq: Seq,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Accepted, RuntimeError> {
-        let live = self.existing(&request.tenant, &request.key).await?;
-        let runtime = self.clone();
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
+        let live = self.existing(&request.tenant, &request.key).await?;
+        let runtime = self.clone();
         self.owned(async move {
             let terms = Terms {
                 gate: gate.as_deref(),
@@ -317,15 +319,16 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
+        let at = match terms.gate {
+            Some(gate) => Some(judged_trigger(live, &mut held, gate, &mut request).await?),
+            None => None,
+        };
+        // Not before it is judged: whoever waits for what goes is woken.
         let mut rewound = Vec::new();
         if let Some(to) = &request.rewind {
             rewound = self.taken_back(live, &held.core()?.state, to).await?;
             request.policy = Policy::Interrupt;
         }
-        let at = match terms.gate {
-            Some(gate) => Some(judged_trigger(live, &mut held, gate, &mut request).await?),
-            None => None,
-        };
         let core = held.core()?;
         let after = core.tail;
         let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;
