@@ -31,7 +31,8 @@ impl Runtime {
         let mut commands = Vec::new();
         for waiting in state.waiting() {
             // An item that waits can't be removed: it is answered, and that is stopped as it begins.
-            let start = self.start(Trigger::Waiting, None);
+            // Whoever was promised an execution finds it stopped under that very id.
+            let start = self.start(Trigger::Waiting, Some(waiting.run.clone()));
             goes.push(Removed::Item(waiting.item.id.clone()));
             if let Command::Start { step_id, .. } = &start {
                 goes.push(Removed::Step(step_id.clone()));
