@@ -2,11 +2,12 @@
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
-use crate::gate::{Gate, Terms, beside_answers, judged};
+use crate::gate::{Gate, Terms, judged};
 use crate::live::{Held, Live};
-use crate::react::{Runtime, begun, repeated};
+use crate::react::{Runtime, begun};
+use crate::repeat::commit_accepted;
 use crate::request::{Accepted, AnswerRequest, Run};
-use crate::store::{Filter, StoreError, TenantId, Token};
+use crate::store::{Filter, TenantId};
 use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
 use serde_json::json;
@@ -32,7 +33,6 @@ impl Runtime {
     fn judge(&self, state: &State, request: &AnswerRequest) -> Result<(), RuntimeError> {
         state.check_answers(&request.item)?;
         let (run, calls) = standing(state);
-        let run = Run::of(run.as_ref());
         let agent = run.agent.as_deref();
         let reactor = self.inner.reactors.find(agent);
         let unknown = || RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
@@ -98,18 +98,16 @@ impl Runtime {
         }
         let live = self.existing(&request.tenant, &request.key).await?;
         let mut held = live.hold().await?;
-        if let Some(token) = &request.token
-            && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
-        {
-            self.ensure_worker(&live, &mut held)?;
-            return repeated(&answer);
+        let token = request.token.as_ref();
+        if let Some(first) = self.answered_before(&live, &mut held, token).await? {
+            return Ok(first);
         }
         if let Some(seq) = terms.after {
             self.check_last(&live, &mut held, seq).await?;
         }
         let mut at = None;
         if let Some(gate) = terms.gate {
-            let mut said = beside_answers(&request.item, self.inner.clock.now());
+            let mut said = request.item.said_beside();
             at = Some(judged(&live, &mut held, gate, &mut said).await?);
         }
         let core = held.core()?;
@@ -122,18 +120,15 @@ impl Runtime {
             return Err(became_of(call, &transcript).into());
         }
         let (begun_with, _) = standing(&core.state);
-        let parent = Run::of(begun_with.as_ref()).parent;
+        let parent = begun_with.parent.clone();
         let run = match request.run {
             // Whoever waits for the run does so however it goes on, and it stays its agent's.
-            Some(run) => {
-                let begun_with = Run::of(begun_with.as_ref());
-                Some(Payload::write(&Run {
-                    agent: begun_with.agent,
-                    handoffs: begun_with.handoffs,
-                    parent: begun_with.parent,
-                    ..run
-                })?)
-            }
+            Some(run) => Run {
+                agent: begun_with.agent,
+                handoffs: begun_with.handoffs,
+                parent: begun_with.parent,
+                ..run
+            },
             None => begun_with,
         };
         let waits = core.state.active().is_some() || core.state.waiting().len() > 0;
@@ -143,15 +138,14 @@ impl Runtime {
         }
         let after = core.tail;
         let item_id = request.item.id.clone();
-        let named = Run::of(run.as_ref()).execution_id;
+        let named = run.execution_id.clone();
         let command = if waits {
-            let none = || Payload::from(json!({}));
             Command::Enqueue {
                 item: request.item,
-                run: run.unwrap_or_else(none),
+                run: Payload::write(&run)?,
             }
         } else {
-            self.start(Trigger::New(request.item), run)
+            self.start(Trigger::New(request.item), run)?
         };
         let accepted = Accepted {
             thread_id: live.thread.clone(),
@@ -161,23 +155,15 @@ impl Runtime {
             queued: waits,
             repeated: false,
         };
-        let token = match request.token {
-            Some(token) => Some(Token {
-                token,
-                answer: serde_json::to_string(&accepted)?,
-            }),
-            None => None,
-        };
-        match held.commit([(at, command)], token).await {
-            Ok(_) => {
-                self.ensure_worker(&live, &mut held)?;
-                drop(held);
-                self.wake_later(&live, parent.as_ref()).await;
-                Ok(accepted)
-            }
-            Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
-            Err(error) => Err(error),
+        let commands = [(at, command)];
+        let accepted = commit_accepted(&mut held, commands, request.token, accepted).await?;
+        if accepted.repeated {
+            return Ok(accepted);
         }
+        self.ensure_worker(&live, &mut held)?;
+        drop(held);
+        self.wake_later(&live, parent.as_ref()).await;
+        Ok(accepted)
     }
 
     /// Has a thread wait no longer for answers, which is an execution that is stopped as it begins.
@@ -205,14 +191,14 @@ impl Runtime {
             return Ok(None);
         };
         let children = StoppedChildren::of(state, &why.reason);
-        let run = open.execution.run.clone();
+        let run = Run::of(open.execution.run.as_ref());
+        let parent = run.parent.clone();
         let asked = open.execution.trigger_item_id.clone();
         // By what is stopped, views tell this from a run of its own.
         let mut stop = self.reference_to(&asked);
         stop.content = Some(json!({"itemId": asked, "cancels": open.execution.id}).into());
-        let start = self.start(Trigger::New(stop), run.clone());
+        let start = self.start(Trigger::New(stop), run)?;
         let execution = begun(&start);
-        let parent = Run::of(run.as_ref()).parent;
         self.wake_parents(live, parent.as_ref()).await?;
         let end = Command::End {
             ending: Ending::Stopped(why),
@@ -228,12 +214,13 @@ impl Runtime {
 }
 
 /// How the execution that left the open calls was run, and the calls.
-fn standing(state: &State) -> (Option<Payload>, &[OpenCall]) {
-    match (state.active(), state.open()) {
-        (Some(active), _) => (active.execution.run.clone(), &active.open_calls),
-        (None, Some(open)) => (open.execution.run.clone(), &open.calls),
-        (None, None) => (None, &[]),
-    }
+pub(crate) fn standing(state: &State) -> (Run, &[OpenCall]) {
+    let (execution, calls) = match (state.active(), state.open()) {
+        (Some(active), _) => (&active.execution, active.open_calls.as_slice()),
+        (None, Some(open)) => (&open.execution, open.calls.as_slice()),
+        (None, None) => return (Run::default(), &[]),
+    };
+    (Run::of(execution.run.as_ref()), calls)
 }
 
 /// Why a call is not open: it was answered, or left behind, or never made. Reads the whole thread,
@@ -258,8 +245,7 @@ fn became_of(call: String, transcript: &Transcript) -> Rejected {
                 return Rejected::AnsweredAlready(call);
             }
         }
-        let open = step.step.outcome.open_calls.as_ref();
-        let open: Vec<OpenCall> = open.and_then(|it| it.read().ok()).unwrap_or_default();
+        let open = OpenCall::list(step.step.outcome.open_calls.as_ref());
         was_open |= open.iter().any(|open| open.tool_call_id == call);
     }
     if was_open {

@@ -57,23 +57,10 @@ impl Runtime {
     async fn check_removable(&self, live: &Live, what: &Removed) -> Result<(), RuntimeError> {
         let store = self.inner.store.as_ref();
         let chain = Chain::of(store, store.row(&live.thread).await?).await?;
-        let landmark = match what {
-            Removed::Item(id) => Landmark::Item(id),
-            Removed::Step(id) => Landmark::Step(id),
-        };
-        let Some(place) = chain.place_of(landmark).await? else {
-            return Err(Rejected::NotThere(what.clone()).into());
-        };
-        if !chain.removed(vec![what.clone()]).await?.is_empty() {
-            return Err(Rejected::RemovedAlready(what.clone()).into());
-        }
+        let place = removable(&chain, what.clone()).await?;
         match what {
             Removed::Item(id) => {
-                let made = chain.records(place.before(), 1).await?;
-                let made = made.first().map(|logged| &logged.record.event);
-                if let Some(Event::ItemCreated { item }) = made
-                    && item.execution_id.is_some()
-                {
+                if is_written(&chain, place).await? {
                     return Err(Rejected::Written(id.clone()).into());
                 }
                 Ok(())
@@ -90,6 +77,28 @@ impl Runtime {
             }
         }
     }
+}
+
+/// Where something is, if it is there and is not removed yet.
+pub(crate) async fn removable(chain: &Chain<'_>, what: Removed) -> Result<Place, RuntimeError> {
+    let landmark = match &what {
+        Removed::Item(id) => Landmark::Item(id),
+        Removed::Step(id) => Landmark::Step(id),
+    };
+    let Some(place) = chain.place_of(landmark).await? else {
+        return Err(Rejected::NotThere(what).into());
+    };
+    if !chain.removed(vec![what.clone()]).await?.is_empty() {
+        return Err(Rejected::RemovedAlready(what).into());
+    }
+    Ok(place)
+}
+
+/// Whether an execution writes the item that is here.
+pub(crate) async fn is_written(chain: &Chain<'_>, place: Place) -> Result<bool, RuntimeError> {
+    let made = chain.records(place.before(), 1).await?;
+    let made = made.first().map(|logged| &logged.record.event);
+    Ok(matches!(made, Some(Event::ItemCreated { item }) if item.execution_id.is_some()))
 }
 
 /// Records read at once.

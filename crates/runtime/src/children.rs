@@ -33,7 +33,7 @@ pub use asked::{Addressed, CallPlace, Pending};
 pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
 pub use tree::{Below, Cursor, Tree};
-pub(crate) use wake::{left_open, waiting_parent};
+pub(crate) use wake::waiting_parent;
 pub use watch::{Watch, Watched};
 
 use crate::live::Live;

@@ -9,7 +9,7 @@ use crate::store::{StoreError, TenantId};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
-use timeline::{Command, Item, ItemStatus, NewItem, Seq, ThreadId, said_beside};
+use timeline::{Command, NewItem, Seq, ThreadId};
 
 /// What is about to be written to a thread.
 #[derive(Debug)]
@@ -143,30 +143,4 @@ pub(crate) async fn judged_trigger(
     request.item = items.pop().ok_or(RuntimeError::BrokenOff)?;
     request.before = items;
     Ok(at)
-}
-
-/// What an item of answers says beside them, as items that a gate can judge.
-pub(crate) fn beside_answers(answers: &NewItem, at: Timestamp) -> Vec<NewItem> {
-    let item = Item {
-        id: answers.id.clone(),
-        item_type: answers.item_type,
-        role: answers.role,
-        created_at: at,
-        status: ItemStatus::Stored,
-        channel: answers.channel.clone(),
-        content: answers.content.clone(),
-        execution_id: None,
-        run: None,
-        metadata: answers.metadata.clone(),
-    };
-    let said = said_beside(&item).into_iter();
-    said.map(|item| NewItem {
-        id: item.id,
-        item_type: item.item_type,
-        role: item.role,
-        channel: item.channel,
-        content: item.content,
-        metadata: item.metadata,
-    })
-    .collect()
 }

@@ -98,12 +98,18 @@ impl Runtime {
         let Some(reactor) = self.inner.reactors.find(abandoned.agent.as_deref()) else {
             return;
         };
+        let shutdown = self.inner.shutdown.clone();
         let telling = async move {
             let told = AssertUnwindSafe(reactor.abandon(abandoned.note.value())).catch_unwind();
-            match tokio::time::timeout(TELLING, told).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => tracing::error!("an agent panicked when a step of it was stopped"),
-                Err(_) => tracing::warn!("an agent was not told in time that a step was stopped"),
+            let told = tokio::time::timeout(TELLING, told);
+            match shutdown.run_until_cancelled_owned(told).await {
+                Some(Ok(Ok(()))) => {}
+                Some(Ok(Err(_))) => {
+                    tracing::error!("an agent panicked when a step of it was stopped");
+                }
+                Some(Err(_)) | None => {
+                    tracing::warn!("an agent was not told in time that a step was stopped");
+                }
             }
         };
         self.inner.tasks.spawn_on(telling, &handle);

@@ -27,6 +27,7 @@ pub mod objects;
 mod react;
 mod reactor;
 mod registry;
+mod repeat;
 mod request;
 mod rewind;
 mod run;

@@ -138,10 +138,15 @@ impl Kept {
         {
             return Err(StoreError::NotFound);
         }
+        // What it is made with supersedes it, or leaves something else open.
+        let open = match &thread.fork {
+            Some(fork) => self.open_at(&fork.thread_id, fork.seq)?,
+            None => None,
+        };
         let mut log = Log {
             tenant: tenant.clone(),
             epoch: Epoch::default(),
-            state: State::default(),
+            state: State::default().with_open(open),
             records: Vec::new(),
             bytes: 0,
             changed_at: thread.created_at,
@@ -149,11 +154,6 @@ impl Kept {
             places: Places::default(),
         };
         log.extend(first)?;
-        if let Some(fork) = &thread.fork {
-            log.state = log
-                .state
-                .with_open(self.open_at(&fork.thread_id, fork.seq)?);
-        }
         self.recent
             .entry(tenant.clone())
             .or_default()
@@ -266,6 +266,7 @@ impl Kept {
         }
         let made = log.state.thread();
         let parent = made.and_then(|made| made.fork.as_ref().map(|fork| fork.thread_id.clone()));
+        let key = made.and_then(|made| made.key.clone());
         if self.forks.contains_key(thread) {
             return Err(StoreError::HasForks {
                 thread: thread.clone(),
@@ -275,7 +276,9 @@ impl Kept {
             if let Some(recent) = self.recent.get_mut(tenant) {
                 recent.remove(&(log.changed_at, thread.clone()));
             }
-            self.keys.retain(|_, id| id != thread);
+            if let Some(key) = key {
+                self.keys.remove(&(tenant.clone(), key));
+            }
         }
         if let Some(parent) = parent
             && let Some(forks) = self.forks.get_mut(&parent)

@@ -7,8 +7,9 @@ use crate::gate::{Gate, Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
+use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
-use crate::store::{Store, StoreError, TenantId, Token};
+use crate::store::{Store, StoreError, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -184,9 +185,11 @@ impl Runtime {
 
     async fn react_judged(
         &self,
-        request: React,
+        mut request: React,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Accepted, RuntimeError> {
+        // There is nothing in a new thread that it could be taken back to.
+        request.must_exist |= request.rewind.is_some();
         let runtime = self.clone();
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
@@ -221,6 +224,9 @@ impl Runtime {
         seq: Seq,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Accepted, RuntimeError> {
+        if self.inner.shutdown.is_cancelled() {
+            return Err(RuntimeError::ShuttingDown);
+        }
         let live = self.existing(&request.tenant, &request.key).await?;
         let runtime = self.clone();
         self.owned(async move {
@@ -294,11 +300,9 @@ impl Runtime {
     ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
-        if let Some(token) = &request.token
-            && let Some(answer) = self.inner.store.answer(&live.thread, token).await?
-        {
-            self.ensure_worker(live, &mut held)?;
-            return repeated(&answer);
+        let token = request.token.as_ref();
+        if let Some(first) = self.answered_before(live, &mut held, token).await? {
+            return Ok(first);
         }
         if let Some(seq) = terms.after {
             self.check_last(live, &mut held, seq).await?;
@@ -314,15 +318,16 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
+        let at = match terms.gate {
+            Some(gate) => Some(judged_trigger(live, &mut held, gate, &mut request).await?),
+            None => None,
+        };
+        // Not before it is judged: whoever waits for what goes is woken.
         let mut rewound = Vec::new();
         if let Some(to) = &request.rewind {
             rewound = self.taken_back(live, &held.core()?.state, to).await?;
             request.policy = Policy::Interrupt;
         }
-        let at = match terms.gate {
-            Some(gate) => Some(judged_trigger(live, &mut held, gate, &mut request).await?),
-            None => None,
-        };
         let core = held.core()?;
         let after = core.tail;
         let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;
@@ -331,10 +336,9 @@ impl Runtime {
             // The run that waits for answers goes on with what is said in their place.
             request.run.parent.clone_from(&waiting_parent);
         }
-        let run = Payload::write(&request.run)?;
         let item_id = request.item.id.clone();
         let named = request.run.execution_id.clone();
-        let mut dealt = self.dealt(&core.state, request.item, run, request.policy)?;
+        let mut dealt = self.dealt(&core.state, request.item, request.run, request.policy)?;
         if !request.before.is_empty() || request.rewind.is_some() {
             // What is remembered between steps has not heard them, or has what goes.
             core.generation += 1;
@@ -344,7 +348,7 @@ impl Runtime {
         dealt.begin_with(rewound.into_iter().chain(before));
         let mut children = None;
         if dealt.begins.is_some() {
-            children = StoppedChildren::of(&core.state, "user_cancelled");
+            children = StoppedChildren::of(&core.state, Interruption::USER_CANCELLED);
         }
         let mut abandoned = None;
         if dealt.stops.is_some() {
@@ -367,31 +371,20 @@ impl Runtime {
             after,
             repeated: false,
         };
-        let token = match request.token {
-            Some(token) => Some(Token {
-                token,
-                answer: serde_json::to_string(&accepted)?,
-            }),
-            None => None,
-        };
-        match held
-            .commit(commands.into_iter().map(|command| (at, command)), token)
-            .await
-        {
-            Ok(_) => {
-                if let Some(execution) = &stops {
-                    live.stop(execution);
-                }
-                self.stop_children(children);
-                self.abandon(abandoned);
-                self.ensure_worker(live, &mut held)?;
-                drop(held);
-                self.wake_later(live, waiting_parent.as_ref()).await;
-                Ok(accepted)
-            }
-            Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
-            Err(error) => Err(error),
+        let commands = commands.into_iter().map(|command| (at, command));
+        let accepted = commit_accepted(&mut held, commands, request.token, accepted).await?;
+        if accepted.repeated {
+            return Ok(accepted);
         }
+        if let Some(execution) = &stops {
+            live.stop(execution);
+        }
+        self.stop_children(children);
+        self.abandon(abandoned);
+        self.ensure_worker(live, &mut held)?;
+        drop(held);
+        self.wake_later(live, waiting_parent.as_ref()).await;
+        Ok(accepted)
     }
 
     /// What becomes of a trigger on a thread that stands so (EK-16).
@@ -399,7 +392,7 @@ impl Runtime {
         &self,
         state: &State,
         item: NewItem,
-        run: Payload,
+        run: Run,
         policy: Policy,
     ) -> Result<Dealt, RuntimeError> {
         let active = state.active().map(|active| active.execution.id.clone());
@@ -411,6 +404,7 @@ impl Runtime {
                 if n_waiting >= limit {
                     return Err(RuntimeError::QueueFull { limit });
                 }
+                let run = Payload::write(&run)?;
                 Ok(Dealt {
                     commands: vec![Command::Enqueue { item, run }],
                     begins: None,
@@ -420,13 +414,13 @@ impl Runtime {
             (active, Policy::Queue | Policy::Reject | Policy::Interrupt) => {
                 let detail = Some("a newer message came".to_owned());
                 let why = Interruption {
-                    reason: "user_cancelled".into(),
+                    reason: Interruption::USER_CANCELLED.into(),
                     detail,
                 };
                 let end = active.is_some().then_some(Command::End {
                     ending: Ending::Stopped(why),
                 });
-                let start = self.start(Trigger::New(item), Some(run));
+                let start = self.start(Trigger::New(item), run)?;
                 let begins = begun(&start);
                 Ok(Dealt {
                     commands: end.into_iter().chain([start]).collect(),
@@ -438,17 +432,18 @@ impl Runtime {
     }
 
     /// Begins an execution, under the id that its run names.
-    pub(crate) fn start(&self, trigger: Trigger, run: Option<Payload>) -> Command {
+    pub(crate) fn start(&self, trigger: Trigger, mut run: Run) -> Result<Command, RuntimeError> {
         let ids = &self.inner.ids;
-        let (run, named) = unnamed(run);
-        Command::Start {
+        // A run that goes on with it has another.
+        let named = run.execution_id.take();
+        Ok(Command::Start {
             trigger,
-            run,
+            run: Some(Payload::write(&run)?),
             execution_id: named.unwrap_or_else(|| ids.mint().into()),
             reaction_item_id: ids.mint().into(),
             step_id: ids.mint().into(),
             workflow_run_id: None,
-        }
+        })
     }
 
     /// Stops the running execution, or this one if it runs: a recorded fact. What was complete
@@ -537,25 +532,9 @@ impl Dealt {
     }
 }
 
-/// How an execution is run, and the id it is to have: a run that goes on with it has another.
-fn unnamed(run: Option<Payload>) -> (Option<Payload>, Option<ExecutionId>) {
-    let mut read = Run::of(run.as_ref());
-    match read.execution_id.take() {
-        Some(named) => (Payload::write(&read).ok().or(run), Some(named)),
-        None => (run, None),
-    }
-}
-
 pub(crate) fn begun(command: &Command) -> Option<ExecutionId> {
     if let Command::Start { execution_id, .. } = command {
         return Some(execution_id.clone());
     }
     None
-}
-
-pub(crate) fn repeated(answer: &str) -> Result<Accepted, RuntimeError> {
-    Ok(Accepted {
-        repeated: true,
-        ..serde_json::from_str(answer)?
-    })
 }

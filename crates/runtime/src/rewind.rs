@@ -1,14 +1,14 @@
 //! Taking a thread back to an earlier point, for something else to be said there.
 
+use crate::change::{is_written, removable};
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::react::Runtime;
 use crate::request::{Rewind, Run};
-use crate::store::{Filter, Landmark};
+use crate::store::Filter;
 use crate::stretch::{Chain, Place, Span, end_of, told};
 use timeline::{
-    Command, Ending, Entry, Event, Interruption, ItemId, Rejected, Removed, State, Transcript,
-    Trigger,
+    Command, Ending, Entry, Interruption, ItemId, Rejected, Removed, State, Transcript, Trigger,
 };
 
 /// Why what waited is never answered.
@@ -31,18 +31,20 @@ impl Runtime {
         let mut commands = Vec::new();
         for waiting in state.waiting() {
             // An item that waits can't be removed: it is answered, and that is stopped as it begins.
-            let start = self.start(Trigger::Waiting, None);
+            // Whoever was promised an execution finds it stopped under that very id.
+            let run = Run::of(Some(&waiting.run));
+            let parent = run.parent.clone();
+            let start = self.start(Trigger::Waiting, run)?;
             goes.push(Removed::Item(waiting.item.id.clone()));
             if let Command::Start { step_id, .. } = &start {
                 goes.push(Removed::Step(step_id.clone()));
             }
             let why = Interruption {
-                reason: "user_cancelled".into(),
+                reason: Interruption::USER_CANCELLED.into(),
                 detail: Some(TAKEN_BACK.into()),
             };
             let ending = Ending::Stopped(why);
             commands.extend([start, Command::End { ending }]);
-            let parent = Run::of(Some(&waiting.run)).parent;
             self.wake_parents(live, parent.as_ref()).await?;
         }
         let goes = goes.into_iter().map(|what| Command::Remove { what });
@@ -63,11 +65,7 @@ impl Runtime {
         }
         let store = self.inner.store.as_ref();
         let chain = Chain::of(store, store.row(&live.thread).await?).await?;
-        let place = chain.place_of(Landmark::Item(to.item())).await?;
-        let place = place.ok_or_else(|| Rejected::NotThere(named()))?;
-        if !chain.removed(vec![named()]).await?.is_empty() {
-            return Err(Rejected::RemovedAlready(named()).into());
-        }
+        let place = removable(&chain, named()).await?;
         let cut = cut(&chain, place, to).await?;
         let span = Span {
             first: cut.first,
@@ -111,11 +109,7 @@ enum Stays {
 }
 
 async fn cut(chain: &Chain<'_>, place: Place, to: &Rewind) -> Result<Cut, RuntimeError> {
-    let made = chain.records(place.before(), 1).await?;
-    let made = made.first().map(|logged| &logged.record.event);
-    let is_written =
-        matches!(made, Some(Event::ItemCreated { item }) if item.execution_id.is_some());
-    let run = if is_written {
+    let run = if is_written(chain, place).await? {
         chain.run_before(place.next()).await?
     } else {
         None

@@ -1,6 +1,6 @@
 //! The work on a thread: execution after execution, step after step, until it is at rest (EK §7).
 
-use crate::children::{Children, Place, Scoped, StoppedChildren, left_open, waiting_parent};
+use crate::children::{Children, Place, Scoped, StoppedChildren, waiting_parent};
 use crate::error::{RuntimeError, told};
 use crate::kept::StepCall;
 use crate::live::{Held, Live, Memory};
@@ -446,7 +446,7 @@ impl Runtime {
         if !more {
             // An empty list is left where nobody can answer.
             let is_overtaken = core.state.active().is_some_and(Active::is_overtaken);
-            let waits = !left_open(left.as_ref()).is_empty() && !is_overtaken;
+            let waits = !OpenCall::list(left.as_ref()).is_empty() && !is_overtaken;
             let goes_on = transfer.as_ref().is_some_and(|it| it.start.is_some());
             if !goes_on && !waits {
                 self.wake_parents(live, turn.run.parent.as_ref()).await?;

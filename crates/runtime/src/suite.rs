@@ -105,6 +105,7 @@ macro_rules! store_suite {
             a_fork_of_another_tenants_thread_is_refused
             forks_are_listed_in_the_order_they_were_made
             a_fork_has_the_calls_that_its_parent_had_left_open_there
+            a_fork_that_is_made_with_content_has_what_that_leaves_open
             delete_removes_everything
             a_closed_store_answers_closed
             a_saved_state_is_loaded_to_the_byte

@@ -340,7 +340,7 @@ fn supersedes(command: &Command) -> bool {
 
 fn unwanted(detail: &str) -> Interruption {
     Interruption {
-        reason: "user_cancelled".into(),
+        reason: Interruption::USER_CANCELLED.into(),
         detail: Some(detail.to_owned()),
     }
 }

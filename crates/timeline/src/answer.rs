@@ -3,6 +3,7 @@
 use crate::command::NewItem;
 use crate::content::{ContentError, check_content};
 use crate::entity::{Item, ItemType, OpenKind, Role};
+use crate::ids::ItemId;
 use crate::payload::Payload;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +93,7 @@ pub fn said_beside(item: &Item) -> Vec<Item> {
     }
     let parts = said(item.content.as_ref());
     let messages = parts.into_iter().map(|(index, said)| Item {
-        id: format!("{}:{index}", item.id).as_str().into(),
+        id: said_id(&item.id, index),
         item_type: ItemType::Message,
         role: Some(said.role),
         content: Some(said.content),
@@ -100,6 +101,29 @@ pub fn said_beside(item: &Item) -> Vec<Item> {
         ..item.clone()
     });
     messages.collect()
+}
+
+impl NewItem {
+    /// What it says beside answers, as [`said_beside`] has it once it is stored.
+    pub fn said_beside(&self) -> Vec<Self> {
+        if self.item_type != ItemType::ActionResult {
+            return Vec::new();
+        }
+        let parts = said(self.content.as_ref());
+        let messages = parts.into_iter().map(|(index, said)| Self {
+            id: said_id(&self.id, index),
+            item_type: ItemType::Message,
+            role: Some(said.role),
+            channel: self.channel.clone(),
+            content: Some(said.content),
+            metadata: said.metadata,
+        });
+        messages.collect()
+    }
+}
+
+fn said_id(answers: &ItemId, index: usize) -> ItemId {
+    format!("{answers}:{index}").into()
 }
 
 /// What is said beside answers, and its place.

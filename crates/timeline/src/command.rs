@@ -1,9 +1,11 @@
 //! What can be asked of a thread.
 
 use crate::change::Removed;
-use crate::entity::{Fork, Interruption, ItemType, Role, StepOutcome};
+use crate::entity::{Fork, Interruption, Item, ItemType, Role, StepOutcome};
 use crate::ids::{ContextId, ExecutionId, ItemId, StepId, ThreadId};
 use crate::payload::Payload;
+use crate::status::ItemStatus;
+use jiff::Timestamp;
 
 /// A thread to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,22 @@ impl NewItem {
             channel: None,
             content: Some(content),
             metadata: None,
+        }
+    }
+
+    /// The item that it becomes at this instant.
+    pub fn stored(self, at: Timestamp) -> Item {
+        Item {
+            id: self.id,
+            item_type: self.item_type,
+            role: self.role,
+            created_at: at,
+            status: ItemStatus::Stored,
+            channel: self.channel,
+            content: self.content,
+            execution_id: None,
+            run: None,
+            metadata: self.metadata,
         }
     }
 

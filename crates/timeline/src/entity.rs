@@ -129,11 +129,17 @@ pub struct Item {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interruption {
-    /// `user_cancelled`, `timeout`, `network_failure`, `safety_halt`, `error`, or another word.
+    /// [`user_cancelled`](Self::USER_CANCELLED), `timeout`, `network_failure`, `safety_halt`, `error`, or
+    /// another word.
     pub reason: String,
     /// What a person should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+}
+
+impl Interruption {
+    /// The reason of an execution that somebody has stopped, or that nobody wants any more.
+    pub const USER_CANCELLED: &str = "user_cancelled";
 }
 
 /// One run of an agent (EK §4.5).
@@ -246,6 +252,13 @@ pub struct OpenCall {
     /// The sub-agents that it has started, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<OpenChild>,
+}
+
+impl OpenCall {
+    /// The calls that the end of a step leaves open: what [`StepOutcome::open_calls`] has.
+    pub fn list(left: Option<&Payload>) -> Vec<Self> {
+        left.and_then(|left| left.read().ok()).unwrap_or_default()
+    }
 }
 
 /// One request/response cycle with its tools (EK §4.6).

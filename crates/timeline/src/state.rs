@@ -71,7 +71,7 @@ pub struct Open {
 impl Open {
     /// What an execution has left open, as the outcome of its last step has it; none where it is nothing.
     pub fn of(execution: Execution, open_calls: Option<&Payload>) -> Option<Self> {
-        Self::with(execution, self::open_calls(open_calls))
+        Self::with(execution, OpenCall::list(open_calls))
     }
 
     fn with(execution: Execution, calls: Vec<OpenCall>) -> Option<Self> {
@@ -200,7 +200,7 @@ impl State {
             Event::StepStatusChanged { outcome, .. } => {
                 if let Some(active) = &mut self.active {
                     active.step = None;
-                    active.open_calls = open_calls(outcome.open_calls.as_ref());
+                    active.open_calls = OpenCall::list(outcome.open_calls.as_ref());
                 }
             }
             Event::PartCreated {
@@ -345,10 +345,4 @@ impl State {
 pub(crate) fn update_of(kind: &str, data: Option<&Payload>) -> Option<ThreadUpdate> {
     let data = data.filter(|_| kind == chunk_type::THREAD_UPDATED);
     data.and_then(|data| data.read().ok())
-}
-
-fn open_calls(calls: Option<&Payload>) -> Vec<OpenCall> {
-    calls
-        .and_then(|calls| calls.read().ok())
-        .unwrap_or_default()
 }

@@ -60,9 +60,16 @@ impl Agent {
 
     /// Checks answers against the calls that a state waits for; `resume` does it itself.
     pub fn check(&self, answers: &Answers, state: &AgentState) -> Result<(), AnswerError> {
+        let first = self.faults(answers, state).into_iter().next();
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Everything that is wrong with answers to the calls that a state waits for, for whoever takes
+    /// some of it all the same.
+    pub fn faults(&self, answers: &Answers, state: &AgentState) -> Vec<AnswerError> {
         match Round::open(self, state) {
-            Some(round) => round.check(answers),
-            None => Err(AnswerError::NothingWaits),
+            Some(round) => round.faults(answers),
+            None => vec![AnswerError::NothingWaits],
         }
     }
 }

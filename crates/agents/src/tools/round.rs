@@ -161,46 +161,49 @@ impl<'a> Round<'a> {
         ended
     }
 
-    /// Checks that every answer fits a call that waits for it, and can be used now.
-    pub(crate) fn check(&self, answers: &Answers) -> Result<(), AnswerError> {
-        let mut answered = BTreeSet::new();
+    /// Whatever keeps an answer from fitting a call that waits for it, or from being used now. An
+    /// answer of the wrong kind counts as one, so that the faults of the others are their own.
+    pub(crate) fn faults(&self, answers: &Answers) -> Vec<AnswerError> {
+        let mut found = Faults::default();
         for (id, verdict) in &answers.approvals {
-            let at = self.asked(id, PendingKind::Approval)?;
+            let at = found.place(self.asked(id, PendingKind::Approval), || self.first(id));
             if let Verdict::Approve {
                 arguments: Some(arguments),
             } = verdict
+                && let Some(at) = at
             {
-                check_depth(id, arguments)?;
-                self.check_arguments(at, arguments)?;
+                found.note(
+                    check_depth(id, arguments).and_then(|()| self.check_arguments(at, arguments)),
+                );
             }
-            answered.insert(at);
         }
         for (id, result) in &answers.results {
-            answered.insert(self.brought(id)?);
-            check_depth(id, &result.result)?;
+            found.place(self.brought(id), || self.first(id));
+            found.note(check_depth(id, &result.result));
         }
         for id in answers.resumptions.keys() {
-            answered.insert(self.asked(id, PendingKind::Subagent)?);
+            found.place(self.asked(id, PendingKind::Subagent), || self.first(id));
         }
-        let ending = self.ending(&answered);
-        let early = answered.iter().find(|at| !ending.contains(at));
-        match early.and_then(|at| self.calls.get(*at)) {
-            Some(call) => Err(AnswerError::Early {
-                call: call.tool_call_id.clone(),
-            }),
-            None => Ok(()),
-        }
+        let ending = self.ending(&found.answered);
+        let early = found.answered.iter().filter(|at| !ending.contains(at));
+        let early = early.filter_map(|at| {
+            let call = self.calls.get(*at)?.tool_call_id.clone();
+            Some(AnswerError::Early { call })
+        });
+        found.errors.extend(early);
+        found.errors
+    }
+
+    /// The position of the first call of this id.
+    fn first(&self, id: &ToolCallId) -> Option<usize> {
+        self.calls.iter().position(|it| it.tool_call_id == *id)
     }
 
     /// The position of the call that this answer is for.
     fn asked(&self, id: &ToolCallId, given: PendingKind) -> Result<usize, AnswerError> {
         let call = || id.clone();
-        let mut named = (0..)
-            .zip(self.calls)
-            .filter(|(_, it)| it.tool_call_id == *id)
-            .map(|(at, _)| at);
         // Where the id repeats, only its first call can ask.
-        let Some(at) = named.next() else {
+        let Some(at) = self.first(id) else {
             return Err(AnswerError::UnknownCall { call: call() });
         };
         if self.recorded.contains_key(&at) {
@@ -223,7 +226,7 @@ impl<'a> Round<'a> {
         let Err(AnswerError::WrongKind { expected: None, .. }) = asked else {
             return asked;
         };
-        let at = self.calls.iter().position(|it| it.tool_call_id == *id);
+        let at = self.first(id);
         let elsewhere = |at: &usize| {
             let call = self.calls.get(*at);
             call.is_some_and(|call| !self.agent.runs(&call.tool_name))
@@ -247,6 +250,37 @@ impl<'a> Round<'a> {
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// What is wrong with answers, and the positions of the calls that they are for.
+#[derive(Default)]
+struct Faults {
+    errors: Vec<AnswerError>,
+    answered: BTreeSet<usize>,
+}
+
+impl Faults {
+    /// The position of a call that is answered; where the answer is of the wrong kind, its `first`.
+    fn place(
+        &mut self,
+        found: Result<usize, AnswerError>,
+        first: impl FnOnce() -> Option<usize>,
+    ) -> Option<usize> {
+        let at = match found {
+            Ok(at) => Some(at),
+            Err(error) => {
+                let is_open = matches!(error, AnswerError::WrongKind { .. });
+                self.errors.push(error);
+                first().filter(|_| is_open)
+            }
+        };
+        self.answered.extend(at);
+        at
+    }
+
+    fn note(&mut self, checked: Result<(), AnswerError>) {
+        self.errors.extend(checked.err());
     }
 }
 

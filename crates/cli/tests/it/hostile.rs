@@ -17,6 +17,8 @@ pub(crate) struct Site {
     pub(crate) thread: String,
     pub(crate) own: String,
     pub(crate) other: String,
+    /// A response that was stored in it.
+    pub(crate) response: String,
 }
 
 /// How long an answer may take. What is refused, is refused at once.
@@ -66,14 +68,15 @@ impl Site {
     fn say(&self, content: &str, n_runs: usize) {
         let said = json!({ "content": content });
         self.ask("POST", "/api/v1/threads/attacked/messages", Some(&said));
-        loop {
-            let runs = self.ask("GET", "/api/v1/threads/attacked/runs", None);
-            let runs = runs["runs"].as_array().unwrap();
-            if runs.len() == n_runs && runs.iter().all(|run| run["status"] == "completed") {
-                return;
-            }
-            std::thread::yield_now();
-        }
+        let follow = "/api/v1/threads/attacked/events?until=rest";
+        let stream = ["accept: text/event-stream"];
+        let request = requests::with_headers("GET", follow, &self.own, &stream, b"");
+        let answer = self.send(&request, false);
+        assert_eq!(status(&answer), Some(200));
+        let runs = self.ask("GET", "/api/v1/threads/attacked/runs", None);
+        let runs = runs["runs"].as_array().unwrap();
+        let ended: Vec<&Value> = runs.iter().map(|run| &run["status"]).collect();
+        assert_eq!(ended, vec!["completed"; n_runs]);
     }
 
     fn log(&self) -> Value {
@@ -122,11 +125,21 @@ fn a_hundred_hostile_requests_leave_the_server_serving_and_the_log_whole() {
         thread: "attacked".to_owned(),
         own,
         other,
+        response: String::new(),
     };
     site.say("hello", 1);
-    let before = site.log();
     let id = site.ask("GET", "/api/v1/threads/attacked", None)["id"].clone();
     id.as_str().unwrap().clone_into(&mut site.thread);
+    let conversation = format!("conv_{}", site.thread.replace('-', ""));
+    let asked = json!({"model": "demo", "input": "again", "conversation": conversation});
+    let response = site.ask("POST", "/v1/responses", Some(&asked))["id"].clone();
+    response.as_str().unwrap().clone_into(&mut site.response);
+    let before = site.log();
+    for (path, bytes) in requests::readable(&site) {
+        let answer = site.send(&bytes, false);
+        let text = String::from_utf8_lossy(&answer);
+        assert_eq!(status(&answer), Some(200), "{path}: {text}");
+    }
 
     let hostile: Vec<Hostile> = requests::all(&site);
     assert!(hostile.len() >= 100, "{} requests", hostile.len());
@@ -143,8 +156,12 @@ fn a_hundred_hostile_requests_leave_the_server_serving_and_the_log_whole() {
         match outcome {
             // JSON-RPC refuses with 200, and an error in the body.
             Outcome::Refused => assert!(
-                status.is_none_or(|status| (400..500).contains(&status))
+                status.is_some_and(|status| (400..500).contains(&status))
                     || text.contains("\"error\":{\"code\":-32"),
+                "{name}: {text}"
+            ),
+            Outcome::Closed => assert!(
+                status.is_none_or(|status| (400..500).contains(&status)),
                 "{name}: {text}"
             ),
             Outcome::Is(expected) => assert_eq!(status, Some(*expected), "{name}: {text}"),
@@ -167,7 +184,7 @@ fn a_hundred_hostile_requests_leave_the_server_serving_and_the_log_whole() {
         .collect();
 
     assert_eq!(site.log(), before, "the log is what it was");
-    site.say("still there?", 2);
+    site.say("still there?", 3);
     drop(held);
     server.stop();
     let doctor = home.run(&["doctor"]);

@@ -4,7 +4,7 @@ use super::message::{of_agent, said};
 use super::part::shown_file;
 use super::reply::{Asked, asked_parts};
 use super::state::{TaskState, status};
-use super::task::{artifact_of, begins, broken_off, open_calls, status_id, told_why};
+use super::task::{artifact_of, begins, broken_off, status_id, told_why};
 use crate::ai_sdk::{ChunkJson, StreamView, chunks};
 use crate::parts::EventPart;
 use jiff::Timestamp;
@@ -149,7 +149,7 @@ impl TaskView {
                 self.error.clone_from(&outcome.error_text);
                 let open = outcome.open_calls.as_ref();
                 let open = open.filter(|_| *to == StepStatus::Completed);
-                self.open = open.map(open_calls).unwrap_or_default();
+                self.open = OpenCall::list(open);
             }
             Event::StepCreated { step } if self.runs(&step.execution_id) => {
                 self.on_its_way(record.at);

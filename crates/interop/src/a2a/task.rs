@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Payload,
-    Reaction, ThreadStatus, Transcript,
+    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Reaction,
+    ThreadStatus, Transcript,
 };
 
 /// The id of the artifact: what the agents said last.
@@ -230,17 +230,13 @@ pub(super) fn begins(item: &Item) -> bool {
 fn left_open(reaction: &Reaction) -> bool {
     let step = reaction.steps.last();
     let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
-    open.is_some_and(|open| !open_calls(open).is_empty())
-}
-
-pub(super) fn open_calls(payload: &Payload) -> Vec<OpenCall> {
-    payload.read().unwrap_or_default()
+    !OpenCall::list(open).is_empty()
 }
 
 /// What an execution that broke off makes of its task.
 pub(super) fn broken_off(why: Option<&Interruption>) -> TaskState {
     match why {
-        Some(why) if why.reason == "user_cancelled" => TaskState::Canceled,
+        Some(why) if why.reason == Interruption::USER_CANCELLED => TaskState::Canceled,
         Some(_) | None => TaskState::Failed,
     }
 }

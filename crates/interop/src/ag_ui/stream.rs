@@ -5,7 +5,7 @@ use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Event, ItemId, OpenCall, OpenKind, Payload, Record, StepId, StepStatus};
+use timeline::{Event, ItemId, OpenCall, OpenKind, Record, StepId, StepStatus};
 
 /// The major version of `ai` whose chunks are translated: the one that can say most.
 const MAJOR: u8 = 7;
@@ -138,8 +138,7 @@ impl RunView {
         } = event
             && self.step.as_ref() == Some(step_id)
         {
-            let open = outcome.open_calls.as_ref().map(Payload::read);
-            self.open = open.and_then(Result::ok).unwrap_or_default();
+            self.open = OpenCall::list(outcome.open_calls.as_ref());
         }
         self.part = match event {
             Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } => {

@@ -65,10 +65,8 @@ pub fn stored_messages(transcript: &Transcript) -> Vec<StoredMessage> {
 impl StoredMessage {
     fn of(shown: Shown<'_>) -> Self {
         let steps = shown.chain.iter().flat_map(|reaction| &reaction.steps);
-        let open = steps.filter_map(|step| step.step.outcome.open_calls.as_ref());
-        let open = open.filter_map(|open| open.read::<Vec<OpenCall>>().ok());
+        let open = steps.flat_map(|step| OpenCall::list(step.step.outcome.open_calls.as_ref()));
         let external = open
-            .flatten()
             .filter(|open| open.kind == OpenKind::External)
             .map(|open| open.tool_call_id);
         let answers = |reaction: &&Reaction| {

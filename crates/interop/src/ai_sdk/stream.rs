@@ -62,9 +62,6 @@ enum Then {
     },
 }
 
-/// The reason of an execution that somebody has stopped.
-const CANCELLED: &str = "user_cancelled";
-
 /// What one reader of a stream has seen, and what it wants to see.
 ///
 /// A view follows one execution from its first record on, and those that it hands over to: the first
@@ -302,7 +299,7 @@ impl StreamView {
         }
         let reason = why.map_or("error", |why| why.reason.as_str());
         let detail = why.and_then(|why| why.detail.as_deref());
-        if reason == CANCELLED {
+        if reason == Interruption::USER_CANCELLED {
             self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
             self.push(json!({"type": "abort", "reason": detail.unwrap_or(reason)}));
             return;

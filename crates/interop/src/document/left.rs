@@ -70,9 +70,7 @@ fn follow(open: &mut BTreeMap<String, String>, reaction: &Reaction) {
             }
             continue;
         }
-        let calls = step.step.outcome.open_calls.as_ref();
-        let calls: Vec<OpenCall> = calls.and_then(|it| it.read().ok()).unwrap_or_default();
-        for call in calls {
+        for call in OpenCall::list(step.step.outcome.open_calls.as_ref()) {
             open.insert(call.tool_call_id, step.step.id.to_string());
         }
     }

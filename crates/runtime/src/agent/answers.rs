@@ -250,16 +250,20 @@ pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Res
         .with_message(message)
         .with_suspended(suspended.collect());
     let asked = answers.iter().cloned().fold(Answers::new(), with);
-    match agent.check(&asked, &state) {
-        Ok(())
-        | Err(
+    let is_taken = |fault: &AnswerError| {
+        matches!(
+            fault,
             AnswerError::WrongKind { expected: None, .. }
-            | AnswerError::WrongKind {
-                given: PendingKind::External,
-                ..
-            },
-        ) => Ok(()),
-        Err(error) => {
+                | AnswerError::WrongKind {
+                    given: PendingKind::External,
+                    ..
+                }
+        )
+    };
+    let mut faults = agent.faults(&asked, &state).into_iter();
+    match faults.find(|fault| !is_taken(fault)) {
+        None => Ok(()),
+        Some(error) => {
             let call = match &error {
                 AnswerError::NothingWaits => None,
                 AnswerError::UnknownCall { call }

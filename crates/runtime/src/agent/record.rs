@@ -4,7 +4,6 @@ mod rewound;
 mod view;
 
 use super::limits::Spent;
-use crate::request::Run;
 use agents::{AgentState, PlanStatus, PlanStep, SubagentExecutionTrace};
 use interop::model;
 use interop::parts::ToolPart;
@@ -175,20 +174,15 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         Entry::Item(_) => None,
     });
     let rewound = Rewound::of(transcript);
+    let mut runs = Vec::new();
     for (number, (reaction, mark)) in reactions.zip(marks).enumerate() {
         viewed.extend(messages.by_ref().take(mark - n_taken));
         n_taken = mark;
         if rewound.has(number) {
             continue;
         }
-        // Whichever agent has made them: a run goes on when it is handed over.
-        if let Some(last) = last_record(reaction, running) {
-            folded.spent = last.tool_calls.map(|calls| Spent {
-                calls,
-                tokens: last.output_tokens.unwrap_or_default(),
-            });
-        }
-        if Run::of(reaction.execution.run.as_ref()).agent.as_deref() != agent {
+        runs.push(reaction);
+        if agent_of(reaction).as_deref() != agent {
             continue;
         }
         let is_running = reaction.execution.id == running.execution_id;
@@ -214,10 +208,30 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
             folded.state = with_step(&folded.state, step, record);
         }
     }
+    // Whichever agent has made them: a run goes on when it is handed over.
+    let mut back = runs.into_iter().rev();
+    folded.spent = back
+        .find_map(|reaction| last_record(reaction, running))
+        .and_then(|last| {
+            last.tool_calls.map(|calls| Spent {
+                calls,
+                tokens: last.output_tokens.unwrap_or_default(),
+            })
+        });
     viewed.extend(messages);
     // Only now: middleware counted the messages that were removed after it.
     folded.state = folded.state.with_context(removed.left_out(viewed));
     folded
+}
+
+/// The agent that an execution is run by; of its other parameters nothing is read.
+fn agent_of(reaction: &Reaction) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        agent: Option<String>,
+    }
+    let run = reaction.execution.run.as_ref()?;
+    run.read::<Named>().ok()?.agent
 }
 
 /// What the last step of an execution that is over has added.

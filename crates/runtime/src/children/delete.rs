@@ -12,7 +12,7 @@ use std::sync::Arc;
 use timeline::{Event, Interruption, Seq, ThreadId};
 
 /// What the runs of sub-agents are stopped for whose threads are deleted.
-const DELETED: &str = "user_cancelled";
+const DELETED: &str = Interruption::USER_CANCELLED;
 
 impl Runtime {
     /// Deletes a thread and everything of it, the threads of its sub-agents at any depth included;

@@ -3,7 +3,6 @@
 use super::kin::MAX_DEPTH;
 use super::outcome::ChildError;
 use super::records::Spawned;
-use super::wake::left_open;
 use crate::error::told;
 use crate::live::PAGE;
 use crate::react::Runtime;
@@ -22,7 +21,7 @@ use timeline::{
 use upp::{CycleUsage, Message, StopReason, TokenUsage, ToolExecution, Turn};
 
 /// The word for a run whose questions were passed over.
-const OVERTAKEN: &str = "user_cancelled";
+const OVERTAKEN: &str = timeline::Interruption::USER_CANCELLED;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -400,7 +399,7 @@ fn waits(reaction: &Reaction) -> bool {
 }
 
 fn left_by(step: &StepRecord) -> Vec<timeline::OpenCall> {
-    left_open(step.step.outcome.open_calls.as_ref())
+    timeline::OpenCall::list(step.step.outcome.open_calls.as_ref())
 }
 
 /// What a step has started, in the order of its calls.

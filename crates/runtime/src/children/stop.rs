@@ -1,7 +1,7 @@
 //! A child does not outlive the wish for its answer.
 
 use super::records::{Ended, Spawned};
-use super::wake::{left_open, waited_for};
+use super::wake::waited_for;
 use crate::error::{RuntimeError, told};
 use crate::live::{Held, Live};
 use crate::react::Runtime;
@@ -9,11 +9,11 @@ use crate::request::Run;
 use crate::store::StoreError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use timeline::{Ending, Execution, ExecutionId, Interruption, Payload, State, ThreadId};
+use timeline::{Ending, Execution, ExecutionId, Interruption, OpenCall, Payload, State, ThreadId};
 use tokio::runtime::Handle;
 
 /// What a child's interruption says, unless its parent's says more.
-const UNWANTED: &str = "user_cancelled";
+const UNWANTED: &str = Interruption::USER_CANCELLED;
 
 /// Children that are to be stopped, because nobody wants their answers any more.
 pub(crate) struct StoppedChildren {
@@ -44,7 +44,7 @@ impl StoppedChildren {
     /// told something else at once.
     pub(crate) fn left(left: Option<&Payload>, after: &State) -> Option<Self> {
         let wanted: BTreeSet<&ThreadId> = waited_for(after).map(|(_, it)| &it.thread_id).collect();
-        let left = left_open(left);
+        let left = OpenCall::list(left);
         let children = left.iter().flat_map(|call| &call.children);
         let unwanted = children.filter(|it| !it.is_over && !wanted.contains(&it.thread_id));
         let unwanted = unwanted.map(|it| it.thread_id.clone());

@@ -9,7 +9,7 @@ use super::asked::CallPlace;
 use super::kin::{MAX_DEPTH, spawned_from_call};
 use super::records::{Ended, Spawned};
 use super::report::Report;
-use super::wake::{Woken, left_open};
+use super::wake::Woken;
 use crate::error::RuntimeError;
 use crate::follow::{Until, follow, refollow};
 use crate::live::Live;
@@ -250,7 +250,7 @@ fn before(record: &Record) -> Vec<(ThreadId, Seq)> {
     let Event::StepStatusChanged { outcome, .. } = &record.event else {
         return Vec::new();
     };
-    let left = left_open(outcome.open_calls.as_ref()).into_iter();
+    let left = timeline::OpenCall::list(outcome.open_calls.as_ref()).into_iter();
     let left = left.flat_map(|call| call.children);
     let left = left.filter(|child| !child.is_over);
     left.map(|child| (child.thread_id, child.seq)).collect()

@@ -6,6 +6,7 @@
 //! lock, over a child that goes on; a child has begun to go on before it looks whether its parent
 //! sleeps. Locks are taken upwards only.
 
+use crate::answer::standing;
 use crate::error::{RuntimeError, told};
 use crate::live::Live;
 use crate::react::Runtime;
@@ -57,11 +58,6 @@ pub(super) fn waited_for(state: &State) -> impl Iterator<Item = (&OpenCall, &Ope
     })
 }
 
-/// The calls that the end of a step leaves open.
-pub(crate) fn left_open(left: Option<&Payload>) -> Vec<OpenCall> {
-    left.and_then(|left| left.read().ok()).unwrap_or_default()
-}
-
 /// The execution that waits for a thread that waits for answers.
 pub(crate) fn waiting_parent(state: &State) -> Option<ParentRun> {
     let open = state.open()?;
@@ -71,7 +67,7 @@ pub(crate) fn waiting_parent(state: &State) -> Option<ParentRun> {
 impl Runtime {
     /// Whether all children wait that the end of a step is to wait for. The parent's lock is held.
     pub(crate) async fn still_wait(&self, left: Option<&Payload>) -> Result<bool, RuntimeError> {
-        let left = left_open(left);
+        let left = OpenCall::list(left);
         let children = left.iter().flat_map(|call| &call.children);
         for child in children.filter(|child| !child.is_over) {
             let state = match self.inner.store.head(&child.thread_id).await {
@@ -125,17 +121,9 @@ impl Runtime {
         state: &State,
         parent: Option<ParentRun>,
     ) -> Result<Command, RuntimeError> {
-        let next = state.waiting().next();
-        let run = next.map(|waiting| Run::of(Some(&waiting.run)));
-        let run = match (run, parent) {
-            (Some(run), Some(parent)) if run.parent.is_none() => Some(Payload::write(&Run {
-                parent: Some(parent),
-                ..run
-            })?),
-            (Some(run), _) if run.execution_id.is_some() => Some(Payload::write(&run)?),
-            (Some(_) | None, Some(_) | None) => None,
-        };
-        Ok(self.start(Trigger::Waiting, run))
+        let mut run = Run::of(state.waiting().next().map(|waiting| &waiting.run));
+        run.parent = run.parent.or(parent);
+        self.start(Trigger::Waiting, run)
     }
 
     /// Has a thread go on that waits for this child; gives the thread that may wait for it in turn.
@@ -166,17 +154,13 @@ impl Runtime {
             // It goes on already, or something else was said and nobody wants the answer.
             return Ok(None);
         }
-        let run = match (state.active(), state.open()) {
-            (Some(active), _) => active.execution.run.clone(),
-            (None, Some(open)) => open.execution.run.clone(),
-            (None, None) => None,
-        };
-        let above = Run::of(run.as_ref()).parent;
+        let (run, _) = standing(state);
+        let above = run.parent.clone();
         let command = if state.active().is_some() || state.waiting().len() > 0 {
-            let run = run.unwrap_or_else(|| serde_json::json!({}).into());
+            let run = Payload::write(&run)?;
             Command::Enqueue { item, run }
         } else {
-            self.start(Trigger::New(item), run)
+            self.start(Trigger::New(item), run)?
         };
         held.commit([(None, command)], None).await?;
         self.ensure_worker(&live, &mut held)?;

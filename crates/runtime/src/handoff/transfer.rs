@@ -55,10 +55,7 @@ impl Runtime {
             handoffs: run.handoffs.saturating_add(1),
             ..run.clone()
         };
-        let start = self.start(
-            Trigger::New(self.reference(trigger)),
-            Some(Payload::write(&next)?),
-        );
+        let start = self.start(Trigger::New(self.reference(trigger)), next)?;
         Ok(Some(Transfer {
             event: Some(Command::AddPart {
                 part: event.write()?,

@@ -2,11 +2,13 @@
 
 use super::Subject;
 use super::script::{
-    Author, answer, complete_step, end, fork, item, keep, leave_open, respond, start,
+    Author, answer, complete_step, end, first, fork, item, keep, leave_open, record, respond,
+    start, tenant,
 };
 use crate::store::Store;
+use jiff::Timestamp;
 use std::sync::Arc;
-use timeline::{NewThread, Seq, Trigger};
+use timeline::{Command, NewThread, Open, Seq, State, Trigger};
 
 async fn forked(store: &Arc<dyn Store>, id: &str, of: &str, at: Seq) -> Author {
     let thread = NewThread {
@@ -16,9 +18,34 @@ async fn forked(store: &Arc<dyn Store>, id: &str, of: &str, at: Seq) -> Author {
     Author::new(store, "acme", thread).await
 }
 
+/// A fork of the parent that is made with what was done in it already.
+async fn imported(store: &Arc<dyn Store>, id: &str, at: Seq, done: Vec<Command>) -> State {
+    let thread = NewThread {
+        fork: Some(fork("parent", at.0)),
+        ..NewThread::new(id, Some(id))
+    };
+    let made = Timestamp::UNIX_EPOCH;
+    let mut records = first(thread, made);
+    let mut state = State::default();
+    for record in &records {
+        state.apply(&record.event);
+    }
+    for command in done {
+        for event in state.decide(command, made).unwrap() {
+            state.apply(&event);
+            records.push(record(event, made));
+        }
+    }
+    let created = store.get_or_create(&tenant(), records).await.unwrap();
+    store.head(&created.thread).await.unwrap().state
+}
+
 /// The call that is open, and the execution that left it.
 fn open(author: &Author) -> Option<(&str, &str)> {
-    let open = author.state.open()?;
+    author.state.open().and_then(left)
+}
+
+fn left(open: &Open) -> Option<(&str, &str)> {
     let call = open.calls.first()?;
     Some((&call.tool_call_id, open.execution.id.as_str()))
 }
@@ -88,5 +115,41 @@ pub async fn a_fork_has_the_calls_that_its_parent_had_left_open_there(mut subjec
             expected,
             "{id}"
         );
+    }
+}
+
+/// A fork may be made with messages and runs of its own: what they leave open is open, whatever was
+/// where it was made.
+pub async fn a_fork_that_is_made_with_content_has_what_that_leaves_open(mut subject: impl Subject) {
+    let store = subject.store();
+    let mut parent = Author::new(&store, "acme", NewThread::new("parent", Some("p"))).await;
+    let run = |name: &str| {
+        let asked = item(&format!("{name}-ask"));
+        [
+            start(name, Trigger::New(asked)),
+            respond(),
+            leave_open(),
+            end(),
+        ]
+    };
+    parent.tell_all(run("one")).await;
+    let cases = [
+        ("empty", Vec::new(), Some("one-execution")),
+        ("said", vec![keep("aside")], None),
+        ("ran", run("own").to_vec(), Some("own-execution")),
+    ];
+    let mut made = Vec::new();
+    for (id, done, expected) in cases {
+        let state = imported(&store, id, parent.tail, done).await;
+        let open = state.open().and_then(left);
+        assert_eq!(open, expected.map(|run| ("c1", run)), "{id}");
+        made.push((id, state));
+    }
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    for (id, state) in made {
+        let head = store.head(&id.into()).await.unwrap();
+        assert_eq!(head.state, state, "{id}");
     }
 }

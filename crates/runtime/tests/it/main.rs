@@ -14,5 +14,6 @@ mod gate;
 mod handoff;
 mod judged;
 mod mortal;
+mod standstill;
 mod stretches;
 mod tree;

@@ -96,6 +96,19 @@ impl Desks {
         Ok(HeldDesk(slot))
     }
 
+    /// Folds a thread's desk on before its lock is taken, so that little is read while others wait for it.
+    pub(crate) async fn warm(
+        &self,
+        tenant: &runtime::TenantId,
+        key: &str,
+    ) -> Result<(), RuntimeError> {
+        match self.runtime.store().find(tenant, key).await {
+            Ok(row) => self.at(&row.thread.id, row.tail).await.map(drop),
+            Err(StoreError::NotFound) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The desk of a thread as it stood at an event, for a fork there.
     pub(crate) async fn until(&self, thread: &ThreadId, end: Seq) -> Result<Desk, RuntimeError> {
         Ok(self.cold(thread, end).await?.desk)

@@ -8,7 +8,7 @@ use interop::aitp::{Change, Desk, MayNotSpeak, Party, Strictness};
 use jiff::Timestamp;
 use runtime::{Entering, Gate, Landmark, RuntimeError};
 use std::sync::Arc;
-use timeline::{Event, Item, ItemStatus, ItemType, NewItem, Record};
+use timeline::{Event, ItemType, NewItem, Record};
 
 /// Who says something, and how closely it is looked at.
 #[derive(Clone)]
@@ -64,22 +64,12 @@ impl Speaker {
 
 /// The record that an item would be.
 pub(super) fn record(desk: &Desk, item: NewItem, at: Timestamp) -> Record {
-    let item = Item {
-        id: item.id,
-        item_type: item.item_type,
-        role: item.role,
-        created_at: at,
-        status: ItemStatus::Stored,
-        channel: item.channel,
-        content: item.content,
-        execution_id: None,
-        run: None,
-        metadata: item.metadata,
-    };
     Record {
         seq: desk.seq().next(),
         at,
-        event: Event::ItemCreated { item },
+        event: Event::ItemCreated {
+            item: item.stored(at),
+        },
     }
 }
 

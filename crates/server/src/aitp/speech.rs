@@ -65,6 +65,7 @@ impl<'a> Speech<'a> {
         request: React,
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, RuntimeError> {
+        self.desks.warm(&request.tenant, &request.key).await?;
         let gate = self.gate(None);
         let accepted = self.runtime().react_through(request, gate).await;
         let accepted = accepted.map_err(|error| placed(error, place))?;
@@ -79,6 +80,7 @@ impl<'a> Speech<'a> {
         last: Seq,
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, RuntimeError> {
+        self.desks.warm(&request.tenant, &request.key).await?;
         let gate = self.gate(None);
         let accepted = self.runtime().react_after(request, last, Some(gate)).await;
         let accepted = accepted.map_err(|error| placed(error, place))?;
@@ -122,6 +124,7 @@ impl<'a> Speech<'a> {
         place: impl Fn(usize) -> Place,
     ) -> Result<Seq, RuntimeError> {
         let (tenant, gate) = (&self.speaker.caller.tenant, self.gate(None));
+        self.desks.warm(tenant, key).await?;
         let kept = self
             .runtime()
             .record_through(tenant, key, items, gate)

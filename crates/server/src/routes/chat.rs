@@ -27,11 +27,9 @@ use runtime::{Filter, Policy, React, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stream::{UiStream, Wanted, questions};
-use timeline::{ItemId, NewItem};
+use timeline::{Interruption, ItemId, NewItem};
 use utoipa::{IntoParams, ToSchema};
 
-/// Why a client's stop ended a run.
-const STOPPED: &str = "user_cancelled";
 /// The versions of `ai` whose streams are known.
 const MAJORS: std::ops::RangeInclusive<u8> = 5..=7;
 
@@ -234,6 +232,9 @@ pub(crate) async fn stop(
     Tenant(tenant): Tenant,
     PathOf(id): PathOf<String>,
 ) -> Result<Json<CancelledView>, ApiError> {
-    let cancelled = api.runtime().cancel(&tenant, &id, None, STOPPED).await?;
+    let cancelled = api
+        .runtime()
+        .cancel(&tenant, &id, None, Interruption::USER_CANCELLED)
+        .await?;
     Ok(Json(cancelled.into()))
 }

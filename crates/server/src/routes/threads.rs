@@ -13,14 +13,11 @@ use http::StatusCode;
 use runtime::{Cancelled, NewThreadRequest, Page, ThreadRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use timeline::{ExecutionId, Payload, Seq};
+use timeline::{ExecutionId, Interruption, Payload, Seq};
 use utoipa::{IntoParams, ToSchema};
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
-/// Why an execution was stopped, if its stopper does not say.
-const CANCELLED: &str = "user_cancelled";
-
 /// Which threads are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -266,5 +263,8 @@ pub(crate) async fn cancel(
 
 /// The reason to record, if none is given.
 pub(super) fn reason_of(cancel: &Cancel) -> &str {
-    cancel.reason.as_deref().unwrap_or(CANCELLED)
+    cancel
+        .reason
+        .as_deref()
+        .unwrap_or(Interruption::USER_CANCELLED)
 }

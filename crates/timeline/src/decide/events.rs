@@ -30,16 +30,8 @@ pub(super) fn stored(new: NewItem, run: Option<Payload>, at: Timestamp) -> Resul
         check_content(content)?;
     }
     Ok(Item {
-        id: new.id,
-        item_type: new.item_type,
-        role: new.role,
-        created_at: at,
-        status: ItemStatus::Stored,
-        channel: new.channel,
-        content: new.content,
-        execution_id: None,
         run,
-        metadata: new.metadata,
+        ..new.stored(at)
     })
 }
 

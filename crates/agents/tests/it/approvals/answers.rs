@@ -116,6 +116,43 @@ async fn answers_that_fit_no_waiting_call_are_refused_before_anything_runs() {
 }
 
 #[tokio::test]
+async fn all_that_is_wrong_with_answers_is_found_and_not_only_the_first() {
+    let mut options = options_with(&Log::default());
+    let calls = vec![
+        paying("a", &json!(1)),
+        call("x", "elsewhere", &[]),
+        ToolCall {
+            after: vec!["a".into()],
+            ..paying("late", &json!(1))
+        },
+    ];
+    options.model = Canned::calls(calls);
+    let agent = agent(options);
+    let waiting = agent.generate("go", AgentState::initial()).await.unwrap();
+    let wrong = |call: &str, given, expected| AnswerError::WrongKind {
+        call: call.into(),
+        given,
+        expected: Some(expected),
+    };
+    let both = Answers::new()
+        .approve_with("a", json!({"sum": "ten"}))
+        .approve("x");
+    let found = agent.faults(&both, &waiting.state);
+    let [AnswerError::Arguments { call, .. }, other] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    let expected = wrong("x", PendingKind::Approval, PendingKind::External);
+    assert_eq!((call.as_str(), other), ("a", &expected));
+    // A result in place of a verdict, and too early.
+    let found = agent.faults(&Answers::new().result("late", 1), &waiting.state);
+    let early = AnswerError::Early {
+        call: "late".into(),
+    };
+    let expected = wrong("late", PendingKind::External, PendingKind::Approval);
+    assert_eq!(found, [expected, early]);
+}
+
+#[tokio::test]
 async fn an_error_about_answers_says_what_is_wrong() {
     let agent = agent(options_with(&Log::default()));
     let state = agent

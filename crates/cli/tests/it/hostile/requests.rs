@@ -15,8 +15,10 @@ pub(super) struct Hostile {
 
 /// What may come of it.
 pub(super) enum Outcome {
-    /// 4xx, or no answer at all where the request was no HTTP.
+    /// 4xx.
     Refused,
+    /// 4xx, or no answer at all: the request was no HTTP.
+    Closed,
     /// This status.
     Is(u16),
     /// Anything but a failure of the server.
@@ -150,26 +152,26 @@ fn cut_off(name: impl Into<String>, bytes: Vec<u8>, outcome: Outcome) -> Hostile
 fn broken_http(site: &Site) -> Vec<Hostile> {
     let key = &site.own;
     vec![
-        cut_off("nothing", Vec::new(), Outcome::Refused),
-        cut_off("zeros", vec![0; 4096], Outcome::Refused),
+        cut_off("nothing", Vec::new(), Outcome::Closed),
+        cut_off("zeros", vec![0; 4096], Outcome::Closed),
         cut_off(
             "noise",
             (0..4096_u32)
                 .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
                 .collect(),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "a TLS greeting",
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "HTTP/2 without what follows",
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
             Outcome::Harmless,
         ),
-        cut_off("HTTP/0.9", b"GET /\r\n".to_vec(), Outcome::Refused),
+        cut_off("HTTP/0.9", b"GET /\r\n".to_vec(), Outcome::Closed),
         hostile(
             "HTTP/9.9",
             b"GET / HTTP/9.9\r\nhost: localhost\r\n\r\n".to_vec(),
@@ -183,12 +185,12 @@ fn broken_http(site: &Site) -> Vec<Hostile> {
         hostile(
             "a method of its own",
             request("ATTACK", "/api/v1/threads", key, b""),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "CONNECT",
             request("CONNECT", "internal:80", key, b""),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a whole URL of elsewhere",
@@ -198,7 +200,7 @@ fn broken_http(site: &Site) -> Vec<Hostile> {
         hostile(
             "a path of 100 kB",
             request("GET", &format!("/{}", "a".repeat(100_000)), key, b""),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a header of 1 MB",
@@ -209,12 +211,12 @@ fn broken_http(site: &Site) -> Vec<Hostile> {
                 &[&format!("x: {}", "a".repeat(1_000_000))],
                 b"",
             ),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a thousand headers",
             with_headers("GET", "/healthz", key, &vec!["x: y"; 1000], b""),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a header with a line break in it",
@@ -244,66 +246,66 @@ fn false_lengths(site: &Site) -> Vec<Hostile> {
             raw(format!(
                 "{authorized}content-length: 5\r\ncontent-length: 50\r\n\r\n{body}"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a negative length",
             raw(format!("{authorized}content-length: -1\r\n\r\n{body}")),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "a length beyond all numbers",
             raw(format!(
                 "{authorized}content-length: 99999999999999999999999\r\n\r\n{body}"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "a length of 9 EB",
             raw(format!(
                 "{authorized}content-length: 9223372036854775807\r\n\r\n{body}"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "a length and chunks",
             raw(format!(
                 "{authorized}content-length: {n_bytes}\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\n\r\n"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "chunks of no number",
             raw(format!(
                 "{authorized}transfer-encoding: chunked\r\n\r\nxyz\r\n{body}\r\n0\r\n\r\n"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "a chunk of 16 EB",
             raw(format!(
                 "{authorized}transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n{body}\r\n"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         cut_off(
             "chunks that break off",
             raw(format!(
                 "{authorized}transfer-encoding: chunked\r\n\r\n5\r\n{{\"con"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "an encoding that is not known",
             raw(format!("{authorized}transfer-encoding: gzip\r\n\r\n{body}")),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a body that is said to be packed",
             raw(format!(
                 "{authorized}content-encoding: gzip\r\ncontent-length: {n_bytes}\r\n\r\nabcdefghijklmnopqrstu"
             )),
-            Outcome::Refused,
+            Outcome::Closed,
         ),
         hostile(
             "a second request behind the first",
@@ -413,15 +415,34 @@ fn wrong_keys(site: &Site, protocol: &str, path: &str, body: &Value) -> Vec<Host
 
 /// What another tenant's key asks of the thread: it is not there for it.
 fn of_other_tenants(site: &Site) -> Vec<Hostile> {
-    let (id, digits) = (&site.thread, site.thread.replace('-', ""));
-    let ask = |method: &str, path: String, body: Option<Value>| {
+    let asked = of_its_own(site).into_iter();
+    let asked = asked.map(|(method, path, body)| {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         hostile(
             format!("another tenant: {method} {path}"),
             request(method, &path, &site.other, body.as_bytes()),
             Outcome::Is(404),
         )
-    };
+    });
+    asked.collect()
+}
+
+/// What of that only reads, as the thread's own tenant asks it: it is there.
+pub(super) fn readable(site: &Site) -> Vec<(String, Vec<u8>)> {
+    let asked = of_its_own(site).into_iter();
+    let reads = asked.filter(|(method, _, _)| *method == "GET");
+    let reads = reads.map(|(method, path, _)| {
+        let json = ["accept: application/json"];
+        let bytes = with_headers(method, &path, &site.own, &json, b"");
+        (path, bytes)
+    });
+    reads.collect()
+}
+
+/// Requests about the thread: method, path and body.
+fn of_its_own(site: &Site) -> Vec<(&'static str, String, Option<Value>)> {
+    let (id, digits) = (&site.thread, site.thread.replace('-', ""));
+    let ask = |method: &'static str, path: String, body: Option<Value>| (method, path, body);
     vec![
         ask("GET", "/api/v1/threads/attacked".to_owned(), None),
         ask(
@@ -463,7 +484,7 @@ fn of_other_tenants(site: &Site) -> Vec<Hostile> {
             format!("/v1/conversations/conv_{digits}/items"),
             None,
         ),
-        ask("GET", format!("/v1/responses/resp_{digits}"), None),
+        ask("GET", format!("/v1/responses/{}", site.response), None),
         ask(
             "POST",
             "/v1/responses".to_owned(),

@@ -98,7 +98,7 @@ impl Told {
     /// Why the run ended early, if it did.
     pub(super) fn interruption(&self) -> Option<Interruption> {
         let reason = if self.facts.aborted.is_some() {
-            "user_cancelled"
+            timeline::Interruption::USER_CANCELLED
         } else if self.is_broken || !self.facts.errors.is_empty() {
             "error"
         } else if self.facts.finished || self.done {

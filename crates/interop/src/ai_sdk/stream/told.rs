@@ -1,6 +1,6 @@
 //! The metadata of an agent's message: who answered, with which model, what it used, and when.
 
-use super::{CANCELLED, StreamView};
+use super::StreamView;
 use crate::parts::StepResponse;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -77,7 +77,7 @@ impl Told {
     ) -> Value {
         let reason = if to == ExecutionStatus::Completed {
             self.finish_reason()
-        } else if why.is_some_and(|why| why.reason == CANCELLED) {
+        } else if why.is_some_and(|why| why.reason == Interruption::USER_CANCELLED) {
             "other"
         } else {
             "error"

@@ -56,7 +56,7 @@ impl Over {
     fn of_failure(why: Option<&Interruption>) -> Self {
         let reason = why.map_or("error", |why| why.reason.as_str());
         let code = match reason {
-            "user_cancelled" => return Self::Cancelled,
+            Interruption::USER_CANCELLED => return Self::Cancelled,
             "timeout" | "expired" => return Self::Expired,
             "rate_limited" | "quota_exceeded" => "rate_limit_exceeded",
             "safety_halt" => "invalid_prompt",

@@ -187,9 +187,7 @@ impl Run {
         }
         self.left.clear();
         self.left_to_others.clear();
-        let open = outcome.open_calls.as_ref();
-        let open: Vec<OpenCall> = open.and_then(|it| it.read().ok()).unwrap_or_default();
-        for call in open {
+        for call in OpenCall::list(outcome.open_calls.as_ref()) {
             match (call.kind, ToolPart::read(&call.part)) {
                 (OpenKind::External, Some(tool)) => self.left.push(PendingCall {
                     name: tool.tool_name().to_owned(),

@@ -354,6 +354,37 @@ async fn an_answer_for_a_tool_that_is_gone_tells_the_model_so() {
 }
 
 #[tokio::test]
+async fn an_answer_for_a_tool_that_is_gone_hides_no_fault_of_another_one() {
+    let world = World::default();
+    let model = Canned::rounds(vec![vec![call("a", "gone"), call("b", "approved")]]);
+    let mut tools = all(&world);
+    let mut gone = crate::durable::tools::approved(&world);
+    gone.name = "gone".into();
+    tools.push(gone);
+    let mut client = Client::calm(options(model, Arc::new(Loop::default()), tools));
+    client.say("go").await;
+    client.rest().await;
+    client.keep_tools(|tool| tool != "gone");
+    client.restart().await;
+    let both = |edited: Value| {
+        json!([
+            {"type": "loomline-answer", "toolCallId": "a", "approved": true},
+            {"type": "loomline-answer", "toolCallId": "b", "approved": true, "arguments": {"edited": edited}},
+        ])
+    };
+    let refused = client.try_answer(&both(json!(7))).await;
+    assert!(
+        matches!(&refused, Err(RuntimeError::Answer(refusal)) if refusal.call.as_deref() == Some("b")),
+        "{refused:?}"
+    );
+    client.answer(both(json!("yes"))).await;
+    client.rest().await;
+    let results = results(&client).await;
+    assert_eq!(results[0].result, "Tool 'gone' not found");
+    assert_eq!(results[1].result["edited"], "yes");
+}
+
+#[tokio::test]
 async fn an_answer_is_acted_on_once_wherever_the_process_dies() {
     for at in 0..13 {
         for keeps_last in [false, true] {

@@ -7,9 +7,7 @@ use crate::state::Api;
 use interop::a2a::{ErrorKind, RequestError, TaskId, TaskState};
 use runtime::RuntimeError;
 use serde_json::Value;
-
-/// Why a client's stop ended an execution.
-const STOPPED: &str = "user_cancelled";
+use timeline::Interruption;
 
 /// Stops a task that is at work, or takes back what it asks.
 pub(super) async fn cancel(
@@ -36,7 +34,12 @@ pub(super) async fn cancel(
         return refused("the task waits for its turn, and can be stopped once that has come");
     };
     let runtime = api.runtime();
-    let stopped = runtime.cancel(&task.tenant, &task.key, Some(&execution), STOPPED);
+    let stopped = runtime.cancel(
+        &task.tenant,
+        &task.key,
+        Some(&execution),
+        Interruption::USER_CANCELLED,
+    );
     match stopped.await {
         Ok(_) => {}
         // It has ended by itself meanwhile.

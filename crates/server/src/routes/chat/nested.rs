@@ -162,8 +162,7 @@ impl Nested {
             return Vec::new();
         };
         let preliminary = std::mem::take(&mut self.preliminary);
-        let left = outcome.open_calls.as_ref();
-        let left: Vec<OpenCall> = left.and_then(|it| it.read().ok()).unwrap_or_default();
+        let left = OpenCall::list(outcome.open_calls.as_ref());
         let waits = |open: &&OpenCall| {
             open.kind == OpenKind::Child && preliminary.contains(&open.tool_call_id)
         };

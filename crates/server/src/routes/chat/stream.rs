@@ -199,8 +199,7 @@ fn waits_beneath(event: &Event) -> bool {
     let Event::StepStatusChanged { outcome, .. } = event else {
         return false;
     };
-    let open = outcome.open_calls.as_ref();
-    let open: Vec<OpenCall> = open.and_then(|it| it.read().ok()).unwrap_or_default();
+    let open = OpenCall::list(outcome.open_calls.as_ref());
     open.iter().any(|call| call.kind == OpenKind::Child)
 }
 

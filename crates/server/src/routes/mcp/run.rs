@@ -21,13 +21,10 @@ use runtime::{Accepted, Filter, Logged, Pending, Policy, RuntimeError, Stretch, 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
-use timeline::{Entry, ExecutionId, ExecutionStatus, Payload, Rejected, Seq};
+use timeline::{Entry, ExecutionId, ExecutionStatus, Interruption, Payload, Rejected, Seq};
 
 /// How what is said here came in.
 const CHANNEL: &str = "mcp";
-/// Why an execution was stopped whose client has cancelled its call.
-const CANCELLED: &str = "user_cancelled";
-
 /// Something said on a thread.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -244,7 +241,12 @@ impl Waiting {
         running: &ExecutionId,
     ) -> Result<CallToolResult, ApiError> {
         let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
-        let stopped = runtime.cancel(tenant, &self.key, Some(running), CANCELLED);
+        let stopped = runtime.cancel(
+            tenant,
+            &self.key,
+            Some(running),
+            Interruption::USER_CANCELLED,
+        );
         match stopped.await {
             // It has ended by itself meanwhile.
             Ok(_) | Err(RuntimeError::NotRunning(_)) => Ok(nobody()),

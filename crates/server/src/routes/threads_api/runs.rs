@@ -25,10 +25,8 @@ use runtime::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use timeline::Command;
+use timeline::{Command, Interruption};
 
-/// Why a client's cancel ends a run.
-const CANCELLED: &str = "user_cancelled";
 /// How many records are read at once to find a run that has just begun.
 const PAGE: usize = 256;
 
@@ -335,7 +333,9 @@ pub(super) async fn cancel(
     let run = look::run(&api, &found, &run_id).await?;
     run.check_cancel(Timestamp::now())?;
     let last = run.executions().last();
-    let stopped = runtime.cancel(tenant, key, last, CANCELLED).await;
+    let stopped = runtime
+        .cancel(tenant, key, last, Interruption::USER_CANCELLED)
+        .await;
     match stopped {
         Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
         Err(error) => return Err(error.into()),
