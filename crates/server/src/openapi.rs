@@ -285,8 +285,8 @@ mod tests {
         let state_of: Reader = (lang::StateQuery::KNOWN, |it| {
             lang::StateQuery::read_body(it).is_ok()
         });
-        let readers =
-            BTreeMap::from_iter(readers.into_iter().chain([("LangGraphStateOf", state_of)]));
+        let readers = readers.into_iter().chain([("LangGraphStateOf", state_of)]);
+        let readers: BTreeMap<_, _> = readers.collect();
         let requests: Value = serde_json::from_str(REQUESTS).unwrap();
         for (operation, schema) in requests["bodies"].as_object().unwrap() {
             let name = schema.as_str().unwrap();
