@@ -25,12 +25,12 @@ pub struct ThreadNode {
     state: AgentState,
     name: Option<Arc<str>>,
     children: Vec<Arc<str>>,
-    /// The parent's snapshot whose messages this node's state begins with, as far as is known.
+    /// The parent's snapshot, where this node's state begins with its messages.
     extends: Option<Arc<str>>,
 }
 
 impl PartialEq for ThreadNode {
-    /// What is known of the parent is no part of the node.
+    /// What follows from the parent is no part of the node.
     fn eq(&self, other: &Self) -> bool {
         let ids = (&self.id, &self.parent_id, &self.children);
         ids == (&other.id, &other.parent_id, &other.children)
@@ -199,10 +199,21 @@ impl ThreadTree {
     }
 
     /// Puts a state at the current node (`tree.current.state = …`, UAP §7.2). Compares it with the
-    /// parent's, message by message; the same message shared is compared by its address.
+    /// parent's and the children's, message by message; the same message shared is compared by its
+    /// address.
     pub fn set_state(&mut self, state: AgentState) {
-        let parent = self.current().parent_id().and_then(|id| self.node(id));
+        let node = self.current();
+        let parent = node.parent_id().and_then(|id| self.node(id));
         let extends = parent.and_then(|parent| extended(&state, &parent.state));
+        let children = node.children().filter_map(|id| self.node(id));
+        let children: Vec<_> = children
+            .map(|child| (Arc::clone(&child.id), extended(&child.state, &state)))
+            .collect();
+        for (child, extends) in children {
+            if let Ok(child) = self.node_mut(&child) {
+                child.extends = extends;
+            }
+        }
         let current = Arc::clone(&self.current);
         let node = match self.node_mut(&current) {
             Ok(node) => node,
@@ -263,7 +274,7 @@ impl ThreadTree {
     }
 }
 
-/// Whether the child's snapshot is known to begin with all messages of its parent's.
+/// Whether the child's snapshot begins with all messages of its parent's.
 fn is_extension(parent: &ThreadNode, child: &ThreadNode) -> bool {
     child.extends.as_deref() == Some(parent.state.id())
 }

@@ -39,6 +39,20 @@ fn path(nodes: &[&[&str]]) -> ThreadTree {
 }
 
 #[test]
+fn a_history_follows_from_the_states_and_not_from_when_they_were_put_there() {
+    let mut tree = path(&[&["a"], &["other"], &["b", "a"]]);
+    let [_, parent, child] = tree.path()[..] else {
+        panic!("{tree:?}");
+    };
+    let (parent, child) = (parent.id().clone(), child.id().clone());
+    tree.checkout(parent).unwrap();
+    tree.set_state(AgentState::initial().with_messages(messages(&["b"])));
+    tree.checkout(child).unwrap();
+    let in_order = path(&[&["a"], &["b"], &["b", "a"]]);
+    assert_eq!(ids(&tree.history()), ids(&in_order.history()));
+}
+
+#[test]
 fn a_new_tree_is_an_empty_root_that_is_current() {
     let tree = ThreadTree::new();
     assert_eq!((tree.n_nodes(), tree.root()), (1, tree.current()));
