@@ -418,7 +418,8 @@ impl Runtime {
             return Ok(());
         }
         let left = reacted.outcome.open_calls.clone();
-        if !self.still_wait(left.as_ref()).await? {
+        let began = (turn.open_calls.as_slice(), &turn.trigger);
+        if !self.still_wait(left.as_ref(), began).await? {
             // A sub-agent goes on meanwhile: the step is taken up where it stands.
             let commands = writer.take().into_iter();
             held.commit(commands.map(|command| (None, command)), None)

@@ -1,7 +1,7 @@
 //! Agents elsewhere: behind Responses, the Threads API or A2A.
 //!
 //! To the runtime such an agent is a model that keeps the conversation itself: it is sent what it has not heard, and
-//! its answer is read as it comes. What it began is noted in the step ([`KeptCall`]), so that whoever runs the step
+//! its answer is read as it comes. What it began is noted in the step ([`upp::KeptCall`]), so that whoever runs the step
 //! again after a crash looks for that and does not begin it twice
 //! (decision 18).
 

@@ -14,8 +14,8 @@ use crate::request::{ParentRun, Run};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 use timeline::{
-    ANSWER, Command, Item, ItemType, NewItem, OpenCall, OpenChild, Payload, State, ThreadId,
-    Trigger,
+    ANSWER, Answer, Command, Item, ItemType, NewItem, OpenCall, OpenChild, Payload, State,
+    ThreadId, Trigger,
 };
 
 /// What the item that wakes a parent says of the child in its metadata.
@@ -65,10 +65,25 @@ pub(crate) fn waiting_parent(state: &State) -> Option<ParentRun> {
 }
 
 impl Runtime {
-    /// Whether all children wait that the end of a step is to wait for. The parent's lock is held.
-    pub(crate) async fn still_wait(&self, left: Option<&Payload>) -> Result<bool, RuntimeError> {
+    /// Whether all children wait that a step has run and its end is to wait for. The parent's lock is
+    /// held. `before` are the calls that were open when the execution began. Of those, the step runs
+    /// only what its trigger answers: the child of another one wakes the parent by an answer of its
+    /// own, which waits by now or comes later.
+    pub(crate) async fn still_wait(
+        &self,
+        left: Option<&Payload>,
+        (before, trigger): (&[OpenCall], &Item),
+    ) -> Result<bool, RuntimeError> {
         let left = OpenCall::list(left);
-        let children = left.iter().flat_map(|call| &call.children);
+        let answers = Some(trigger).filter(|item| item.item_type == ItemType::ActionResult);
+        let answers = answers.and_then(|item| Answer::read(item.content.as_ref()).ok());
+        let answers = answers.unwrap_or_default();
+        let is_run = |call: &&OpenCall| {
+            let id = &call.tool_call_id;
+            answers.iter().any(|answer| answer.tool_call_id == *id)
+                || !before.iter().any(|open| open.tool_call_id == *id)
+        };
+        let children = left.iter().filter(is_run).flat_map(|call| &call.children);
         for child in children.filter(|child| !child.is_over) {
             let state = match self.inner.store.head(&child.thread_id).await {
                 Ok(head) => head.state,

@@ -1,11 +1,11 @@
 //! Runs whose sub-agents ask, and runs that hand over.
 
 use super::{last, says};
-use crate::harness::Server;
+use crate::harness::{Answer, Server};
 use axum::body::Body;
 use futures_util::StreamExt as _;
 use http::header;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) const TEAM: &str = r#"
 default_agent = "lead"
@@ -50,33 +50,34 @@ async fn what_a_sub_agent_asks_interrupts_the_thread_above_and_is_answered_there
     assert_eq!(kept["status"], "idle", "{kept}");
 }
 
-#[tokio::test]
-async fn who_answers_one_sub_agent_holds_nobody_up_who_answers_the_next_one() {
-    let server = Server::new(TEAM).await;
+/// A thread in which two sub-agents ask, and the two answers.
+async fn two_ask(server: &Server, queries: [&str; 2]) -> (String, [Value; 2]) {
     let thread = server.lang_thread().await;
     let find = |query: &str| format!("find {}", json!({"query": query}));
-    let text = format!(
-        "use {} and {}",
-        find("compute 6 * 7"),
-        find("compute 1 + 1")
-    );
+    let [one, other] = queries.map(find);
+    let text = format!("use {one} and {other}");
     let values = server.lang_wait(&thread, says("lead", &text)).await;
     let asked = values["__interrupt__"].as_array().unwrap();
-    assert_eq!(asked.len(), 2, "{values}");
-    let path = format!("/threads/{thread}/runs");
-    let resume = |n: usize| {
-        let id = asked[n]["id"].as_str().unwrap();
-        let body = json!({"assistant_id": "lead", "command": {"resume": {id: true}}});
-        server.post(&path, body)
+    let [one, other] = asked.as_slice() else {
+        panic!("{values}")
     };
-    // The thread goes on with one of them or with both, and each answer is told of the run it is in.
-    let (one, other) = tokio::join!(resume(0), resume(1));
-    for answer in [one, other] {
+    let resume = |asked: &Value| {
+        let id = asked["id"].as_str().unwrap();
+        json!({"assistant_id": "lead", "command": {"resume": {id: true}}})
+    };
+    (thread, [resume(one), resume(other)])
+}
+
+/// The run that an answer is told of is over, and then both sub-agents were heard.
+async fn both_are_heard(server: &Server, thread: &str, told: [Answer; 2]) {
+    for answer in told {
         assert_eq!(answer.status, 200, "{}", answer.text);
         let run = answer.json();
-        let path = format!("{path}/{}/join", run["run_id"].as_str().unwrap());
+        let run = run["run_id"].as_str().unwrap();
+        let path = format!("/threads/{thread}/runs/{run}/join");
         assert_eq!(server.get(&path).await.status, 200, "{run}");
     }
+    server.at_rest(thread).await;
     let kept = server.get(&format!("/threads/{thread}")).await.json();
     assert_eq!(kept["status"], "idle", "{kept}");
     let text = kept["values"].to_string();
@@ -84,6 +85,27 @@ async fn who_answers_one_sub_agent_holds_nobody_up_who_answers_the_next_one() {
         text.contains("gave 42.") && text.contains("gave 2."),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn who_answers_one_sub_agent_holds_nobody_up_who_answers_the_next_one() {
+    let server = Server::new(TEAM).await;
+    let (thread, [one, other]) = two_ask(&server, ["compute 6 * 7", "compute 1 + 1"]).await;
+    let path = format!("/threads/{thread}/runs");
+    // The thread goes on with one of them or with both, and each answer is told of the run it is in.
+    let (one, other) = tokio::join!(server.post(&path, one), server.post(&path, other));
+    both_are_heard(&server, &thread, [one, other]).await;
+}
+
+#[tokio::test]
+async fn a_sub_agent_is_heard_that_goes_on_while_the_thread_goes_on_with_another_one() {
+    let server = Server::new(TEAM).await;
+    let queries = ["slow 50ms compute 6 * 7", "compute 1 + 1"];
+    let (thread, [one, other]) = two_ask(&server, queries).await;
+    let path = format!("/threads/{thread}/runs");
+    let one = server.post(&path, one).await;
+    let other = server.post(&path, other).await;
+    both_are_heard(&server, &thread, [one, other]).await;
 }
 
 #[tokio::test]
