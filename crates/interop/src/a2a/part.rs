@@ -2,8 +2,8 @@
 
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
-use crate::model::unreadable_part;
 use crate::parts::OUTPUT_FILE;
+use crate::request::is_inline;
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 
@@ -34,7 +34,11 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         // Both alphabets of base64 are allowed here, and one there.
         let raw = raw.replace('-', "+").replace('_', "/");
         let media_type = media_type.unwrap_or("application/octet-stream");
-        file(&format!("data:{media_type};base64,{raw}"), Some(media_type))
+        let url = format!("data:{media_type};base64,{raw}");
+        if !is_inline(&url) {
+            return Err(RequestError::param(fields.at("raw"), "expected base64"));
+        }
+        file(&url, Some(media_type))
     } else {
         let url = fields.text("url", MAX_TEXT)?.unwrap_or_default();
         if !url.starts_with("https://") && !url.starts_with("http://") {
@@ -45,9 +49,6 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         }
         file(url, media_type)
     };
-    if given[1].is_some() && unreadable_part(&json!([said]).into()).is_some() {
-        return Err(RequestError::param(fields.at("raw"), "expected base64"));
-    }
     if let Some(name) = fields.text("filename", MAX_ID)? {
         said["filename"] = name.into();
     }
