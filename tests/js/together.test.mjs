@@ -1,14 +1,24 @@
 // One thread behind all protocols: begun, gone on with and read through each by its own official client.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { after, test } from "node:test";
+import { Role } from "@a2a-js/sdk";
+import { ClientFactory } from "@a2a-js/sdk/client";
 import { HttpAgent } from "@ag-ui/client";
+import { Client as LangGraph } from "@langchain/langgraph-sdk";
+import { Client as Mcp } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { Chat } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
 import { openai } from "./openai.mjs";
 
 const server = await Loomline.forTests();
 const client = openai(server);
+const langGraph = new LangGraph({ apiUrl: server.base, apiKey: null });
+const a2a = await new ClientFactory().createFromUrl(`${server.base}/a2a/demo/`);
+const mcp = new Mcp({ name: "loomline-tests", version: "1.0.0" });
+await mcp.connect(new StreamableHTTPClientTransport(new URL("/mcp", server.base)));
+after(() => mcp.close());
 
 const digits = (key) => key.replaceAll("-", "");
 
@@ -56,6 +66,21 @@ const says = {
     agent.addMessage({ id: randomUUID(), role: "user", content });
     await agent.runAgent();
   },
+  async langGraph(key, content) {
+    const input = { messages: [{ role: "user", content }] };
+    const values = await langGraph.runs.wait(key, "demo", { input });
+    assert.equal(values.messages.at(-1).type, "ai");
+  },
+  async mcp(key, content) {
+    const done = await mcp.callTool({ name: "run", arguments: { key, content } });
+    assert.equal(done.structuredContent.status, "completed");
+  },
+  async a2a(key, content) {
+    const part = { content: { $case: "text", value: content } };
+    const message = { messageId: randomUUID(), role: Role.ROLE_USER, contextId: key, parts: [part] };
+    const task = await a2a.sendMessage({ message });
+    assert.equal(task.contextId, key);
+  },
 };
 
 /** What was said on a thread, as each protocol's client reads it. */
@@ -84,6 +109,16 @@ const reads = {
     const { messages } = await get(`/ag-ui/threads/${key}/messages`);
     const spoken = messages.filter((message) => message.role !== "tool" && message.content);
     return spoken.map((message) => message.content);
+  },
+  async langGraph(key) {
+    const { values } = await langGraph.threads.getState(key);
+    const spoken = values.messages.filter(({ type, content }) => type !== "tool" && content);
+    return spoken.map(({ content }) => content);
+  },
+  async mcp(key) {
+    const { structuredContent } = await mcp.callTool({ name: "read_thread", arguments: { key, limit: 100 } });
+    const text = ({ content }) => content.map((part) => part.text ?? "").join("");
+    return structuredContent.messages.filter(({ type }) => type === "message").map(text);
   },
 };
 
