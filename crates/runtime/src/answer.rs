@@ -2,7 +2,7 @@
 
 use crate::children::StoppedChildren;
 use crate::error::RuntimeError;
-use crate::gate::{Gate, Terms, judged};
+use crate::gate::{Terms, judged};
 use crate::live::{Held, Live};
 use crate::react::{Runtime, begun};
 use crate::repeat::commit_accepted;
@@ -49,49 +49,24 @@ impl Runtime {
     /// kept, when this returns. Answers may come in any order, one by one, in any process. One that
     /// does not fit is refused, and nothing is written.
     pub async fn answer(&self, request: AnswerRequest) -> Result<Accepted, RuntimeError> {
-        let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request, Terms::default()).await })
-            .await
+        self.answer_on(request, Terms::default()).await
     }
 
-    /// The same, with a gate that judges what is said beside the answers first.
-    pub async fn answer_through(
+    /// The same on these terms: a gate judges what is said beside the answers.
+    pub async fn answer_on(
         &self,
         request: AnswerRequest,
-        gate: Arc<dyn Gate>,
+        terms: Terms,
     ) -> Result<Accepted, RuntimeError> {
         let runtime = self.clone();
-        self.owned(async move { runtime.take_answer(request, Terms::of(gate.as_ref())).await })
+        self.owned(async move { runtime.take_answer(request, &terms).await })
             .await
-    }
-
-    /// Takes answers as [`answer`](Self::answer) does, but only where nothing was said and nothing has
-    /// run in the thread's own log since this event. A gate judges what is said beside them.
-    ///
-    /// # Errors
-    ///
-    /// [`RuntimeError::Followed`] where something was.
-    pub async fn answer_after(
-        &self,
-        request: AnswerRequest,
-        seq: Seq,
-        gate: Option<Arc<dyn Gate>>,
-    ) -> Result<Accepted, RuntimeError> {
-        let runtime = self.clone();
-        self.owned(async move {
-            let terms = Terms {
-                gate: gate.as_deref(),
-                after: Some(seq),
-            };
-            runtime.take_answer(request, terms).await
-        })
-        .await
     }
 
     async fn take_answer(
         &self,
         request: AnswerRequest,
-        terms: Terms<'_>,
+        terms: &Terms,
     ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
@@ -106,9 +81,9 @@ impl Runtime {
             self.check_last(&live, &mut held, seq).await?;
         }
         let mut at = None;
-        if let Some(gate) = terms.gate {
+        if let Some(gate) = &terms.gate {
             let mut said = request.item.said_beside();
-            at = Some(judged(&live, &mut held, gate, &mut said).await?);
+            at = Some(judged(&live, &mut held, gate.as_ref(), &mut said).await?);
         }
         let core = held.core()?;
         if let Err(refused) = self.judge(&core.state, &request) {

@@ -39,22 +39,13 @@ pub trait Gate: Send + Sync {
 }
 
 /// What is asked under a thread's lock before something is taken.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Terms<'a> {
+#[derive(Clone, Default)]
+pub struct Terms {
     /// Who judges what is said.
-    pub(crate) gate: Option<&'a dyn Gate>,
-    /// The last that may have been said and done.
-    pub(crate) after: Option<Seq>,
-}
-
-impl<'a> Terms<'a> {
-    /// Only that it is judged.
-    pub(crate) fn of(gate: &'a dyn Gate) -> Self {
-        Self {
-            gate: Some(gate),
-            after: None,
-        }
-    }
+    pub gate: Option<Arc<dyn Gate>>,
+    /// Where nothing may have been said and nothing may have run in the thread's own log since: of
+    /// any number who go on from one place, one does. [`RuntimeError::Followed`] for all others.
+    pub after: Option<Seq>,
 }
 
 impl Runtime {

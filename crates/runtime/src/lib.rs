@@ -46,7 +46,7 @@ pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};
 pub use fork::inherited;
-pub use gate::{Entering, Gate};
+pub use gate::{Entering, Gate, Terms};
 pub use memory::MemoryStore;
 pub use react::{Runtime, RuntimeOptions};
 pub use reactor::{

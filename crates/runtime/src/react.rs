@@ -3,7 +3,7 @@
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
-use crate::gate::{Gate, Terms, judged_trigger};
+use crate::gate::{Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::reactor::Reactors;
@@ -171,30 +171,21 @@ impl Runtime {
     /// Takes a trigger: durable, and its execution begun or its place in the queue kept, when this
     /// returns. The execution runs on whether or not anyone waits for it.
     pub async fn react(&self, request: React) -> Result<Accepted, RuntimeError> {
-        self.react_judged(request, None).await
+        self.react_on(request, Terms::default()).await
     }
 
-    /// The same, with a gate that judges what is said first.
-    pub async fn react_through(
-        &self,
-        request: React,
-        gate: Arc<dyn Gate>,
-    ) -> Result<Accepted, RuntimeError> {
-        self.react_judged(request, Some(gate)).await
-    }
-
-    async fn react_judged(
+    /// The same on these terms. A thread that is to be gone on with after a place must be there.
+    pub async fn react_on(
         &self,
         mut request: React,
-        gate: Option<Arc<dyn Gate>>,
+        terms: Terms,
     ) -> Result<Accepted, RuntimeError> {
         // There is nothing in a new thread that it could be taken back to.
-        request.must_exist |= request.rewind.is_some();
+        request.must_exist |= request.rewind.is_some() || terms.after.is_some();
         let runtime = self.clone();
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
-            let gate = gate.as_deref();
-            match runtime.accept(request.clone(), gate).await {
+            match runtime.accept(request.clone(), &terms).await {
                 // It was deleted a moment ago: the key is free for a new thread, if that will do.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     if let Ok(live) = runtime.existing(&tenant, &key).await {
@@ -203,38 +194,10 @@ impl Runtime {
                     if request.must_exist {
                         return Err(StoreError::NotFound.into());
                     }
-                    runtime.accept(request, gate).await
+                    runtime.accept(request, &terms).await
                 }
                 answer => answer,
             }
-        })
-        .await
-    }
-
-    /// Takes a trigger as [`react`](Self::react) does, but only where nothing was said and nothing
-    /// has run in the thread's own log since this event: of any number who go on from one place, one
-    /// does. A gate judges what is said.
-    ///
-    /// # Errors
-    ///
-    /// [`RuntimeError::Followed`] for all others.
-    pub async fn react_after(
-        &self,
-        request: React,
-        seq: Seq,
-        gate: Option<Arc<dyn Gate>>,
-    ) -> Result<Accepted, RuntimeError> {
-        if self.inner.shutdown.is_cancelled() {
-            return Err(RuntimeError::ShuttingDown);
-        }
-        let live = self.existing(&request.tenant, &request.key).await?;
-        let runtime = self.clone();
-        self.owned(async move {
-            let terms = Terms {
-                gate: gate.as_deref(),
-                after: Some(seq),
-            };
-            runtime.accept_on(&live, request, terms).await
         })
         .await
     }
@@ -261,16 +224,16 @@ impl Runtime {
     async fn accept(
         &self,
         request: React,
-        gate: Option<&dyn Gate>,
+        terms: &Terms,
     ) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
-        if let Some(gate) = gate
+        if let Some(gate) = &terms.gate
             && !request.must_exist
             && self.is_unmade(&request.tenant, &request.key).await?
         {
-            self.judge_unmade(gate, &request).await?;
+            self.judge_unmade(gate.as_ref(), &request).await?;
         }
         // A message to an agent that is not there makes no thread; a repeated one is answered.
         let agent = request.run.agent.as_deref();
@@ -287,7 +250,6 @@ impl Runtime {
                 .await
                 .map_err(|_| unknown)?
         };
-        let terms = Terms { gate, after: None };
         self.accept_on(&live, request, terms).await
     }
 
@@ -296,7 +258,7 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         mut request: React,
-        terms: Terms<'_>,
+        terms: &Terms,
     ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
@@ -318,8 +280,8 @@ impl Runtime {
             ));
         }
         request.run.agent = self.inner.reactors.name(request.run.agent.as_deref());
-        let at = match terms.gate {
-            Some(gate) => Some(judged_trigger(live, &mut held, gate, &mut request).await?),
+        let at = match &terms.gate {
+            Some(gate) => Some(judged_trigger(live, &mut held, gate.as_ref(), &mut request).await?),
             None => None,
         };
         // Not before it is judged: whoever waits for what goes is woken.

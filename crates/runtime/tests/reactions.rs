@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
 use runtime::{
     AgentReactor, MemoryStore, Policy, React, Reacted, Reactor, ReactorError, Run, Runtime,
-    RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Until,
+    RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms, Until,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -90,6 +90,14 @@ fn names(records: &[Record]) -> Vec<&'static str> {
         .filter(shown)
         .map(|record| record.event.event_type().name())
         .collect()
+}
+
+/// Only where nothing was said and nothing has run since.
+fn since(seq: Seq) -> Terms {
+    Terms {
+        after: Some(seq),
+        ..Terms::default()
+    }
 }
 
 #[tokio::test]
@@ -555,7 +563,7 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     };
     runtime.update_thread(&tenant(), "k", named).await.unwrap();
     let all = futures_util::future::join_all(
-        ["two", "three", "four"].map(|text| runtime.react_after(say(text), end, None)),
+        ["two", "three", "four"].map(|text| runtime.react_on(say(text), since(end))),
     );
     let all = all.await;
     let followed = |it: &Result<_, RuntimeError>, at| matches!(it, Err(RuntimeError::Followed(seq)) if *seq == at);
@@ -564,14 +572,14 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     let end = at_rest(&runtime).await.last().unwrap().seq;
     let aside = say("aside").item;
     runtime.record(&tenant(), "k", aside).await.unwrap();
-    let after = runtime.react_after(say("five"), end, None).await;
+    let after = runtime.react_on(say("five"), since(end)).await;
     assert!(followed(&after, end), "{after:?}");
     // A repetition is answered all the same.
     let tail = runtime.state(&tenant(), "k").await.unwrap().1;
     let mut last = say("six");
     last.token = Some("once".to_owned());
-    let first = runtime.react_after(last.clone(), tail, None).await.unwrap();
-    let again = runtime.react_after(last, tail, None).await.unwrap();
+    let first = runtime.react_on(last.clone(), since(tail)).await.unwrap();
+    let again = runtime.react_on(last, since(tail)).await.unwrap();
     assert_eq!(
         (first.execution_id, true),
         (again.execution_id, again.repeated)

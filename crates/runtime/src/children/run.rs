@@ -296,7 +296,9 @@ impl Site {
         self.runtime
             .owned(async move {
                 let accepted = if is_known {
-                    runtime.accept_on(&child, request, Terms::default()).await?
+                    runtime
+                        .accept_on(&child, request, &Terms::default())
+                        .await?
                 } else {
                     runtime.react(request).await?
                 };

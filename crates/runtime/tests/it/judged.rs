@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
     AgentReactor, Entering, Filter, Gate, MemoryStore, Policy, React, Run, Runtime, RuntimeError,
-    RuntimeOptions, TenantId,
+    RuntimeOptions, TenantId, Terms,
 };
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,14 @@ use timeline::{Entry, NewItem, Role, Seq, Transcript};
 struct Once {
     asked: Mutex<Vec<(bool, Seq, usize)>>,
     taken: Mutex<Vec<String>>,
+}
+
+fn through(gate: &Arc<Once>) -> Terms {
+    let gate: Arc<dyn Gate> = Arc::<Once>::clone(gate);
+    Terms {
+        gate: Some(gate),
+        after: None,
+    }
 }
 
 impl Gate for Once {
@@ -89,7 +97,7 @@ fn is_turned<T: std::fmt::Debug>(found: Result<T, RuntimeError>) -> bool {
 #[tokio::test]
 async fn what_a_gate_refuses_is_not_written_and_makes_no_thread() {
     let (runtime, gate) = (runtime(), Arc::new(Once::default()));
-    let through = |request| runtime.react_through(request, Arc::<Once>::clone(&gate) as _);
+    let through = |request| runtime.react_on(request, through(&gate));
     through(react("k", "once-1", None)).await.unwrap();
     assert!(is_turned(through(react("k", "once-2", None)).await));
     assert!(is_turned(through(react("other", "once-3", None)).await));
@@ -129,7 +137,7 @@ async fn a_request_that_is_repeated_is_answered_and_not_judged() {
     let (runtime, gate) = (runtime(), Arc::new(Once::default()));
     let through = |id| {
         let request = react("k", id, Some("token"));
-        runtime.react_through(request, Arc::<Once>::clone(&gate) as _)
+        runtime.react_on(request, through(&gate))
     };
     let first = through("once-1").await.unwrap();
     let n_asked = gate.asked.lock().unwrap().len();

@@ -6,7 +6,7 @@ use loomline_runtime as runtime;
 use runtime::suite::Author;
 use runtime::{
     Entering, Gate, MemoryStore, ParentRun, Policy, React, Reacted, Reactor, ReactorError, Rewind,
-    Run, Runtime, RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId,
+    Run, Runtime, RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ async fn a_process_that_ends_takes_nothing_that_is_said_after_an_event() {
     runtime.react(react("k", "one")).await.unwrap();
     let (_, tail) = runtime.state(&tenant(), "k").await.unwrap();
     runtime.shutdown().await.unwrap();
-    let refused = runtime.react_after(react("k", "two"), tail, None).await;
+    let refused = runtime.react_on(react("k", "two"), Terms { after: Some(tail), ..Terms::default() }).await;
     assert!(
         matches!(refused, Err(RuntimeError::ShuttingDown)),
         "{refused:?}"
@@ -217,7 +217,7 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
         .await;
     let runtime = hanging(&store);
     let refused = runtime
-        .react_through(instead_of("said", "child", "other"), Arc::new(Shut))
+        .react_on(instead_of("said", "child", "other"), Terms { gate: Some(Arc::new(Shut)), ..Terms::default() })
         .await;
     assert!(
         matches!(refused, Err(RuntimeError::TurnedAway(_))),

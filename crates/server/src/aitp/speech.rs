@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::state::Api;
 use interop::aitp::{Change, Desk, Strictness};
 use jiff::Timestamp;
-use runtime::{Accepted, AnswerRequest, React, Runtime, RuntimeError, ThreadRow};
+use runtime::{Accepted, AnswerRequest, React, Runtime, RuntimeError, Terms, ThreadRow};
 use std::sync::Arc;
 use timeline::{Command, Fork, NewItem, Payload, Seq, ThreadId};
 
@@ -22,6 +22,7 @@ pub(crate) struct Speech<'a> {
     speaker: Speaker,
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the way in")]
 impl<'a> Speech<'a> {
     /// Somebody speaks on a thread that is kept.
     pub(crate) fn new(api: &'a Api, caller: &Caller) -> Self {
@@ -59,58 +60,44 @@ impl<'a> Speech<'a> {
         })
     }
 
-    /// Says something to an agent.
+    /// Says something to an agent; where `last` is given, only if nothing was said and nothing has run
+    /// since this event.
     pub(crate) async fn react(
         &self,
         request: React,
+        last: Option<Seq>,
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, RuntimeError> {
         self.desks.warm(&request.tenant, &request.key).await?;
-        let gate = self.gate(None);
-        let accepted = self.runtime().react_through(request, gate).await;
-        let accepted = accepted.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(&accepted.thread_id).await?;
-        Ok(accepted)
-    }
-
-    /// The same, but only where nothing was said and nothing has run since this event.
-    pub(crate) async fn react_after(
-        &self,
-        request: React,
-        last: Seq,
-        place: impl Fn(usize) -> Place,
-    ) -> Result<Accepted, RuntimeError> {
-        self.desks.warm(&request.tenant, &request.key).await?;
-        let gate = self.gate(None);
-        let accepted = self.runtime().react_after(request, last, Some(gate)).await;
-        let accepted = accepted.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(&accepted.thread_id).await?;
-        Ok(accepted)
+        let terms = self.terms(None, last);
+        let accepted = self.runtime().react_on(request, terms).await;
+        self.kept(accepted, place).await
     }
 
     /// Says something beside answers to calls; `answerer` is who is said to answer these.
     pub(crate) async fn answer(
         &self,
         request: AnswerRequest,
-        answerer: Option<String>,
+        (answerer, last): (Option<String>, Option<Seq>),
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, RuntimeError> {
-        let gate = self.gate(answerer);
-        let accepted = self.runtime().answer_through(request, gate).await;
-        let accepted = accepted.map_err(|error| placed(error, place))?;
-        self.desks.keep_due(&accepted.thread_id).await?;
-        Ok(accepted)
+        let terms = self.terms(answerer, last);
+        let accepted = self.runtime().answer_on(request, terms).await;
+        self.kept(accepted, place).await
     }
 
-    /// The same of nobody by name, but only where nothing was said and nothing has run since this event.
-    pub(crate) async fn answer_after(
+    fn terms(&self, answerer: Option<String>, after: Option<Seq>) -> Terms {
+        Terms {
+            gate: Some(self.gate(answerer)),
+            after,
+        }
+    }
+
+    async fn kept(
         &self,
-        request: AnswerRequest,
-        last: Seq,
+        accepted: Result<Accepted, RuntimeError>,
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, RuntimeError> {
-        let gate = self.gate(None);
-        let accepted = self.runtime().answer_after(request, last, Some(gate)).await;
         let accepted = accepted.map_err(|error| placed(error, place))?;
         self.desks.keep_due(&accepted.thread_id).await?;
         Ok(accepted)

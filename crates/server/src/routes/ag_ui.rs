@@ -167,7 +167,7 @@ async fn answer(
         ),
         token: Some(token(input)),
     };
-    let accepted = speech.answer(request, None, |_| place.clone()).await;
+    let accepted = speech.answer(request, (None, None), |_| place.clone()).await;
     Ok(accepted?)
 }
 
@@ -190,7 +190,7 @@ async fn say(
         token: Some(token(input)),
     };
     if let Some(said) = &input.said {
-        let done = speech.react(react(user(said)), |_| place.clone()).await;
+        let done = speech.react(react(user(said)), None, |_| place.clone()).await;
         match done {
             // It was said before: nothing is new.
             Err(RuntimeError::Store(StoreError::Duplicate(id))) if id == said.id => {}
@@ -199,7 +199,7 @@ async fn say(
     }
     // The agent goes on with what there is.
     let goes_on = react(NewItem::reference(speech.runtime().mint(), None));
-    Ok(speech.react(goes_on, |_| place.clone()).await?)
+    Ok(speech.react(goes_on, None, |_| place.clone()).await?)
 }
 
 /// A client's name of its run is its own: the run that has it is begun once.

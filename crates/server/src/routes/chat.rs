@@ -156,7 +156,7 @@ pub(crate) async fn post(
     let speech = Speech::new(&api, &caller);
     let first = request.messages.len().saturating_sub(saying.n_said());
     let place = |index| Place::parts(format!("/messages/{}/parts", first + index));
-    let accepted = speech.react(saying.into_react(react), place).await?;
+    let accepted = speech.react(saying.into_react(react), None, place).await?;
     let stream = UiStream::new(accepted.item_id, wanted);
     stream
         .response(&api, &caller.tenant, &request.chat_id, accepted.after, open)

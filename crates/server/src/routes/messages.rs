@@ -123,7 +123,7 @@ impl Sayable {
         };
         let speech = Speech::new(api, caller);
         let place = |_| self.place.clone().by("/metadata/actor");
-        Ok(speech.react(request, place).await?)
+        Ok(speech.react(request, None, place).await?)
     }
 }
 

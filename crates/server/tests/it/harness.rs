@@ -14,6 +14,28 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+/// An agent with a sub-agent whose tool needs approval, and one to hand over to.
+pub(crate) const TEAM: &str = r#"
+default_agent = "lead"
+[models.m]
+provider = "scripted"
+[agents.lead]
+model = "m"
+handoffs = ["closer"]
+[[agents.lead.subagents]]
+agent = "finder"
+name = "find"
+description = "Finds something."
+parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
+prompt = "{query}"
+[agents.finder]
+model = "m"
+tools = ["compute"]
+requires_approval = ["compute"]
+[agents.closer]
+model = "m"
+"#;
+
 /// The SHA-256 of `llk_a` and of `llk_b`, as tenants.
 pub(crate) fn two_tenants() -> String {
     let [a, b] = ["llk_a", "llk_b"].map(loomline_server::auth::hash_text);

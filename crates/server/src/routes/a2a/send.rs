@@ -104,7 +104,7 @@ async fn begin(
         token: Some(token(&message)),
     };
     let speech = Speech::new(api, caller);
-    let accepted = speech.react(react, |_| place(&message)).await?;
+    let accepted = speech.react(react, None, |_| place(&message)).await?;
     let row = api.runtime().find(&caller.tenant, &key).await?;
     let task = Task::of(&row, &accepted.item_id)?;
     let view = TaskView::new(&task.id, &task.key, task.item.clone());
@@ -206,7 +206,7 @@ async fn answer(
         token: Some(token),
     };
     let speech = Speech::new(api, caller);
-    let accepted = speech.answer(request, None, |_| place(message)).await;
+    let accepted = speech.answer(request, (None, None), |_| place(message)).await;
     let accepted = accepted.map_err(|error| refusal(message, error))?;
     // What a sub-agent was asked goes on there; the task goes on with it.
     let after = if target == task.key {

@@ -280,7 +280,7 @@ impl Saying {
                 token: self.token.clone(),
                 must_exist: true,
             };
-            let accepted = speech.react(react, place).await?;
+            let accepted = speech.react(react, None, place).await?;
             (accepted.execution_id, accepted.queued, accepted.repeated)
         } else {
             let thread = (&self.row.thread.id, self.key.as_str());

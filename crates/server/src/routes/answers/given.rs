@@ -78,7 +78,7 @@ impl Given {
         };
         let speech = Speech::new(api, caller);
         let place = |_| Place::text("/answers").by("/actor");
-        let accepted = speech.answer(request, self.actor, place).await?;
+        let accepted = speech.answer(request, (self.actor, None), place).await?;
         Ok(Answered {
             accepted,
             target,

@@ -238,6 +238,6 @@ async fn say(
         token,
         must_exist: true,
     };
-    let accepted = speech.react(react, |n| place(&places, n)).await;
+    let accepted = speech.react(react, None, |n| place(&places, n)).await;
     accepted.map_err(known_already)
 }

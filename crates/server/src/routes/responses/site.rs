@@ -169,10 +169,7 @@ impl Site<'_> {
                     policy: Policy::Reject,
                     token,
                 };
-                match last {
-                    Some(last) => self.speech.react_after(react, last, place).await,
-                    None => self.speech.react(react, place).await,
-                }
+                self.speech.react(react, last, place).await
             }
             Last::Answers(item) => {
                 if !self.knows(token.as_deref()).await? {
@@ -188,10 +185,7 @@ impl Site<'_> {
                     run: Some(run),
                     token,
                 };
-                match last {
-                    Some(last) => self.speech.answer_after(answer, last, place).await,
-                    None => self.speech.answer(answer, None, place).await,
-                }
+                self.speech.answer(answer, (None, last), place).await
             }
         };
         let Accepted {

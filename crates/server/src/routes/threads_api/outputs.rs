@@ -74,7 +74,7 @@ async fn taken(
     };
     let speech = Speech::new(api, &found.caller);
     let place = |_| Place::text("/tool_outputs");
-    match speech.answer(request, None, place).await {
+    match speech.answer(request, (None, None), place).await {
         Ok(accepted) => Ok((run, accepted)),
         // Somebody else was faster.
         Err(RuntimeError::Rejected(rejected)) => {

@@ -233,7 +233,7 @@ impl Begin {
             attach::count(api, &found.caller.tenant, thread, self.n_bytes).await?;
         }
         let speech = Speech::new(api, &found.caller);
-        match speech.react(react, place).await {
+        match speech.react(react, None, place).await {
             Err(RuntimeError::Busy(execution)) => Err(RequestError::ActiveRun {
                 thread: THREAD.write(found.id()),
                 run: RUN.write(execution.as_str()),

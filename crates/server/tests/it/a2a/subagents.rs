@@ -1,26 +1,8 @@
 //! Tasks whose sub-agents ask.
 
 use super::{says, state};
-use crate::harness::Server;
+use crate::harness::{Server, TEAM};
 use serde_json::json;
-
-const TEAM: &str = r#"
-default_agent = "lead"
-[models.m]
-provider = "scripted"
-[agents.lead]
-model = "m"
-[[agents.lead.subagents]]
-agent = "finder"
-name = "find"
-description = "Finds something."
-parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
-prompt = "{query}"
-[agents.finder]
-model = "m"
-tools = ["compute"]
-requires_approval = ["compute"]
-"#;
 
 #[tokio::test]
 async fn what_a_sub_agent_asks_the_task_asks_and_goes_on_with_the_answer() {

@@ -1,8 +1,7 @@
 //! Requests that are sent again under their token.
 
-use super::subagents::TEAM;
 use super::{CONFIG, says};
-use crate::harness::{Answer, Server};
+use crate::harness::{Answer, Server, TEAM};
 use axum::body::Body;
 use http::header;
 use serde_json::{Value, json};

@@ -1,32 +1,11 @@
 //! Runs whose sub-agents ask, and runs that hand over.
 
 use super::{last, says};
-use crate::harness::{Answer, Server};
+use crate::harness::{Answer, Server, TEAM};
 use axum::body::Body;
 use futures_util::StreamExt as _;
 use http::header;
 use serde_json::{Value, json};
-
-pub(super) const TEAM: &str = r#"
-default_agent = "lead"
-[models.m]
-provider = "scripted"
-[agents.lead]
-model = "m"
-handoffs = ["closer"]
-[[agents.lead.subagents]]
-agent = "finder"
-name = "find"
-description = "Finds something."
-parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
-prompt = "{query}"
-[agents.finder]
-model = "m"
-tools = ["compute"]
-requires_approval = ["compute"]
-[agents.closer]
-model = "m"
-"#;
 
 #[tokio::test]
 async fn what_a_sub_agent_asks_interrupts_the_thread_above_and_is_answered_there() {

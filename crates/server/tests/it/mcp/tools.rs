@@ -1,6 +1,7 @@
 //! Tools: what they take, give and refuse.
 
 use super::{CONFIG, call, connect, document, failure, lifecycles, served, structured};
+use crate::harness::TEAM;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -203,24 +204,7 @@ async fn progress_tells_what_is_said_and_which_tools_are_called() {
 
 #[tokio::test]
 async fn progress_is_told_where_a_sub_agent_was_answered() {
-    let team = r#"
-        default_agent = "lead"
-        [models.m]
-        provider = "scripted"
-        [agents.lead]
-        model = "m"
-        [[agents.lead.subagents]]
-        agent = "finder"
-        name = "find"
-        description = "Finds something."
-        parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
-        prompt = "{query}"
-        [agents.finder]
-        model = "m"
-        tools = ["compute"]
-        requires_approval = ["compute"]
-    "#;
-    let (_, socket) = served(team).await;
+    let (_, socket) = served(TEAM).await;
     for (lifecycle, key) in lifecycles().into_iter().zip(["one", "two"]) {
         let client = connect(&socket, None, lifecycle).await;
         let asked = json!({"key": key, "content": "use find {\"query\": \"compute 6 * 7\"}"});
