@@ -6,12 +6,14 @@
 
 mod begun;
 mod desks;
+mod filled;
 mod forms;
 mod gate;
 mod refused;
 mod speech;
 
 pub(crate) use desks::Desks;
+pub(crate) use filled::{asking, filled, over};
 pub(crate) use forms::Forms;
 pub(crate) use refused::{Place, Refused, Why};
 pub(crate) use speech::Speech;

@@ -106,7 +106,10 @@ pub(crate) enum ApiError {
     #[error("there is no such request in this thread")]
     RequestNotFound,
     #[error("the value does not answer the request: {}", .wrong.first().map(ToString::to_string).unwrap_or_default())]
-    InvalidRequestAnswer { wrong: Vec<Violation> },
+    InvalidRequestAnswer {
+        pointer: String,
+        wrong: Vec<Violation>,
+    },
     #[error(transparent)]
     Refused(Box<Refused>),
     #[error(transparent)]
@@ -307,10 +310,10 @@ impl ApiError {
                     .with(json!({ "limit": limit }))
             }
             Self::RequestNotFound => Verdict::new(S::NOT_FOUND, "request_not_found"),
-            Self::InvalidRequestAnswer { wrong } => {
-                let pointer = wrong.first().map_or("", |first| &first.pointer);
+            Self::InvalidRequestAnswer { pointer, wrong } => {
+                let within = wrong.first().map_or("", |first| &first.pointer);
                 Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_request_answer")
-                    .at(format!("/value{pointer}"))
+                    .at(format!("{pointer}{within}"))
                     .with(json!({ "violations": aitp::violations(wrong) }))
             }
             Self::Refused(refused) => aitp::verdict(refused),

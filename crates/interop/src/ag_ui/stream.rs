@@ -1,5 +1,7 @@
 //! From the log of one execution to the events of a run.
 
+#[cfg(feature = "aitp")]
+use crate::aitp::Question;
 use super::messages::{arguments, reasoning_id, result_id, text_id};
 use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 use crate::parts::ToolPart;
@@ -39,8 +41,21 @@ pub struct RunView {
     part: Option<ToolPart>,
     wants_messages: bool,
     is_over: bool,
+    ending: Option<Ending>,
     out: Vec<Value>,
-    held: Vec<Value>,
+}
+
+/// How a run ends.
+#[derive(Clone, Debug)]
+enum Ending {
+    /// It is through. What it asks, and the calls whose results the client has.
+    Finished {
+        interrupts: Vec<Value>,
+        pending: Vec<String>,
+    },
+    Cancelled,
+    /// With this event.
+    Failed(Value),
 }
 
 impl RunView {
@@ -63,8 +78,8 @@ impl RunView {
             part: None,
             wants_messages: false,
             is_over: false,
+            ending: None,
             out: Vec::new(),
-            held: Vec::new(),
         }
     }
 
@@ -101,15 +116,34 @@ impl RunView {
     /// Whether the client needs all messages ([`to_messages`](super::to_messages)) before the end: a person
     /// is asked something, or what a dead attempt said was shown and can't be taken back otherwise.
     pub fn wants_messages(&self) -> bool {
-        self.is_over && self.wants_messages
+        self.is_over && (self.wants_messages || self.asks())
+    }
+
+    /// Whether the run is through, so that it may have asked something that is no call's.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.ending, Some(Ending::Finished { .. }))
+    }
+
+    /// Has the run ask this as well: what it has asked by AITP, and what is open still.
+    #[cfg(feature = "aitp")]
+    pub fn ask(&mut self, questions: &[Question]) {
+        if let Some(Ending::Finished { interrupts, .. }) = &mut self.ending {
+            interrupts.extend(questions.iter().map(request));
+        }
+    }
+
+    fn asks(&self) -> bool {
+        match &self.ending {
+            Some(Ending::Finished { interrupts, .. }) => !interrupts.is_empty(),
+            Some(Ending::Cancelled | Ending::Failed(_)) | None => false,
+        }
     }
 
     /// What stands at the end; `messages` where they are wanted.
     pub fn end(&mut self, messages: Option<Vec<Value>>) -> Vec<Value> {
         let snapshot = messages.map(|all| json!({"type": "MESSAGES_SNAPSHOT", "messages": all}));
-        let mut events: Vec<Value> = snapshot.into_iter().collect();
-        events.append(&mut self.held);
-        events
+        let ending = self.ending.take().map(|ending| self.ended(ending));
+        snapshot.into_iter().chain(ending).collect()
     }
 
     /// What the stream says when it can't go on.
@@ -194,8 +228,8 @@ impl RunView {
             "tool-output-available" | "tool-output-error" | "tool-output-denied" => self.returned(),
             // After an error the run is over already.
             "finish" => self.finished(),
-            "error" => self.hold(Self::failed(text("errorText"), "error")),
-            "abort" => self.finish(&json!({"type": "cancelled"})),
+            "error" => self.hold(Ending::Failed(Self::failed(text("errorText"), "error"))),
+            "abort" => self.hold(Ending::Cancelled),
             kind if kind.starts_with("data-") => {
                 let value = chunk.get("data").cloned().unwrap_or_default();
                 self.push(json!({"type": "CUSTOM", "name": kind, "value": value}));
@@ -340,42 +374,47 @@ impl RunView {
     }
 
     fn finished(&mut self) {
-        if self.is_over {
-            return;
-        }
         let open = std::mem::take(&mut self.open);
-        let interrupts: Vec<Value> = open.iter().filter_map(interrupt).collect();
+        let interrupts = open.iter().filter_map(interrupt).collect();
         let external = open
             .into_iter()
             .filter(|call| call.kind == OpenKind::External);
-        let pending: Vec<String> = external.map(|call| call.tool_call_id).collect();
-        let outcome = if !interrupts.is_empty() {
-            self.wants_messages = true;
-            json!({"type": "interrupt", "interrupts": interrupts})
-        } else if pending.is_empty() {
-            json!({"type": "success"})
-        } else {
-            json!({"type": "success", "pendingToolCallIds": pending})
-        };
-        self.finish(&outcome);
-    }
-
-    fn finish(&mut self, outcome: &Value) {
-        let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
-        let finished = json!({
-            "type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome,
+        let pending = external.map(|call| call.tool_call_id).collect();
+        self.hold(Ending::Finished {
+            interrupts,
+            pending,
         });
-        self.hold(finished);
     }
 
-    /// Keeps the last event back.
-    fn hold(&mut self, event: Value) {
+    /// Keeps the end back.
+    fn hold(&mut self, ending: Ending) {
         if !self.is_over {
             self.close();
             self.finish_step();
             self.is_over = true;
-            self.held.push(event);
+            self.ending = Some(ending);
         }
+    }
+
+    fn ended(&self, ending: Ending) -> Value {
+        let outcome = match ending {
+            Ending::Failed(event) => return event,
+            Ending::Cancelled => json!({"type": "cancelled"}),
+            Ending::Finished {
+                interrupts,
+                pending,
+            } => {
+                if !interrupts.is_empty() {
+                    json!({"type": "interrupt", "interrupts": interrupts})
+                } else if pending.is_empty() {
+                    json!({"type": "success"})
+                } else {
+                    json!({"type": "success", "pendingToolCallIds": pending})
+                }
+            }
+        };
+        let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
+        json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome})
     }
 }
 
@@ -401,4 +440,26 @@ fn interrupt(open: &OpenCall) -> Option<Value> {
             "required": ["approved"],
         },
     }))
+}
+
+/// A request of AITP, with the capability message that asks in its metadata.
+#[cfg(feature = "aitp")]
+fn request(question: &Question) -> Value {
+    let ask = &question.ask;
+    // What is signed goes before what the asker calls it.
+    let title = question.title.as_ref().filter(|_| question.signed.is_none());
+    let prompt: Vec<&str> = [title, question.description.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let mut interrupt = json!({
+        "id": ask.key.text(), "reason": format!("aitp:{}", ask.message_type),
+        "message": prompt.join("\n\n"), "responseSchema": question.schema,
+        "metadata": {"$schema": ask.schema, ask.message_type.as_str(): ask.payload},
+    });
+    if let Some(end) = question.expires_at {
+        interrupt["expiresAt"] = end.to_string().into();
+    }
+    interrupt
 }

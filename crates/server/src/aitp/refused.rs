@@ -9,10 +9,21 @@ use runtime::RuntimeError;
 pub(crate) struct Place {
     /// Its content.
     content: String,
-    /// Whether the content is a list of parts.
-    has_parts: bool,
+    parts: Parts,
     /// What names its actor.
     actor: String,
+}
+
+/// Where the parts of a message stand.
+#[derive(Clone, Debug, Default)]
+enum Parts {
+    /// Where its content does.
+    #[default]
+    Content,
+    /// In its content, one by one.
+    List,
+    /// Here, each at a place of its own.
+    At(Vec<String>),
 }
 
 impl Place {
@@ -20,15 +31,23 @@ impl Place {
     pub(crate) fn parts(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
-            has_parts: true,
+            parts: Parts::List,
             actor: String::new(),
+        }
+    }
+
+    /// A message whose parts stand at these places.
+    pub(crate) fn each(content: impl Into<String>, parts: Vec<String>) -> Self {
+        Self {
+            parts: Parts::At(parts),
+            ..Self::parts(content)
         }
     }
 
     /// A message whose content is a text, or whose parts stand elsewhere than in the body.
     pub(crate) fn text(content: impl Into<String>) -> Self {
         Self {
-            has_parts: false,
+            parts: Parts::Content,
             ..Self::parts(content)
         }
     }
@@ -42,10 +61,10 @@ impl Place {
     }
 
     fn part(&self, place: usize) -> String {
-        if self.has_parts {
-            format!("{}/{place}", self.content)
-        } else {
-            self.content.clone()
+        match &self.parts {
+            Parts::Content => self.content.clone(),
+            Parts::List => format!("{}/{place}", self.content),
+            Parts::At(parts) => parts.get(place).unwrap_or(&self.content).clone(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! AG-UI 1.0: what front-ends that speak the Agent User Interaction Protocol talk to. A thread is a
 //! thread, its id the thread's key; a run is an execution.
 
+mod asked;
 mod stream;
 
 use super::answers::item;
@@ -15,9 +16,11 @@ use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use asked::{Filled, Reader};
 use interop::ag_ui::{
-    RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
+    Resume, RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
 };
+use interop::aitp::Key;
 use runtime::{
     Accepted, AnswerRequest, Filter, Policy, React, Run, RuntimeError, StoreError, TenantId,
 };
@@ -99,7 +102,6 @@ async fn run(
     check_named_key(&caller, Some(&input.thread_id), "/threadId")?;
     let open = api.open_stream(&caller)?;
     let run = Run {
-        agent,
         params: Some(serde_json::to_value(&input.options).map_err(RuntimeError::from)?),
         ..Run::default()
     };
@@ -110,11 +112,27 @@ async fn run(
         Speech::new(&api, &caller),
         Place::text(format!("/messages/{last}/content")),
     );
-    let answers = answers(&api, &tenant, &input).await?;
-    let accepted = if answers.is_empty() {
-        say(&speech, &tenant, &input, run, place).await?
+    let reader = Reader {
+        api: api.clone(),
+        caller: caller.clone(),
+        key: input.thread_id.clone(),
+    };
+    let (calls, requests) = answers(&api, &tenant, &input).await?;
+    let filled = reader.filled(&requests).await?;
+    let said = Saying {
+        speech: &speech,
+        tenant: &tenant,
+        input: &input,
+        run: Run {
+            agent: agent.or_else(|| filled.agent.clone()),
+            ..run
+        },
+        place,
+    };
+    let accepted = if calls.is_empty() {
+        said.say(filled).await?
     } else {
-        answer(&speech, &tenant, &input, (answers, run), place).await?
+        said.answer(calls, filled).await?
     };
     let run = RunEvents::of(accepted.item_id.clone());
     let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
@@ -123,83 +141,115 @@ async fn run(
     } else {
         view
     };
-    let shown = Shown { run, view };
-    stream::response(&api, &tenant, &input.thread_id, accepted.after, shown, open).await
+    let shown = Shown {
+        run,
+        view,
+        after: accepted.after,
+    };
+    stream::response(reader, shown, open).await
 }
 
-/// The answers to what waits, as parts of the log's. None also where a request is repeated whose
-/// results have been taken: the runtime knows it by its name.
-async fn answers(api: &Api, tenant: &TenantId, input: &RunInput) -> Result<Vec<Value>, ApiError> {
+/// The answers to calls that wait, as parts of the log's, and those to requests. None also where a
+/// request is repeated whose results have been taken: the runtime knows it by its name.
+async fn answers<'a>(
+    api: &Api,
+    tenant: &TenantId,
+    input: &'a RunInput,
+) -> Result<(Vec<Value>, Vec<(usize, Key, &'a Resume)>), ApiError> {
     let open = match api.runtime().open_calls(tenant, &input.thread_id).await {
         Err(RuntimeError::Store(StoreError::NotFound)) => Vec::new(),
         found => found?.0.map(|open| open.calls).unwrap_or_default(),
     };
     let results = input.results_for(&open).into_iter();
     let mut answers: Vec<Value> = results.map(|result| result.part.clone()).collect();
+    let mut requests = Vec::new();
     for (place, resume) in input.resume.iter().enumerate() {
         let pointer = format!("/resume/{place}");
         let asks = |call: &&OpenCall| interrupt_id(call).as_ref() == Some(&resume.interrupt_id);
-        let call = open.iter().find(asks);
-        // One that is open no longer: the runtime says what became of it, or repeats its answer.
-        let call = call.map_or(resume.interrupt_id.as_str(), |call| &call.tool_call_id);
-        answers.push(resume.approval(call, &pointer)?);
-    }
-    Ok(answers)
-}
-
-async fn answer(
-    speech: &Speech<'_>,
-    tenant: &TenantId,
-    input: &RunInput,
-    (mut parts, run): (Vec<Value>, Run),
-    place: Place,
-) -> Result<Accepted, ApiError> {
-    parts.extend(input.said.as_ref().map(|said| beside(&user(said)).value()));
-    let metadata = json!({"tenant": tenant.as_str(), "via": VIA});
-    let request = AnswerRequest {
-        run: Some(run),
-        tenant: tenant.clone(),
-        key: input.thread_id.clone(),
-        item: item(
-            speech.runtime().mint(),
-            Value::Array(parts).into(),
-            metadata,
-        ),
-        token: Some(token(input)),
-    };
-    let accepted = speech.answer(request, (None, None), |_| place.clone()).await;
-    Ok(accepted?)
-}
-
-async fn say(
-    speech: &Speech<'_>,
-    tenant: &TenantId,
-    input: &RunInput,
-    run: Run,
-    place: Place,
-) -> Result<Accepted, ApiError> {
-    let react = |item| React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: tenant.clone(),
-        key: input.thread_id.clone(),
-        item,
-        run: run.clone(),
-        policy: Policy::Queue,
-        must_exist: false,
-        token: Some(token(input)),
-    };
-    if let Some(said) = &input.said {
-        let done = speech.react(react(user(said)), None, |_| place.clone()).await;
-        match done {
-            // It was said before: nothing is new.
-            Err(RuntimeError::Store(StoreError::Duplicate(id))) if id == said.id => {}
-            done => return Ok(done?),
+        match (open.iter().find(asks), Key::read(&resume.interrupt_id)) {
+            (None, Some(key)) => requests.push((place, key, resume)),
+            // One that is open no longer: the runtime says what became of it, or repeats its answer.
+            (call, _) => {
+                let call = call.map_or(resume.interrupt_id.as_str(), |call| &call.tool_call_id);
+                answers.push(resume.approval(call, &pointer)?);
+            }
         }
     }
-    // The agent goes on with what there is.
-    let goes_on = react(NewItem::reference(speech.runtime().mint(), None));
-    Ok(speech.react(goes_on, None, |_| place.clone()).await?)
+    Ok((answers, requests))
+}
+
+/// What a client adds to a thread.
+struct Saying<'a> {
+    speech: &'a Speech<'a>,
+    tenant: &'a TenantId,
+    input: &'a RunInput,
+    run: Run,
+    /// Where what the user says stands in the body.
+    place: Place,
+}
+
+impl Saying<'_> {
+    /// Answers calls; what is said besides is said with it.
+    async fn answer(self, mut parts: Vec<Value>, filled: Filled) -> Result<Accepted, ApiError> {
+        let places = [filled.place(), self.place.clone()];
+        let (filled, said) = (self.filled(filled), self.input.said.as_ref().map(user));
+        let n_filled = usize::from(filled.is_some());
+        let all = filled.into_iter().chain(said);
+        parts.extend(all.map(|item| beside(&item).value()));
+        let metadata = json!({"tenant": self.tenant.as_str(), "via": VIA});
+        let request = AnswerRequest {
+            run: Some(self.run),
+            tenant: self.tenant.clone(),
+            key: self.input.thread_id.clone(),
+            item: item(
+                self.speech.runtime().mint(),
+                Value::Array(parts).into(),
+                metadata,
+            ),
+            token: Some(token(self.input)),
+        };
+        let place = |n: usize| places[usize::from(n >= n_filled)].clone();
+        Ok(self.speech.answer(request, (None, None), place).await?)
+    }
+
+    /// Has the agent go on with what is said.
+    async fn say(self, filled: Filled) -> Result<Accepted, ApiError> {
+        let places = [filled.place(), self.place.clone()];
+        let filled = self.filled(filled);
+        let n_filled = usize::from(filled.is_some());
+        let react = |before, item| React {
+            before,
+            rewind: None,
+            tenant: self.tenant.clone(),
+            key: self.input.thread_id.clone(),
+            item,
+            run: self.run.clone(),
+            policy: Policy::Queue,
+            must_exist: false,
+            token: Some(token(self.input)),
+        };
+        let place = |n: usize| places[usize::from(n >= n_filled)].clone();
+        if let Some(said) = &self.input.said {
+            let request = react(filled.iter().cloned().collect(), user(said));
+            match self.speech.react(request, None, place).await {
+                // It was said before: it is nothing new.
+                Err(RuntimeError::Store(StoreError::Duplicate(id))) if id == said.id => {}
+                done => return Ok(done?),
+            }
+        }
+        // Where nothing is said at all the agent goes on with what there is.
+        let mint = || NewItem::reference(self.speech.runtime().mint(), None);
+        let request = react(Vec::new(), filled.unwrap_or_else(mint));
+        Ok(self.speech.react(request, None, place).await?)
+    }
+
+    fn filled(&self, filled: Filled) -> Option<NewItem> {
+        let runtime = self.speech.runtime();
+        (!filled.parts.is_empty()).then(|| {
+            let content = Value::Array(filled.parts);
+            channelled(NewItem::user(runtime.mint(), content.into()))
+        })
+    }
 }
 
 /// A client's name of its run is its own: the run that has it is begun once.
@@ -208,7 +258,12 @@ fn token(input: &RunInput) -> String {
 }
 
 fn user(said: &Said) -> NewItem {
-    let mut item = NewItem::user(said.id.as_str(), said.content.clone());
-    item.channel = Some("web".into());
-    item
+    channelled(NewItem::user(said.id.as_str(), said.content.clone()))
+}
+
+fn channelled(item: NewItem) -> NewItem {
+    NewItem {
+        channel: Some("web".into()),
+        ..item
+    }
 }

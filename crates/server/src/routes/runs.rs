@@ -59,9 +59,14 @@ pub(crate) async fn read(
     Tenant(tenant): Tenant,
     PathOf((key, execution)): PathOf<(String, String)>,
 ) -> Result<Json<RunView>, ApiError> {
-    let found = reactions(&api, &tenant, &key)
-        .await?
-        .find(|reaction| reaction.execution.id.as_str() == execution);
+    let id = ExecutionId::from(execution);
+    let piece = Stretch::Execution(id.clone());
+    let piece = api.runtime().stretch(&tenant, &key, piece, Filter::Facts);
+    let piece = match piece.await {
+        Err(RuntimeError::UnknownExecution(_)) => return Err(ApiError::RunNotFound),
+        piece => piece?,
+    };
+    let found = reactions(piece.transcript).find(|reaction| reaction.execution.id == id);
     found
         .map(|reaction| Json(RunView::whole(reaction)))
         .ok_or(ApiError::RunNotFound)
@@ -85,14 +90,11 @@ pub(crate) async fn cancel(
     {
         Ok(cancelled) => Ok(Json(cancelled.into())),
         Err(error @ RuntimeError::NotRunning(_)) => {
-            let known = reactions(&api, &tenant, &key)
-                .await?
-                .any(|reaction| reaction.execution.id == id);
-            Err(if known {
-                error.into()
-            } else {
-                ApiError::RunNotFound
-            })
+            let run = Landmark::Execution(&id);
+            match api.runtime().place_of(&tenant, &key, run).await? {
+                Some(_) => Err(error.into()),
+                None => Err(ApiError::RunNotFound),
+            }
         }
         Err(error) => Err(error.into()),
     }

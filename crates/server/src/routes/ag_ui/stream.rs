@@ -1,15 +1,16 @@
 //! A run as AG-UI's events.
 
+use super::asked::Reader;
 use crate::error::ApiError;
 use crate::run_events::{RunEvents, Seen};
 use crate::sse::{self, View};
-use crate::state::{Api, OpenStream};
+use crate::state::OpenStream;
 use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use interop::ag_ui::{RunView, to_messages};
 use interop::ai_sdk::sse::write_event;
-use runtime::{Filter, Follow, Runtime, RuntimeError, StoreError, TenantId, Until};
+use runtime::{Filter, Follow, RuntimeError, StoreError, Until};
 use serde_json::Value;
 use std::ops::ControlFlow;
 use timeline::Seq;
@@ -27,31 +28,30 @@ struct Frames;
 pub(super) struct Shown {
     pub(super) run: RunEvents,
     pub(super) view: RunView,
+    /// What comes after this event is shown.
+    pub(super) after: Seq,
 }
 
-/// The stream of what comes after an event of the log.
+/// The stream of a run.
 pub(super) async fn response(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-    after: Seq,
+    reader: Reader,
     shown: Shown,
     open: OpenStream,
 ) -> Result<Response, ApiError> {
-    let follow = api.runtime().follow(tenant, key, after, Until::Forever);
+    let (tenant, key) = (&reader.caller.tenant, &reader.key);
+    let follow = reader
+        .api
+        .runtime()
+        .follow(tenant, key, shown.after, Until::Forever);
     let follow = follow.await?;
-    let runtime = api.runtime().clone();
-    let told = told(follow, shown, runtime, tenant.clone(), key.to_owned());
-    Ok(sse::response(told, Frames, open))
+    Ok(sse::response(told(follow, shown, reader), Frames, open))
 }
 
-/// What the log comes to. Where a client needs all messages at the end, they are read then.
+/// What the log comes to.
 fn told(
     mut follow: Follow,
-    Shown { mut run, mut view }: Shown,
-    runtime: Runtime,
-    tenant: TenantId,
-    key: String,
+    mut shown: Shown,
+    reader: Reader,
 ) -> BoxStream<'static, Result<Told, StoreError>> {
     let told = async_stream::stream! {
         while let Some(next) = follow.next().await {
@@ -62,26 +62,20 @@ fn told(
                     return;
                 }
             };
-            let mut events = view.events(&logged.record);
-            let seen = run.see(&logged.record.event);
+            let mut events = shown.view.events(&logged.record);
+            let seen = shown.run.see(&logged.record.event);
             if seen == Seen::Never {
                 events.push(RunView::failed("the thread was closed before the run began", "closed"));
             }
             let is_last = seen.flow().is_break();
             if seen == Seen::Last {
-                let mut messages = None;
-                if view.wants_messages() {
-                    match runtime.transcript(&tenant, &key, Filter::Facts).await {
-                        Ok(transcript) => messages = Some(to_messages(&transcript).value),
-                        Err(RuntimeError::Store(error)) => {
-                            yield Err(error);
-                            return;
-                        }
-                        // Nothing else is asked of the runtime than to read.
-                        Err(error) => tracing::error!(error = crate::error::told(&error), "the messages can't be read"),
+                match shown.end(&reader).await {
+                    Ok(end) => events.extend(end),
+                    Err(error) => {
+                        yield Err(error);
+                        return;
                     }
                 }
-                events.extend(view.end(messages));
             }
             yield Ok(Told { events, is_last });
             if is_last {
@@ -90,6 +84,36 @@ fn told(
         }
     };
     Box::pin(told)
+}
+
+impl Shown {
+    /// What stands at the end: what the run has asked by AITP, and all messages where the client needs
+    /// them.
+    async fn end(&mut self, reader: &Reader) -> Result<Vec<Value>, StoreError> {
+        if self.view.is_finished() {
+            let asked = reader.asked(self.after).await;
+            self.view.ask(&read(asked)?.unwrap_or_default());
+        }
+        let mut messages = None;
+        if self.view.wants_messages() {
+            let (runtime, tenant) = (reader.api.runtime(), &reader.caller.tenant);
+            let transcript = runtime.transcript(tenant, &reader.key, Filter::Facts).await;
+            messages = read(transcript)?.map(|transcript| to_messages(&transcript).value);
+        }
+        Ok(self.view.end(messages))
+    }
+}
+
+/// What was read. Of the runtime nothing else is asked here, so that no other error is to be had.
+fn read<T>(read: Result<T, RuntimeError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(RuntimeError::Store(error)) => Err(error),
+        Err(error) => {
+            tracing::error!(error = crate::error::told(&error), "the end of a run can't be read");
+            Ok(None)
+        }
+    }
 }
 
 impl View<Told> for Frames {

@@ -2,7 +2,7 @@
 
 use super::looked;
 use super::view::RequestView;
-use crate::aitp::{Place, Refused, Speech};
+use crate::aitp::{Place, Speech, asking, filled, over};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
-use interop::aitp::{self, Key, Message, Party, Question, Refusal, Schemas, Turned};
+use interop::aitp::{self, Key, Message, Party, Question};
 use jiff::Timestamp;
 use runtime::{Policy, React, Run, RuntimeError, StoreError, ThreadRow};
 use serde::{Deserialize, Serialize};
@@ -111,23 +111,12 @@ pub(super) async fn answer(
     let token = token_of(&headers, "requests.answer")?;
     let saying = Saying::of(api, caller, path, token).await?;
     let found = saying.found().await?;
-    let schemas = Schemas::shared().map_err(|error| refused(Turned::Schemas(error)))?;
-    let answer = found
-        .question
-        .answer(schemas, &body.value, Timestamp::now());
-    let message = match answer {
-        Ok(message) => message,
-        // It is too late for a value of any kind.
-        Err(_) if found.is_over() && saying.token.is_none() => {
-            let (request, state) = (saying.request.clone(), found.state);
-            let refusal = Refusal::Late { request, state };
-            return Err(refused(Turned::Refused { place: 0, refusal }));
-        }
-        Err(wrong) => return Err(ApiError::InvalidRequestAnswer { wrong }),
-    };
+    // What repeats a request may come when the other's answer has long been taken.
+    let over = over(found.state).filter(|_| saying.token.is_none());
+    let message = filled(&found.question, over, &body.value, "/value")?;
     let actor = body.actor.or_else(|| found.own_actor());
     let item = saying.item(&message, actor, Role::User);
-    let agent = body.agent.or_else(|| saying.asking(&found.question));
+    let agent = body.agent.or_else(|| asking(&saying.api, &found.question));
     saying.say(item, agent, "/value").await
 }
 
@@ -152,7 +141,7 @@ pub(super) async fn decline(
     };
     let actor = body.actor.or_else(|| found.own_actor());
     let item = saying.item(&message, actor, Role::User);
-    let agent = body.agent.or_else(|| saying.asking(&found.question));
+    let agent = body.agent.or_else(|| asking(&saying.api, &found.question));
     saying.say(item, agent, "/reason").await
 }
 
@@ -181,16 +170,6 @@ pub(super) async fn cancel(
 }
 
 impl Found {
-    fn is_over(&self) -> bool {
-        match self.state {
-            aitp::State::Open | aitp::State::Answered => false,
-            aitp::State::Declined
-            | aitp::State::Cancelled
-            | aitp::State::Expired
-            | aitp::State::Superseded => true,
-        }
-    }
-
     /// The actor that is bound to the key, if it is one alone.
     fn own_actor(&self) -> Option<String> {
         match self.own.as_slice() {
@@ -248,14 +227,6 @@ impl Saying {
         }
     }
 
-    /// The agent of this server that has asked.
-    fn asking(&self, question: &Question) -> Option<String> {
-        match &question.ask.by {
-            Party::Agent(name) if self.api.app().has_agent(name) => Some(name.clone()),
-            Party::Agent(_) | Party::Initiator | Party::Actor(_) | Party::Assistant => None,
-        }
-    }
-
     async fn say(
         self,
         item: NewItem,
@@ -309,8 +280,4 @@ impl Saying {
         };
         Ok(replayed(Json(said).into_response(), repeated))
     }
-}
-
-fn refused(turned: Turned) -> ApiError {
-    ApiError::Refused(Box::new(Refused::at(turned, "/value")))
 }

@@ -1,0 +1,102 @@
+//! Requests of AITP, which are interrupts to a client.
+
+use crate::aitp::{Place, Speech, asking, filled, over};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::state::Api;
+use interop::ag_ui::Resume;
+use interop::aitp::{Key, Party, Question, State};
+use jiff::Timestamp;
+use runtime::RuntimeError;
+use serde_json::Value;
+use timeline::Seq;
+
+/// Who reads a thread here.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) api: Api,
+    pub(super) caller: Caller,
+    pub(super) key: String,
+}
+
+/// What a client says of requests.
+#[derive(Default)]
+pub(super) struct Filled {
+    /// The capability messages.
+    pub(super) parts: Vec<Value>,
+    places: Vec<String>,
+    /// The agent of this server that has asked first.
+    pub(super) agent: Option<String>,
+}
+
+impl Filled {
+    /// Where the messages stand in the body.
+    pub(super) fn place(&self) -> Place {
+        Place::each("/resume", self.places.clone())
+    }
+
+    fn add(&mut self, api: &Api, question: &Question, said: &Value, place: String) {
+        self.parts.push(said.clone());
+        self.places.push(place);
+        self.agent = self.agent.take().or_else(|| asking(api, question));
+    }
+}
+
+impl Reader {
+    /// What was asked after an event of the log, is open, and may be answered by the one who began the
+    /// thread. Costs what came since.
+    pub(super) async fn asked(&self, after: Seq) -> Result<Vec<Question>, RuntimeError> {
+        let Self { api, caller, key } = self;
+        let row = api.runtime().find(&caller.tenant, key).await?;
+        let now = Timestamp::now();
+        api.forms().fetch(api.desks(), &row, now).await?;
+        let held = Speech::new(api, caller).desk(&row).await?;
+        let Some(desk) = held.desk() else {
+            return Ok(Vec::new());
+        };
+        let ledger = desk.ledger();
+        let asked = ledger.requests().rev();
+        let asked = asked.take_while(|request| request.seq > after);
+        let is_for_them = |request: &&interop::aitp::Request| {
+            request.state(now) == State::Open
+                && ledger.may_answer(&request.ask, &Party::Initiator).is_ok()
+        };
+        let asked = asked.filter(is_for_them);
+        let mut questions: Vec<Question> = asked
+            .filter_map(|request| desk.question_about(request))
+            .collect();
+        questions.reverse();
+        Ok(questions)
+    }
+
+    /// What the client says of requests, each with its place in `resume`.
+    pub(super) async fn filled(
+        &self,
+        answers: &[(usize, Key, &Resume)],
+    ) -> Result<Filled, ApiError> {
+        let mut all = Filled::default();
+        if answers.is_empty() {
+            return Ok(all);
+        }
+        let Self { api, caller, key } = self;
+        let row = api.runtime().find(&caller.tenant, key).await?;
+        let held = Speech::new(api, caller).desk(&row).await?;
+        let now = Timestamp::now();
+        for (place, key, resume) in answers {
+            let place = format!("/resume/{place}/payload");
+            let found = held.desk().and_then(|desk| {
+                let state = desk.ledger().request(key)?.state(now);
+                Some((desk.question(key)?, state))
+            });
+            let (question, state) = found.ok_or(ApiError::RequestNotFound)?;
+            let message = match &resume.payload {
+                Some(value) => filled(&question, over(state), value, &place)?,
+                None if state == State::Open => question.decline(None),
+                // Giving up what is over says nothing.
+                None => continue,
+            };
+            all.add(api, &question, &message.input_part(), place);
+        }
+        Ok(all)
+    }
+}
