@@ -13,6 +13,7 @@ mod langgraph;
 mod listing;
 pub(crate) mod mcp;
 pub(crate) mod messages;
+mod piece;
 mod repeated;
 mod responses;
 pub(crate) mod runs;

@@ -2,12 +2,11 @@
 
 mod reader;
 
-pub use reader::{End, Reader, Unread, result};
-
 use super::news::News;
-use super::place::AskKind;
+use super::place::{Ask, AskKind};
+pub use reader::{End, Reader, Unread, result};
 use serde_json::{Map, Value, json};
-use upp::{Media, MediaSource, Message, ToolResult, UserContent};
+use upp::{Message, ToolResult, UserContent};
 
 /// The call that stands for a question without a form of its own.
 pub const INPUT_REQUIRED: &str = "input_required";

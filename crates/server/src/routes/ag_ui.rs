@@ -6,9 +6,10 @@ mod stream;
 
 use super::answers::item;
 use super::check_named_key;
+use super::piece::PieceQuery;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf};
+use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
 use crate::run_events::RunEvents;
@@ -39,6 +40,9 @@ pub(crate) struct AgUiMessages {
     /// The messages.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<Value>,
+    /// Where the piece before them ends, for the query; absent where they begin with the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
 }
 
 impl From<RunInputError> for ApiError {
@@ -75,21 +79,21 @@ pub(crate) async fn run_agent(
     run(state, caller, Some(agent), body).await
 }
 
-/// Reads the messages of a thread, for a client that opens it anew; the answer that is being written is
+/// Reads the messages of a thread, or of a piece of it, for a client that opens it anew; the answer that is being written is
 /// not among them.
 #[utoipa::path(get, path = "/ag-ui/threads/{key}/messages", operation_id = "agUiMessages", tag = "ag-ui", security(("key" = [])),
-    params(("key" = String, Path)), responses((status = 200, body = AgUiMessages), (status = "default", body = ErrorBody)))]
+    params(("key" = String, Path), PieceQuery), responses((status = 200, body = AgUiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
+    Query(query): Query<PieceQuery>,
 ) -> Result<Json<AgUiMessages>, ApiError> {
-    let transcript = api
-        .runtime()
-        .transcript(&tenant, &key, Filter::Facts)
-        .await?;
-    let messages = to_messages(&transcript).value;
-    Ok(Json(AgUiMessages { messages }))
+    let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    Ok(Json(AgUiMessages {
+        messages: to_messages(&piece.transcript).value,
+        before: piece.before,
+    }))
 }
 
 async fn run(

@@ -9,6 +9,7 @@ mod stream;
 
 use super::check_named_key;
 use super::messages::token_of;
+use super::piece::PieceQuery;
 use super::threads::CancelledView;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
@@ -87,6 +88,9 @@ pub(crate) struct UiMessages {
     /// The messages.
     #[schema(value_type = Vec<Value>)]
     messages: Vec<Value>,
+    /// Where the piece before them ends, for the query; absent where they begin with the chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
 }
 
 impl From<ChatRequestError> for ApiError {
@@ -205,23 +209,28 @@ pub(crate) async fn resume(
     stream.response(&api, tenant, &id, begun.after, open).await
 }
 
-/// Reads the messages of a chat; the answer that is being written is not among them.
+/// Reads the messages of a chat, or of a piece of it; the answer that is being written is not among them.
 ///
 /// Where sub-agents wait for somebody, the last message ends with what they ask.
-#[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), PieceQuery),
     responses((status = 200, body = UiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(id): PathOf<String>,
+    Query(query): Query<PieceQuery>,
 ) -> Result<Json<UiMessages>, ApiError> {
     // With the chunks: an answer that was cut off keeps what it had said.
-    let runtime = api.runtime();
-    let transcript = runtime.transcript(&tenant, &id, Filter::All).await?;
-    let mut messages = to_ui_messages(&transcript).value;
-    let (pending, _) = runtime.pending(&tenant, &id).await?;
-    subagent::ask(&mut messages, questions(&pending, *MAJORS.end()));
-    Ok(Json(UiMessages { messages }))
+    let piece = query.read(&api, (&tenant, &id), Filter::All).await?;
+    let mut messages = to_ui_messages(&piece.transcript).value;
+    if query.is_tail() {
+        let (pending, _) = api.runtime().pending(&tenant, &id).await?;
+        subagent::ask(&mut messages, questions(&pending, *MAJORS.end()));
+    }
+    Ok(Json(UiMessages {
+        messages,
+        before: piece.before,
+    }))
 }
 
 /// Stops the running answer of a chat.

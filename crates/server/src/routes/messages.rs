@@ -1,6 +1,7 @@
 //! Messages: what is said to an agent, and the conversation.
 
 use super::check_key;
+use super::piece::{Piece, PieceQuery};
 use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
 use crate::aitp::{Place, Speech};
@@ -157,6 +158,9 @@ pub(crate) struct MessageList {
     messages: Vec<MessageView>,
     /// The last event that is in it.
     seq: u64,
+    /// Where the piece before it ends, for the query; absent where it begins with the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
 }
 
 /// Shows the events of one run.
@@ -178,22 +182,22 @@ impl View<Arc<Logged>> for OneRun {
     }
 }
 
-/// Reads the conversation.
-#[utoipa::path(get, path = "/threads/{key}/messages", operation_id = "listMessages", tag = "messages", security(("key" = [])), params(("key" = String, Path)),
+/// Reads the conversation, or a piece of it.
+#[utoipa::path(get, path = "/threads/{key}/messages", operation_id = "listMessages", tag = "messages", security(("key" = [])), params(("key" = String, Path), PieceQuery),
     responses((status = 200, body = MessageList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
+    Query(query): Query<PieceQuery>,
 ) -> Result<Json<MessageList>, ApiError> {
-    let transcript = api
-        .runtime()
-        .transcript(&tenant, &key, Filter::Facts)
-        .await?;
+    let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    let Piece { transcript, before } = piece;
     let seq = transcript.seq.0;
     Ok(Json(MessageList {
         messages: transcript.entries.into_iter().map(Into::into).collect(),
         seq,
+        before,
     }))
 }
 

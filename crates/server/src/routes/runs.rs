@@ -1,16 +1,17 @@
 //! Runs: what an agent did in answer to a message.
 
+use super::piece::PieceQuery;
 use super::threads::{Cancel, CancelledView, reason_of};
 use super::view::RunView;
-use crate::body::{OptionalBody, PathOf};
+use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
-use runtime::{Filter, RuntimeError, TenantId};
+use runtime::{Filter, Landmark, RuntimeError, Stretch};
 use serde::Serialize;
-use timeline::{Entry, ExecutionId, Reaction};
+use timeline::{Entry, ExecutionId, Reaction, Transcript};
 use utoipa::ToSchema;
 
 /// The runs of a thread, the first one first.
@@ -18,36 +19,33 @@ use utoipa::ToSchema;
 pub(crate) struct RunList {
     /// The runs.
     runs: Vec<RunView>,
+    /// Where the piece before them ends, for the query; absent where they begin with the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
 }
 
-async fn reactions(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-) -> Result<impl Iterator<Item = Reaction>, ApiError> {
-    let transcript = api.runtime().transcript(tenant, key, Filter::Facts).await?;
-    Ok(transcript
-        .entries
-        .into_iter()
-        .filter_map(|entry| match entry {
-            Entry::Reaction(reaction) => Some(reaction),
-            Entry::Item(_) => None,
-        }))
+fn reactions(transcript: Transcript) -> impl Iterator<Item = Reaction> {
+    let entries = transcript.entries.into_iter();
+    entries.filter_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(reaction),
+        Entry::Item(_) => None,
+    })
 }
 
-/// Lists the runs of a thread.
-#[utoipa::path(get, path = "/threads/{key}/runs", operation_id = "listRuns", tag = "runs", security(("key" = [])), params(("key" = String, Path)),
+/// Lists the runs of a thread, or of a piece of it.
+#[utoipa::path(get, path = "/threads/{key}/runs", operation_id = "listRuns", tag = "runs", security(("key" = [])), params(("key" = String, Path), PieceQuery),
     responses((status = 200, body = RunList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn list(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
+    Query(query): Query<PieceQuery>,
 ) -> Result<Json<RunList>, ApiError> {
-    let runs = reactions(&api, &tenant, &key)
-        .await?
-        .map(RunView::brief)
-        .collect();
-    Ok(Json(RunList { runs }))
+    let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    Ok(Json(RunList {
+        runs: reactions(piece.transcript).map(RunView::brief).collect(),
+        before: piece.before,
+    }))
 }
 
 /// Reads a run with its steps.
@@ -62,11 +60,7 @@ pub(crate) async fn read(
     let id = ExecutionId::from(execution);
     let piece = Stretch::Execution(id.clone());
     let piece = api.runtime().stretch(&tenant, &key, piece, Filter::Facts);
-    let piece = match piece.await {
-        Err(RuntimeError::UnknownExecution(_)) => return Err(ApiError::RunNotFound),
-        piece => piece?,
-    };
-    let found = reactions(piece.transcript).find(|reaction| reaction.execution.id == id);
+    let found = reactions(piece.await?.transcript).find(|reaction| reaction.execution.id == id);
     found
         .map(|reaction| Json(RunView::whole(reaction)))
         .ok_or(ApiError::RunNotFound)

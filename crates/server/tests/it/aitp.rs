@@ -7,6 +7,7 @@ mod examples;
 mod forks;
 mod forms;
 mod interface;
+mod interrupts;
 mod requests;
 mod rights;
 mod ways;

@@ -71,6 +71,43 @@ async fn a_message_is_answered_and_read_again() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_read_in_pieces_from_its_end() {
+    let server = Server::new("").await;
+    for n in 1..=5 {
+        server.say("t", &format!("number {n}")).await;
+    }
+    let paths = [
+        (MESSAGES, "messages", 2),
+        ("/api/v1/threads/t/runs", "runs", 1),
+        ("/api/chat/t/messages", "messages", 2),
+        ("/ag-ui/threads/t/messages", "messages", 2),
+    ];
+    for (path, name, n_each) in paths {
+        let whole = server.get(path).await.json();
+        assert_eq!(whole.get("before"), None, "{path}");
+        let (mut pieces, mut query) = (Vec::new(), "?limit=2".to_owned());
+        loop {
+            let piece = server.get(&format!("{path}{query}")).await.json();
+            pieces.push(piece[name].as_array().unwrap().clone());
+            let Some(before) = piece["before"].as_u64() else {
+                break;
+            };
+            query = format!("?limit=2&before={before}");
+        }
+        let sizes: Vec<usize> = pieces.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2 * n_each, 2 * n_each, n_each], "{path}");
+        let all: Vec<Value> = pieces.into_iter().rev().flatten().collect();
+        assert_eq!(whole[name], Value::from(all), "{path}");
+    }
+    let last = server.get(&format!("{MESSAGES}?limit=1")).await.json();
+    assert_eq!(last["seq"].as_u64(), Some(server.seq("t").await));
+    let none = server.get(&format!("{MESSAGES}?limit=0")).await.json();
+    assert_eq!(none["messages"], last["messages"], "one at least");
+    let wrong = server.get(&format!("{MESSAGES}?before=x")).await;
+    assert_eq!((wrong.status.as_u16(), wrong.error().1), (400, "invalid_query".into()));
+}
+
+#[tokio::test]
 async fn two_clients_queue() {
     let server = Server::new("").await;
     let body = |content: &str| json!({ "content": content, "stream": true });
