@@ -72,6 +72,9 @@ impl Runtime {
             return Err(RuntimeError::ShuttingDown);
         }
         let live = self.existing(&request.tenant, &request.key).await?;
+        if let Some(gate) = &terms.gate {
+            gate.prepare(&live.thread, live.end()).await?;
+        }
         let mut held = live.hold().await?;
         let token = request.token.as_ref();
         if let Some(first) = self.answered_before(&live, &mut held, token).await? {

@@ -4,9 +4,9 @@ use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{StoreError, TenantId, ThreadRow};
+use crate::store::{Created, StoreError, TenantId, ThreadRow};
 use std::sync::{Arc, PoisonError};
-use timeline::ThreadId;
+use timeline::{Seq, ThreadId};
 
 impl Runtime {
     pub(crate) async fn live_by_key(
@@ -15,16 +15,37 @@ impl Runtime {
         key: &str,
     ) -> Result<Arc<Live>, RuntimeError> {
         match self.existing(tenant, key).await {
-            Err(RuntimeError::Store(StoreError::NotFound)) => {
-                let new = NewThreadRequest {
-                    key: Some(key.to_owned()),
-                    ..NewThreadRequest::default()
-                };
-                let (row, _) = self.get_or_create(tenant, new).await?;
-                Ok(self.live_of(row))
-            }
+            Err(RuntimeError::Store(StoreError::NotFound)) => self.made(tenant, key).await,
             found => found,
         }
+    }
+
+    /// Makes a thread that was not there a moment ago: one commit, and nothing is read.
+    pub(crate) async fn made(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Arc<Live>, RuntimeError> {
+        let new = NewThreadRequest {
+            key: Some(key.to_owned()),
+            ..NewThreadRequest::default()
+        };
+        let first = self.first(new, None)?;
+        let created = self.inner.store.get_or_create(tenant, first.clone());
+        let Created { thread, claim } = created.await?;
+        let Some(epoch) = claim else {
+            return self.live_by_id(&thread).await;
+        };
+        let tail = Tail {
+            seq: Seq(first.len() as u64),
+            streaming: false,
+            gone: false,
+        };
+        Ok(
+            self.kept_or(thread, (tenant.clone(), key.to_owned()), tail, |live| {
+                live.made(first, epoch)
+            }),
+        )
     }
 
     pub(crate) async fn existing(
@@ -63,42 +84,49 @@ impl Runtime {
             .key
             .clone()
             .unwrap_or_else(|| row.thread.id.to_string());
+        let tail = Tail {
+            seq: row.tail,
+            streaming: row.thread.status == timeline::ThreadStatus::Streaming,
+            gone: false,
+        };
+        self.kept_or(row.thread.id, (row.tenant, key), tail, |live| live)
+    }
+
+    /// The thread as it is in memory; where it is not, as it is made here.
+    fn kept_or(
+        &self,
+        thread: ThreadId,
+        (tenant, key): (TenantId, String),
+        tail: Tail,
+        make: impl FnOnce(Live) -> Live,
+    ) -> Arc<Live> {
         let mut live = self
             .inner
             .live
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !live.contains_key(&row.thread.id) && live.len() >= self.inner.options.threads_in_memory
-        {
-            // Only what nobody else holds may go: two in one process would fence each other off.
-            live.retain(|_, live| Arc::strong_count(live) > 1 || !live.is_idle());
-            let mut keys = self
-                .inner
-                .keys
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, id| live.contains_key(id));
-        }
-        self.inner
+        let mut keys = self
+            .inner
             .keys
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert((row.tenant.clone(), key.clone()), row.thread.id.clone());
-        let found = live.entry(row.thread.id.clone()).or_insert_with(|| {
-            let streaming = row.thread.status == timeline::ThreadStatus::Streaming;
-            let tail = Tail {
-                seq: row.tail,
-                streaming,
-                gone: false,
-            };
-            Arc::new(Live::new(
-                Arc::clone(&self.inner.store),
-                Arc::clone(&self.inner.clock),
-                row.tenant,
-                row.thread.id,
+            .unwrap_or_else(PoisonError::into_inner);
+        if !live.contains_key(&thread) && live.len() >= self.inner.options.threads_in_memory {
+            // Only what nobody else holds may go: two in one process would fence each other off.
+            live.retain(|_, live| Arc::strong_count(live) > 1 || !live.is_idle());
+            keys.retain(|_, id| live.contains_key(id));
+        }
+        keys.insert((tenant.clone(), key.clone()), thread.clone());
+        let found = live.entry(thread.clone()).or_insert_with(|| {
+            let (store, clock) = (&self.inner.store, &self.inner.clock);
+            let new = Live::new(
+                Arc::clone(store),
+                Arc::clone(clock),
+                tenant,
+                thread,
                 key,
                 tail,
-            ))
+            );
+            Arc::new(make(new))
         });
         Arc::clone(found)
     }

@@ -46,7 +46,7 @@ impl Runtime {
             .store
             .get_or_create(tenant, self.first(new, None)?)
             .await?;
-        if !created.created {
+        if !created.is_new() {
             return Err(StoreError::KeyTaken(wanted).into());
         }
         Ok(self.inner.store.row(&created.thread).await?)

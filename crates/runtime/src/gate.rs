@@ -5,7 +5,7 @@ use crate::error::RuntimeError;
 use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::request::React;
-use crate::store::{StoreError, TenantId};
+use crate::store::TenantId;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use timeline::{Command, NewItem, Seq, ThreadId};
 /// What is about to be written to a thread.
 #[derive(Debug)]
 pub struct Entering<'a> {
-    /// The thread; none where the request is about to make it.
+    /// The thread; none where the request is about to make it or has just made it.
     pub thread: Option<&'a ThreadId>,
     /// The last event of its log. Nothing is written before what is judged.
     pub tail: Seq,
@@ -30,6 +30,16 @@ pub struct Entering<'a> {
 /// are in the log. It must not call a [`Runtime`]'s methods that write, and should cost no more than
 /// what is said. A request that is repeated is answered again and not judged.
 pub trait Gate: Send + Sync {
+    /// Gets ready to judge what is said on a thread whose log ends about here. The thread's lock is
+    /// not held, so what is done here nobody waits for. A thread that is gone is no error.
+    fn prepare<'a>(
+        &'a self,
+        _thread: &'a ThreadId,
+        _tail: Seq,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Whether this may be written; if not, nothing of the request is.
     ///
     /// # Errors
@@ -60,6 +70,7 @@ impl Runtime {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
         self.owned(async move {
+            gate.prepare(&live.thread, live.end()).await?;
             let mut held = live.hold().await?;
             let at = judged(&live, &mut held, gate.as_ref(), &mut items).await?;
             let commands = items.into_iter();
@@ -88,19 +99,6 @@ impl Runtime {
         })
         .await
     }
-
-    /// Whether there is no thread of this key.
-    pub(crate) async fn is_unmade(
-        &self,
-        tenant: &TenantId,
-        key: &str,
-    ) -> Result<bool, RuntimeError> {
-        match self.existing(tenant, key).await {
-            Ok(_) => Ok(false),
-            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// Has a gate judge items; gives the instant that they are to be written with.
@@ -112,7 +110,7 @@ pub(crate) async fn judged(
 ) -> Result<Timestamp, RuntimeError> {
     let (tail, at) = held.next_place()?;
     let entering = Entering {
-        thread: Some(&live.thread),
+        thread: Some(&live.thread).filter(|_| !live.is_new_at(tail)),
         tail,
         at,
         items,

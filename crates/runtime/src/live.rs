@@ -71,6 +71,8 @@ pub(crate) struct Live {
     pub(crate) worked: AtomicBool,
     /// Cancelled to stop the execution that is being worked on.
     signal: std::sync::Mutex<Option<(ExecutionId, CancellationToken)>>,
+    /// Where the log ended when this process made the thread.
+    made_at: Option<Seq>,
 }
 
 /// The lock of a thread, with its state loaded.
@@ -99,6 +101,36 @@ impl Live {
             recent: RwLock::default(),
             worked: AtomicBool::new(false),
             signal: std::sync::Mutex::default(),
+            made_at: None,
+        }
+    }
+
+    /// A thread that this process has made just now, and so claimed, with these records. It is no fork.
+    pub(crate) fn made(self, first: Vec<NewRecord>, epoch: Epoch) -> Self {
+        let mut state = State::default();
+        for record in &first {
+            state.apply(&record.event);
+        }
+        let last_at = first.last().map(|last| last.at);
+        let records = logged(Seq::ZERO, first);
+        let core = Core {
+            state,
+            tail: records.last().map_or(Seq::ZERO, |last| last.record.seq),
+            epoch,
+            last_at: last_at.unwrap_or(Timestamp::UNIX_EPOCH),
+            generation: 0,
+            memory: None,
+            fresh: None,
+            in_doubt: false,
+        };
+        Self {
+            made_at: Some(core.tail),
+            core: Mutex::new(Some(core)),
+            recent: RwLock::new(Recent {
+                bytes: records.iter().map(|record| record.text.len()).sum(),
+                records: records.into(),
+            }),
+            ..self
         }
     }
 
@@ -160,6 +192,16 @@ impl Live {
         self.tail.send_modify(|tail| tail.gone = true);
     }
 
+    /// Where the log ends, as far as this process knows.
+    pub(crate) fn end(&self) -> Seq {
+        self.tail.borrow().seq
+    }
+
+    /// Whether the log has nothing but what this process made the thread with, where it ends here.
+    pub(crate) fn is_new_at(&self, tail: Seq) -> bool {
+        self.made_at == Some(tail)
+    }
+
     pub(crate) fn watch(&self) -> watch::Receiver<Tail> {
         self.tail.subscribe()
     }
@@ -214,9 +256,27 @@ impl Live {
         self.tail.send_replace(tail);
     }
 
-    /// Folds the whole log, a fork's ancestors first.
+    /// Folds the whole log, a fork's ancestors first; from memory if all of it is there.
     pub(crate) async fn transcript(&self, filter: Filter) -> Result<Transcript, StoreError> {
+        if let Some(transcript) = self.remembered_whole(filter) {
+            return Ok(transcript);
+        }
         read_transcript(self.store.as_ref(), &self.thread, filter).await
+    }
+
+    fn remembered_whole(&self, filter: Filter) -> Option<Transcript> {
+        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+        let first = recent.records.front()?;
+        match &first.record.event {
+            Event::ThreadCreated { thread } if thread.fork.is_none() => {}
+            _ => return None,
+        }
+        let mut transcript = Transcript::default();
+        let records = recent.records.iter().map(|logged| &logged.record);
+        for record in records.filter(|record| filter.keeps(&record.event)) {
+            transcript.apply(record);
+        }
+        Some(transcript)
     }
 }
 
@@ -239,14 +299,14 @@ pub(crate) async fn read_transcript(
         transcript = transcript.continued();
         'log: loop {
             let page = store.read(&id, transcript.seq, PAGE, filter).await?;
-            if page.is_empty() {
-                break;
-            }
             for logged in &page {
                 if logged.record.seq > end {
                     break 'log;
                 }
                 transcript.apply(&logged.record);
+            }
+            if page.len() < PAGE {
+                break;
             }
         }
     }

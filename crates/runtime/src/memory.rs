@@ -19,6 +19,9 @@ use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 use timeline::{Event, Open, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
 
+/// The claim of who makes a thread.
+const FIRST_CLAIM: Epoch = Epoch(1);
+
 /// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
@@ -127,7 +130,7 @@ impl Kept {
         if let Some(found) = key.as_ref().and_then(|key| self.keys.get(key)) {
             return Ok(Created {
                 thread: found.clone(),
-                created: false,
+                claim: None,
             });
         }
         if self.threads.contains_key(&thread.id) {
@@ -145,7 +148,7 @@ impl Kept {
         };
         let mut log = Log {
             tenant: tenant.clone(),
-            epoch: Epoch::default(),
+            epoch: FIRST_CLAIM,
             state: State::default().with_open(open),
             records: Vec::new(),
             bytes: 0,
@@ -166,7 +169,7 @@ impl Kept {
         self.threads.insert(thread.id.clone(), log);
         Ok(Created {
             thread: thread.id,
-            created: true,
+            claim: Some(FIRST_CLAIM),
         })
     }
 

@@ -221,35 +221,36 @@ impl Runtime {
         Ok(())
     }
 
-    async fn accept(
-        &self,
-        request: React,
-        terms: &Terms,
-    ) -> Result<Accepted, RuntimeError> {
+    async fn accept(&self, request: React, terms: &Terms) -> Result<Accepted, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
-        if let Some(gate) = &terms.gate
-            && !request.must_exist
-            && self.is_unmade(&request.tenant, &request.key).await?
-        {
-            self.judge_unmade(gate.as_ref(), &request).await?;
-        }
-        // A message to an agent that is not there makes no thread; a repeated one is answered.
-        let agent = request.run.agent.as_deref();
-        let live = if self.inner.reactors.find(agent).is_some() {
-            let (tenant, key) = (&request.tenant, &request.key);
-            if request.must_exist {
-                self.existing(tenant, key).await?
-            } else {
-                self.live_by_key(tenant, key).await?
-            }
-        } else {
-            let unknown = RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
-            self.existing(&request.tenant, &request.key)
-                .await
-                .map_err(|_| unknown)?
+        let (tenant, key) = (&request.tenant, &request.key);
+        let found = match self.existing(tenant, key).await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => None,
+            found => Some(found?),
         };
+        if let Some(live) = found {
+            if let Some(gate) = &terms.gate {
+                gate.prepare(&live.thread, live.end()).await?;
+            }
+            return self.accept_on(&live, request, terms).await;
+        }
+        // What can't be makes no thread.
+        let may_be = match &terms.gate {
+            Some(gate) if !request.must_exist => self.judge_unmade(gate.as_ref(), &request).await,
+            Some(_) | None => Ok(()),
+        };
+        may_be?;
+        let agent = request.run.agent.as_deref();
+        if self.inner.reactors.find(agent).is_none() {
+            let unknown = agent.unwrap_or_default().to_owned();
+            return Err(RuntimeError::UnknownAgent(unknown));
+        }
+        if request.must_exist {
+            return Err(StoreError::NotFound.into());
+        }
+        let live = self.made(tenant, key).await?;
         self.accept_on(&live, request, terms).await
     }
 

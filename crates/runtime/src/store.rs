@@ -109,8 +109,15 @@ pub struct Claim {
 pub struct Created {
     /// The thread with that key.
     pub thread: ThreadId,
+    /// The claim of who has made it just now; none where it was there.
+    pub claim: Option<Epoch>,
+}
+
+impl Created {
     /// Whether it was made just now.
-    pub created: bool,
+    pub fn is_new(&self) -> bool {
+        self.claim.is_some()
+    }
 }
 
 /// A thread in a list.
@@ -281,7 +288,7 @@ impl StoreError {
 /// it. [`suite`](crate::suite) holds every implementation to this.
 pub trait Store: Send + Sync {
     /// Finds the tenant's thread by the key in `first`, or makes it with these first records. Of
-    /// any number of callers at once, exactly one makes it (EK-2).
+    /// any number of callers at once, exactly one makes it (EK-2), and has claimed it with that.
     ///
     /// `first` holds the `thread.created` and `context.created` events of the new thread.
     fn get_or_create<'a>(
@@ -337,7 +344,7 @@ pub trait Store: Send + Sync {
         token: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// Reads at most `limit` records after `after`, in order.
+    /// Reads at most `limit` records after `after`, in order; fewer where there are no more.
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,

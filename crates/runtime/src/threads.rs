@@ -31,7 +31,7 @@ impl Runtime {
         let created = self.inner.store.get_or_create(tenant, first).await?;
         Ok((
             self.inner.store.row(&created.thread).await?,
-            created.created,
+            created.is_new(),
         ))
     }
 
@@ -259,7 +259,7 @@ impl Runtime {
             return Err(Rejected::Busy(active.execution.id.clone()).into());
         }
         let created = self.inner.store.get_or_create(tenant, records).await?;
-        if !created.created {
+        if !created.is_new() {
             return Err(RuntimeError::NotEmpty);
         }
         Ok(self.inner.store.row(&created.thread).await?)

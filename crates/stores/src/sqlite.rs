@@ -120,20 +120,6 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             let new = append::NewLog::of(tenant, first)?;
-            // A thread that is there costs no commit; if it isn't, the writer looks again.
-            if let Some(key) = new.key() {
-                let (tenant, key) = (tenant.clone(), key.to_owned());
-                let found = self
-                    .readers
-                    .run(move |conn| rows::id_of(conn, &tenant, &key))
-                    .await?;
-                if let Some(thread) = found {
-                    return Ok(Created {
-                        thread,
-                        created: false,
-                    });
-                }
-            }
             self.writer()?
                 .run(new.bytes(), move |conn| append::create(conn, &new))
                 .await

@@ -1,9 +1,9 @@
 //! From the log of one execution to the events of a run.
 
-#[cfg(feature = "aitp")]
-use crate::aitp::Question;
 use super::messages::{arguments, reasoning_id, result_id, text_id};
 use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
+#[cfg(feature = "aitp")]
+use crate::aitp::Question;
 use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -447,7 +447,10 @@ fn interrupt(open: &OpenCall) -> Option<Value> {
 fn request(question: &Question) -> Value {
     let ask = &question.ask;
     // What is signed goes before what the asker calls it.
-    let title = question.title.as_ref().filter(|_| question.signed.is_none());
+    let title = question
+        .title
+        .as_ref()
+        .filter(|_| question.signed.is_none());
     let prompt: Vec<&str> = [title, question.description.as_ref()]
         .into_iter()
         .flatten()

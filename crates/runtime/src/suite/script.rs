@@ -41,7 +41,7 @@ impl Author {
             .get_or_create(&tenant.into(), first(thread, at))
             .await
             .unwrap();
-        assert!(created.created);
+        assert!(created.is_new());
         let claim = store.claim(&created.thread).await.unwrap();
         Self {
             store: store.clone(),

@@ -21,7 +21,7 @@ pub async fn get_or_create_by_64_tasks_makes_one_thread(subject: impl Subject) {
         });
     }
     let answers = tasks.join_all().await;
-    assert_eq!(answers.iter().filter(|answer| answer.created).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.is_new()).count(), 1);
     let found = store.find(&tenant(), "k").await.unwrap().thread.id;
     assert!(answers.iter().all(|answer| answer.thread == found));
     let page = Page {
@@ -43,7 +43,7 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
         again,
         Created {
             thread: author.thread,
-            created: false
+            claim: None
         }
     );
     assert!(matches!(

@@ -126,7 +126,15 @@ async fn a_process_that_ends_takes_nothing_that_is_said_after_an_event() {
     runtime.react(react("k", "one")).await.unwrap();
     let (_, tail) = runtime.state(&tenant(), "k").await.unwrap();
     runtime.shutdown().await.unwrap();
-    let refused = runtime.react_on(react("k", "two"), Terms { after: Some(tail), ..Terms::default() }).await;
+    let refused = runtime
+        .react_on(
+            react("k", "two"),
+            Terms {
+                after: Some(tail),
+                ..Terms::default()
+            },
+        )
+        .await;
     assert!(
         matches!(refused, Err(RuntimeError::ShuttingDown)),
         "{refused:?}"
@@ -217,7 +225,13 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
         .await;
     let runtime = hanging(&store);
     let refused = runtime
-        .react_on(instead_of("said", "child", "other"), Terms { gate: Some(Arc::new(Shut)), ..Terms::default() })
+        .react_on(
+            instead_of("said", "child", "other"),
+            Terms {
+                gate: Some(Arc::new(Shut)),
+                ..Terms::default()
+            },
+        )
         .await;
     assert!(
         matches!(refused, Err(RuntimeError::TurnedAway(_))),

@@ -97,15 +97,10 @@ impl Desks {
     }
 
     /// Folds a thread's desk on before its lock is taken, so that little is read while others wait for it.
-    pub(crate) async fn warm(
-        &self,
-        tenant: &runtime::TenantId,
-        key: &str,
-    ) -> Result<(), RuntimeError> {
-        match self.runtime.store().find(tenant, key).await {
-            Ok(row) => self.at(&row.thread.id, row.tail).await.map(drop),
-            Err(StoreError::NotFound) => Ok(()),
-            Err(error) => Err(error.into()),
+    pub(crate) async fn warm(&self, thread: &ThreadId, tail: Seq) -> Result<(), RuntimeError> {
+        match self.at(thread, tail).await {
+            Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

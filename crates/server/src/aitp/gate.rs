@@ -8,7 +8,7 @@ use interop::aitp::{Change, Desk, MayNotSpeak, Party, Strictness};
 use jiff::Timestamp;
 use runtime::{Entering, Gate, Landmark, RuntimeError};
 use std::sync::Arc;
-use timeline::{Event, ItemType, NewItem, Record};
+use timeline::{Event, ItemType, NewItem, Record, Seq, ThreadId};
 
 /// Who says something, and how closely it is looked at.
 #[derive(Clone)]
@@ -126,6 +126,14 @@ impl SpeechGate {
 }
 
 impl Gate for SpeechGate {
+    fn prepare<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        tail: Seq,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(self.desks.warm(thread, tail))
+    }
+
     fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let is_said = entering
@@ -180,6 +188,14 @@ impl ChangeGate {
 }
 
 impl Gate for ChangeGate {
+    fn prepare<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        tail: Seq,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(self.desks.warm(thread, tail))
+    }
+
     fn judge<'a>(&'a self, mut entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
             let held = match entering.thread {

@@ -68,7 +68,6 @@ impl<'a> Speech<'a> {
         last: Option<Seq>,
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, RuntimeError> {
-        self.desks.warm(&request.tenant, &request.key).await?;
         let terms = self.terms(None, last);
         let accepted = self.runtime().react_on(request, terms).await;
         self.kept(accepted, place).await
@@ -111,7 +110,6 @@ impl<'a> Speech<'a> {
         place: impl Fn(usize) -> Place,
     ) -> Result<Seq, RuntimeError> {
         let (tenant, gate) = (&self.speaker.caller.tenant, self.gate(None));
-        self.desks.warm(tenant, key).await?;
         let kept = self
             .runtime()
             .record_through(tenant, key, items, gate)

@@ -14,10 +14,10 @@ use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
 use crate::run_events::RunEvents;
 use crate::state::Api;
+use asked::{Filled, Reader};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use asked::{Filled, Reader};
 use interop::ag_ui::{
     Resume, RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
 };

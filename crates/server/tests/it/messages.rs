@@ -104,7 +104,10 @@ async fn a_conversation_is_read_in_pieces_from_its_end() {
     let none = server.get(&format!("{MESSAGES}?limit=0")).await.json();
     assert_eq!(none["messages"], last["messages"], "one at least");
     let wrong = server.get(&format!("{MESSAGES}?before=x")).await;
-    assert_eq!((wrong.status.as_u16(), wrong.error().1), (400, "invalid_query".into()));
+    assert_eq!(
+        (wrong.status.as_u16(), wrong.error().1),
+        (400, "invalid_query".into())
+    );
 }
 
 #[tokio::test]

@@ -9,6 +9,9 @@ use runtime::{Append, Created, Epoch, NewRecord, StoreError, TenantId, Token};
 use rusqlite::{Connection, OptionalExtension, params};
 use timeline::{Event, Seq, Thread, ThreadId};
 
+/// The claim of who makes a thread.
+const FIRST_CLAIM: Epoch = Epoch(1);
+
 /// The first records of a thread.
 pub(super) struct NewLog {
     tenant: TenantId,
@@ -33,10 +36,6 @@ impl NewLog {
         })
     }
 
-    pub(super) fn key(&self) -> Option<&str> {
-        self.thread.key.as_deref()
-    }
-
     pub(super) fn bytes(&self) -> usize {
         size(&self.first)
     }
@@ -59,15 +58,15 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
     {
         return Ok(Created {
             thread,
-            created: false,
+            claim: None,
         });
     }
     if let Some(fork) = &thread.fork {
         owned(conn, tenant, &fork.thread_id)?;
     }
     let sql = "INSERT INTO thread_threads
-                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes)
-               VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7)";
+                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch)
+               VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7, ?8)";
     let created_at = nanos(thread.created_at);
     let values = params![
         thread.id.as_str(),
@@ -77,6 +76,7 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
         last(first).unwrap_or(created_at),
         int(first.len() as u64),
         int(size(first) as u64),
+        int(FIRST_CLAIM.0),
     ];
     let insert = conn
         .prepare_cached(sql)
@@ -85,7 +85,7 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
     write(conn, no, Seq::ZERO, first)?;
     Ok(Created {
         thread: thread.id.clone(),
-        created: true,
+        claim: Some(FIRST_CLAIM),
     })
 }
 

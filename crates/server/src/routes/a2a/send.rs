@@ -206,7 +206,9 @@ async fn answer(
         token: Some(token),
     };
     let speech = Speech::new(api, caller);
-    let accepted = speech.answer(request, (None, None), |_| place(message)).await;
+    let accepted = speech
+        .answer(request, (None, None), |_| place(message))
+        .await;
     let accepted = accepted.map_err(|error| refusal(message, error))?;
     // What a sub-agent was asked goes on there; the task goes on with it.
     let after = if target == task.key {

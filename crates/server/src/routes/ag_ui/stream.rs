@@ -110,7 +110,10 @@ fn read<T>(read: Result<T, RuntimeError>) -> Result<Option<T>, StoreError> {
         Ok(read) => Ok(Some(read)),
         Err(RuntimeError::Store(error)) => Err(error),
         Err(error) => {
-            tracing::error!(error = crate::error::told(&error), "the end of a run can't be read");
+            tracing::error!(
+                error = crate::error::told(&error),
+                "the end of a run can't be read"
+            );
             Ok(None)
         }
     }

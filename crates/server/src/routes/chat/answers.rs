@@ -170,7 +170,9 @@ async fn answer(
         token: Some(token),
     };
     let speech = Speech::new(chat.api, caller);
-    Ok(speech.answer(request, (None, None), |_| place.clone()).await?)
+    Ok(speech
+        .answer(request, (None, None), |_| place.clone())
+        .await?)
 }
 
 /// The message that an execution goes on with, as far as others have written it, or as it stands with

@@ -115,7 +115,9 @@ pub(super) async fn resume(
         run,
         token,
     };
-    let accepted = speech.answer(request, (None, None), |n| place(&places, n)).await;
+    let accepted = speech
+        .answer(request, (None, None), |n| place(&places, n))
+        .await;
     let accepted = accepted.map_err(known_already)?;
     if target == key {
         return Ok(Taken::Here(accepted));

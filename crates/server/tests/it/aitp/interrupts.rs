@@ -84,10 +84,7 @@ async fn what_an_agent_asks_is_an_interrupt_and_it_goes_on_with_the_answer() {
     assert_eq!(interrupt["metadata"], seat(None));
     let form = meeting.request("decision:seat").await;
     assert_eq!(interrupt["responseSchema"], form["answerSchema"]);
-    let kinds: Vec<Value> = events(&first)
-        .iter()
-        .map(|it| it["type"].clone())
-        .collect();
+    let kinds: Vec<Value> = events(&first).iter().map(|it| it["type"].clone()).collect();
     assert_eq!(kinds[kinds.len() - 2], "MESSAGES_SNAPSHOT", "as for others");
     let seq = meeting.user.seq("t").await;
     let none = json!([resolved("decision:seat", json!({"option": "cellar"}))]);
