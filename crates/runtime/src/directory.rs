@@ -4,48 +4,62 @@ use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{Created, StoreError, TenantId, ThreadRow};
+use crate::store::{TenantId, ThreadRow};
 use std::sync::{Arc, PoisonError};
-use timeline::{Seq, ThreadId};
+use timeline::{Event, Seq, ThreadId};
 
-impl Runtime {
-    pub(crate) async fn live_by_key(
-        &self,
-        tenant: &TenantId,
-        key: &str,
-    ) -> Result<Arc<Live>, RuntimeError> {
-        match self.existing(tenant, key).await {
-            Err(RuntimeError::Store(StoreError::NotFound)) => self.made(tenant, key).await,
-            found => found,
-        }
+/// A thread that is not there yet; forgotten unless it is made.
+pub(crate) struct Unmade<'a> {
+    runtime: &'a Runtime,
+    live: Option<Arc<Live>>,
+}
+
+impl Unmade<'_> {
+    pub(crate) fn live(&self) -> Result<&Arc<Live>, RuntimeError> {
+        self.live.as_ref().ok_or(RuntimeError::BrokenOff)
     }
 
-    /// Makes a thread that was not there a moment ago: one commit, and nothing is read.
-    pub(crate) async fn made(
-        &self,
-        tenant: &TenantId,
-        key: &str,
-    ) -> Result<Arc<Live>, RuntimeError> {
+    /// It is there now.
+    pub(crate) fn made(mut self) {
+        if let Some(live) = self.live.take() {
+            self.runtime.name(&live);
+        }
+    }
+}
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        if let Some(live) = &self.live {
+            self.runtime.forget(live);
+        }
+    }
+}
+
+impl Runtime {
+    /// A thread that was not there a moment ago, to be made by what is committed to it first. Nobody
+    /// else finds it before; whoever looks for it right after finds this. Nothing is read or written.
+    pub(crate) fn unmade(&self, tenant: &TenantId, key: &str) -> Result<Unmade<'_>, RuntimeError> {
         let new = NewThreadRequest {
             key: Some(key.to_owned()),
             ..NewThreadRequest::default()
         };
         let first = self.first(new, None)?;
-        let created = self.inner.store.get_or_create(tenant, first.clone());
-        let Created { thread, claim } = created.await?;
-        let Some(epoch) = claim else {
-            return self.live_by_id(&thread).await;
-        };
+        let made = first.iter().find_map(|record| match &record.event {
+            Event::ThreadCreated { thread } => Some(thread.id.clone()),
+            _ => None,
+        });
+        let thread = made.ok_or(RuntimeError::BrokenOff)?;
         let tail = Tail {
             seq: Seq(first.len() as u64),
             streaming: false,
             gone: false,
         };
-        Ok(
-            self.kept_or(thread, (tenant.clone(), key.to_owned()), tail, |live| {
-                live.made(first, epoch)
-            }),
-        )
+        let place = (tenant.clone(), key.to_owned());
+        let live = self.kept_or(thread, place, tail, |live| live.unmade(first));
+        Ok(Unmade {
+            runtime: self,
+            live: Some(live),
+        })
     }
 
     pub(crate) async fn existing(
@@ -71,7 +85,17 @@ impl Runtime {
                 return Ok(Arc::clone(live));
             }
         }
-        Ok(self.live_of(self.inner.store.find(tenant, key).await?))
+        let live = self.live_of(self.inner.store.find(tenant, key).await?);
+        self.name(&live);
+        Ok(live)
+    }
+
+    /// Finds a thread by its key from now on without asking the store.
+    fn name(&self, live: &Live) {
+        let place = (live.tenant.clone(), live.key.clone());
+        let keys = &self.inner.keys;
+        let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.insert(place, live.thread.clone());
     }
 
     pub(crate) async fn live_by_id(&self, thread: &ThreadId) -> Result<Arc<Live>, RuntimeError> {
@@ -105,17 +129,13 @@ impl Runtime {
             .live
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut keys = self
-            .inner
-            .keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         if !live.contains_key(&thread) && live.len() >= self.inner.options.threads_in_memory {
             // Only what nobody else holds may go: two in one process would fence each other off.
             live.retain(|_, live| Arc::strong_count(live) > 1 || !live.is_idle());
+            let keys = &self.inner.keys;
+            let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.retain(|_, id| live.contains_key(id));
         }
-        keys.insert((tenant.clone(), key.clone()), thread.clone());
         let found = live.entry(thread.clone()).or_insert_with(|| {
             let (store, clock) = (&self.inner.store, &self.inner.clock);
             let new = Live::new(
@@ -139,11 +159,12 @@ impl Runtime {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&live.thread);
-        let key = (live.tenant.clone(), live.key.clone());
-        self.inner
-            .keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&key);
+        let keys = &self.inner.keys;
+        let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (live.tenant.clone(), live.key.clone());
+        // The key may be another thread's by now.
+        if keys.get(&place) == Some(&live.thread) {
+            keys.remove(&place);
+        }
     }
 }

@@ -44,7 +44,7 @@ impl Runtime {
         let created = self
             .inner
             .store
-            .get_or_create(tenant, self.first(new, None)?)
+            .get_or_create(tenant, self.first(new, None)?, None)
             .await?;
         if !created.is_new() {
             return Err(StoreError::KeyTaken(wanted).into());

@@ -14,7 +14,7 @@ use timeline::{Command, NewItem, Seq, ThreadId};
 /// What is about to be written to a thread.
 #[derive(Debug)]
 pub struct Entering<'a> {
-    /// The thread; none where the request is about to make it or has just made it.
+    /// The thread; none where the request is about to make it.
     pub thread: Option<&'a ThreadId>,
     /// The last event of its log. Nothing is written before what is judged.
     pub tail: Seq,
@@ -81,24 +81,6 @@ impl Runtime {
         })
         .await
     }
-
-    /// Judges what a request says for a thread that is not there, so that one that is refused makes
-    /// none.
-    pub(crate) async fn judge_unmade(
-        &self,
-        gate: &dyn Gate,
-        request: &React,
-    ) -> Result<(), RuntimeError> {
-        let mut items = request.before.clone();
-        items.push(request.item.clone());
-        gate.judge(Entering {
-            thread: None,
-            tail: Seq::ZERO,
-            at: self.inner.clock.now(),
-            items: &mut items,
-        })
-        .await
-    }
 }
 
 /// Has a gate judge items; gives the instant that they are to be written with.
@@ -109,8 +91,9 @@ pub(crate) async fn judged(
     items: &mut [NewItem],
 ) -> Result<Timestamp, RuntimeError> {
     let (tail, at) = held.next_place()?;
+    let is_there = !held.core()?.is_unmade();
     let entering = Entering {
-        thread: Some(&live.thread).filter(|_| !live.is_new_at(tail)),
+        thread: is_there.then_some(&live.thread),
         tail,
         at,
         items,

@@ -50,6 +50,15 @@ pub(crate) struct Core {
     pub(crate) fresh: Option<StepId>,
     /// An append was begun and its answer has not been seen: what is in the log is not known.
     in_doubt: bool,
+    /// What the thread is made with, if it is not there yet: the log has none of it.
+    unmade: Option<Vec<NewRecord>>,
+}
+
+impl Core {
+    /// Whether the thread is not there yet, and is made by what is committed first.
+    pub(crate) fn is_unmade(&self) -> bool {
+        self.unmade.is_some()
+    }
 }
 
 #[derive(Default)]
@@ -71,8 +80,6 @@ pub(crate) struct Live {
     pub(crate) worked: AtomicBool,
     /// Cancelled to stop the execution that is being worked on.
     signal: std::sync::Mutex<Option<(ExecutionId, CancellationToken)>>,
-    /// Where the log ended when this process made the thread.
-    made_at: Option<Seq>,
 }
 
 /// The lock of a thread, with its state loaded.
@@ -101,30 +108,29 @@ impl Live {
             recent: RwLock::default(),
             worked: AtomicBool::new(false),
             signal: std::sync::Mutex::default(),
-            made_at: None,
         }
     }
 
-    /// A thread that this process has made just now, and so claimed, with these records. It is no fork.
-    pub(crate) fn made(self, first: Vec<NewRecord>, epoch: Epoch) -> Self {
+    /// A thread that is to be made with these records and what is committed first. It is no fork.
+    pub(crate) fn unmade(self, first: Vec<NewRecord>) -> Self {
         let mut state = State::default();
         for record in &first {
             state.apply(&record.event);
         }
         let last_at = first.last().map(|last| last.at);
-        let records = logged(Seq::ZERO, first);
+        let records = logged(Seq::ZERO, first.clone());
         let core = Core {
             state,
-            tail: records.last().map_or(Seq::ZERO, |last| last.record.seq),
-            epoch,
+            tail: Seq(first.len() as u64),
+            epoch: Epoch::default(),
             last_at: last_at.unwrap_or(Timestamp::UNIX_EPOCH),
             generation: 0,
             memory: None,
             fresh: None,
             in_doubt: false,
+            unmade: Some(first),
         };
         Self {
-            made_at: Some(core.tail),
             core: Mutex::new(Some(core)),
             recent: RwLock::new(Recent {
                 bytes: records.iter().map(|record| record.text.len()).sum(),
@@ -157,9 +163,25 @@ impl Live {
                 memory: None,
                 fresh: None,
                 in_doubt: false,
+                unmade: None,
             });
         }
         Ok(Held { live: self, slot })
+    }
+
+    /// Makes the thread with all this, unless somebody else has.
+    async fn make(
+        &self,
+        mut first: Vec<NewRecord>,
+        records: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> Result<(Seq, Epoch), StoreError> {
+        first.extend(records);
+        let tail = Seq(first.len() as u64);
+        let created = self.store.get_or_create(&self.tenant, first, token);
+        let claim = created.await?.claim;
+        let epoch = claim.ok_or_else(|| StoreError::KeyTaken(self.key.clone()))?;
+        Ok((tail, epoch))
     }
 
     /// The signal of an execution: one for all attempts of this process at it.
@@ -195,11 +217,6 @@ impl Live {
     /// Where the log ends, as far as this process knows.
     pub(crate) fn end(&self) -> Seq {
         self.tail.borrow().seq
-    }
-
-    /// Whether the log has nothing but what this process made the thread with, where it ends here.
-    pub(crate) fn is_new_at(&self, tail: Seq) -> bool {
-        self.made_at == Some(tail)
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<Tail> {
@@ -355,13 +372,6 @@ impl Held<'_> {
         if records.is_empty() {
             return Ok(core.tail);
         }
-        let append = Append {
-            thread: live.thread.clone(),
-            epoch: core.epoch,
-            tail: core.tail,
-            records: records.clone(),
-            token,
-        };
         let step = records.iter().rev().find_map(|new| match &new.event {
             Event::StepCreated { step } => Some(step.id.clone()),
             Event::ContextCreated { .. }
@@ -381,12 +391,26 @@ impl Held<'_> {
             | Event::ThreadFinished { .. } => None,
         });
         core.in_doubt = true;
-        let answer = live.store.append(append).await;
+        let answer = match core.unmade.take() {
+            Some(first) => live.make(first, records.clone(), token).await,
+            None => {
+                let append = Append {
+                    thread: live.thread.clone(),
+                    epoch: core.epoch,
+                    tail: core.tail,
+                    records: records.clone(),
+                    token,
+                };
+                let tail = live.store.append(append).await;
+                tail.map(|tail| (tail, core.epoch))
+            }
+        };
         core.in_doubt = false;
         match answer {
-            Ok(tail) => {
+            Ok((tail, epoch)) => {
                 let first = core.tail;
                 core.tail = tail;
+                core.epoch = epoch;
                 core.last_at = now;
                 core.state = state;
                 if step.is_some() {
@@ -410,7 +434,10 @@ impl Held<'_> {
                 // Whether a failed append is in the log is not known here; the log knows.
                 if matches!(
                     error,
-                    StoreError::Conflict { .. } | StoreError::Fenced { .. } | StoreError::Failed(_)
+                    StoreError::Conflict { .. }
+                        | StoreError::Fenced { .. }
+                        | StoreError::Failed(_)
+                        | StoreError::KeyTaken(_)
                 ) {
                     *self.slot = None;
                 }

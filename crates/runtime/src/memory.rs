@@ -122,7 +122,12 @@ impl Kept {
         Ok(log.row(made))
     }
 
-    fn create(&mut self, tenant: &TenantId, first: Vec<NewRecord>) -> Result<Created, StoreError> {
+    fn create(
+        &mut self,
+        tenant: &TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> Result<Created, StoreError> {
         let made = first.iter().find_map(|record| made(&record.event));
         let thread =
             made.ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
@@ -153,7 +158,7 @@ impl Kept {
             records: Vec::new(),
             bytes: 0,
             changed_at: thread.created_at,
-            tokens: BTreeMap::new(),
+            tokens: token.map(|it| (it.token, it.answer)).into_iter().collect(),
             places: Places::default(),
         };
         log.extend(first)?;
@@ -363,8 +368,9 @@ impl Store for MemoryStore {
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
+        token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.create(tenant, first)) })
+        Box::pin(async move { self.with(|kept| kept.create(tenant, first, token)) })
     }
 
     fn find<'a>(

@@ -186,6 +186,10 @@ impl Runtime {
         self.owned(async move {
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
             match runtime.accept(request.clone(), &terms).await {
+                // Somebody else has made it a moment ago.
+                Err(RuntimeError::Store(StoreError::KeyTaken(_))) => {
+                    runtime.accept(request, &terms).await
+                }
                 // It was deleted a moment ago: the key is free for a new thread, if that will do.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
                     if let Ok(live) = runtime.existing(&tenant, &key).await {
@@ -236,12 +240,6 @@ impl Runtime {
             }
             return self.accept_on(&live, request, terms).await;
         }
-        // What can't be makes no thread.
-        let may_be = match &terms.gate {
-            Some(gate) if !request.must_exist => self.judge_unmade(gate.as_ref(), &request).await,
-            Some(_) | None => Ok(()),
-        };
-        may_be?;
         let agent = request.run.agent.as_deref();
         if self.inner.reactors.find(agent).is_none() {
             let unknown = agent.unwrap_or_default().to_owned();
@@ -250,8 +248,10 @@ impl Runtime {
         if request.must_exist {
             return Err(StoreError::NotFound.into());
         }
-        let live = self.made(tenant, key).await?;
-        self.accept_on(&live, request, terms).await
+        let unmade = self.unmade(tenant, key)?;
+        let accepted = self.accept_on(unmade.live()?, request, terms).await?;
+        unmade.made();
+        Ok(accepted)
     }
 
     /// Takes a trigger on a thread that is there; one that is gone is not made again.

@@ -17,7 +17,8 @@ impl Runtime {
         held: &mut Held<'_>,
         token: Option<&String>,
     ) -> Result<Option<Accepted>, RuntimeError> {
-        let Some(token) = token else {
+        let is_unmade = held.core()?.is_unmade();
+        let Some(token) = token.filter(|_| !is_unmade) else {
             return Ok(None);
         };
         let Some(answer) = self.inner.store.answer(&live.thread, token).await? else {

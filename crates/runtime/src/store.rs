@@ -290,11 +290,13 @@ pub trait Store: Send + Sync {
     /// Finds the tenant's thread by the key in `first`, or makes it with these first records. Of
     /// any number of callers at once, exactly one makes it (EK-2), and has claimed it with that.
     ///
-    /// `first` holds the `thread.created` and `context.created` events of the new thread.
+    /// `first` begins with the `thread.created` and `context.created` events of the new thread. The
+    /// token is that of what `first` goes on with; it is kept with a thread that is made.
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
+        token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>>;
 
     /// Finds a thread by its key.

@@ -93,6 +93,7 @@ macro_rules! store_suite {
             what_can_not_be_removed_is_refused
             get_or_create_by_64_tasks_makes_one_thread
             get_or_create_finds_the_thread_again
+            a_thread_is_claimed_by_who_makes_it_and_keeps_its_token
             the_same_key_in_two_tenants_is_two_threads
             threads_without_a_key_are_each_their_own
             a_thread_id_that_is_taken_is_refused

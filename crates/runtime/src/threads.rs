@@ -28,7 +28,7 @@ impl Runtime {
             }
         }
         let first = self.first(new, None)?;
-        let created = self.inner.store.get_or_create(tenant, first).await?;
+        let created = self.inner.store.get_or_create(tenant, first, None).await?;
         Ok((
             self.inner.store.row(&created.thread).await?,
             created.is_new(),
@@ -129,8 +129,18 @@ impl Runtime {
         key: &str,
         item: NewItem,
     ) -> Result<Seq, RuntimeError> {
-        let live = self.live_by_key(tenant, key).await?;
-        self.written(live, Command::Record { item }).await
+        let record = Command::Record { item };
+        let live = match self.existing(tenant, key).await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => {
+                let new = NewThreadRequest {
+                    key: Some(key.to_owned()),
+                    ..NewThreadRequest::default()
+                };
+                self.live_of(self.get_or_create(tenant, new).await?.0)
+            }
+            found => found?,
+        };
+        self.written(live, record).await
     }
 
     /// Keeps items in order in a thread that is there, all or none. Nothing answers them.
@@ -258,7 +268,11 @@ impl Runtime {
         if let Some(active) = state.active() {
             return Err(Rejected::Busy(active.execution.id.clone()).into());
         }
-        let created = self.inner.store.get_or_create(tenant, records).await?;
+        let created = self
+            .inner
+            .store
+            .get_or_create(tenant, records, None)
+            .await?;
         if !created.is_new() {
             return Err(RuntimeError::NotEmpty);
         }

@@ -30,7 +30,7 @@ use runtime::checkpoint::CheckpointTable;
 use runtime::objects::ObjectTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
-    StoreError, TenantId, ThreadRow,
+    StoreError, TenantId, ThreadRow, Token,
 };
 use std::path::{Path, PathBuf};
 use timeline::{Removed, Seq, ThreadId};
@@ -117,9 +117,10 @@ impl Store for SqliteStore {
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
+        token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
-            let new = append::NewLog::of(tenant, first)?;
+            let new = append::NewLog::of(tenant, first, token)?;
             self.writer()?
                 .run(new.bytes(), move |conn| append::create(conn, &new))
                 .await

@@ -36,7 +36,7 @@ async fn imported(store: &Arc<dyn Store>, id: &str, at: Seq, done: Vec<Command>)
             records.push(record(event, made));
         }
     }
-    let created = store.get_or_create(&tenant(), records).await.unwrap();
+    let created = store.get_or_create(&tenant(), records, None).await.unwrap();
     store.head(&created.thread).await.unwrap().state
 }
 

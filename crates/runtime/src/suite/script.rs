@@ -38,7 +38,7 @@ impl Author {
         at: Timestamp,
     ) -> Self {
         let created = store
-            .get_or_create(&tenant.into(), first(thread, at))
+            .get_or_create(&tenant.into(), first(thread, at), None)
             .await
             .unwrap();
         assert!(created.is_new());

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::script::{Author, enqueue, first, fork, item, keep, script, start, tenant};
-use crate::store::{Created, Filter, Page, StoreError, TenantId};
+use crate::store::{Append, Created, Filter, Page, StoreError, TenantId, Token};
 use jiff::Timestamp;
 use timeline::{Command, NewThread, Seq, ThreadId, ThreadStatus, Trigger};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ pub async fn get_or_create_by_64_tasks_makes_one_thread(subject: impl Subject) {
         let store = store.clone();
         tasks.spawn(async move {
             let records = first(NewThread::new(format!("t{n}").as_str(), Some("k")), EPOCH);
-            store.get_or_create(&tenant(), records).await.unwrap()
+            store.get_or_create(&tenant(), records, None).await.unwrap()
         });
     }
     let answers = tasks.join_all().await;
@@ -36,7 +36,11 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
     let store = subject.store();
     let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     let again = store
-        .get_or_create(&tenant(), first(NewThread::new("u", Some("k")), EPOCH))
+        .get_or_create(
+            &tenant(),
+            first(NewThread::new("u", Some("k")), EPOCH),
+            None,
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -49,6 +53,40 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
     assert!(matches!(
         store.row(&"u".into()).await,
         Err(StoreError::NotFound)
+    ));
+}
+
+/// Who makes a thread need not claim it, and the token of what it begins with is used.
+pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: impl Subject) {
+    let store = subject.store();
+    let token = Token {
+        token: "once".into(),
+        answer: "made".into(),
+    };
+    let records = first(NewThread::new("t", Some("k")), EPOCH);
+    let tail = Seq(records.len() as u64);
+    let tenant = tenant();
+    let made = store.get_or_create(&tenant, records, Some(token.clone()));
+    let made = made.await.unwrap();
+    let answer = store.answer(&made.thread, "once").await.unwrap();
+    assert_eq!(answer.as_deref(), Some("made"));
+    let mut append = Append {
+        thread: made.thread.clone(),
+        epoch: made.claim.unwrap(),
+        tail,
+        records: first(NewThread::new("t", Some("k")), EPOCH)[2..].to_vec(),
+        token: Some(token),
+    };
+    let repeated = store.append(append.clone()).await;
+    assert!(matches!(repeated, Err(StoreError::Repeated { answer }) if answer == "made"));
+    append.token = None;
+    store.append(append.clone()).await.unwrap();
+    let next = store.claim(&made.thread).await.unwrap();
+    assert!(next.epoch > append.epoch);
+    append.tail = next.head.tail;
+    assert!(matches!(
+        store.append(append).await,
+        Err(StoreError::Fenced { .. })
     ));
 }
 
@@ -83,7 +121,7 @@ pub async fn a_thread_id_that_is_taken_is_refused(subject: impl Subject) {
     Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     for name in ["acme", "globex"] {
         let records = first(NewThread::new("t", Some("other")), EPOCH);
-        let refused = store.get_or_create(&name.into(), records).await;
+        let refused = store.get_or_create(&name.into(), records, None).await;
         assert!(
             matches!(&refused, Err(StoreError::Duplicate(_))),
             "{refused:?}"
@@ -295,7 +333,9 @@ pub async fn a_fork_of_another_tenants_thread_is_refused(subject: impl Subject) 
             fork: Some(fork(parent, 2)),
             ..NewThread::new("fork", Some("f"))
         };
-        let refused = store.get_or_create(&tenant(), first(forked, EPOCH)).await;
+        let refused = store
+            .get_or_create(&tenant(), first(forked, EPOCH), None)
+            .await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     }
 }
@@ -397,7 +437,7 @@ pub async fn a_closed_store_answers_closed(subject: impl Subject) {
         Err(StoreError::Closed)
     ));
     assert!(matches!(
-        store.get_or_create(&tenant(), records).await,
+        store.get_or_create(&tenant(), records, None).await,
         Err(StoreError::Closed)
     ));
     assert!(matches!(

@@ -146,7 +146,9 @@ impl Ground<'_> {
         };
         let (draft, course) = self.drafted(new, base, node)?;
         let store = self.runtime.store();
-        let made = store.get_or_create(self.tenant, draft.records).await?;
+        let made = store
+            .get_or_create(self.tenant, draft.records, None)
+            .await?;
         if !made.is_new() {
             return Err(StoreError::KeyTaken(key).into());
         }

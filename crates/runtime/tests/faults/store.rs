@@ -5,7 +5,7 @@ use loomline_runtime as runtime;
 use runtime::checkpoint::CheckpointTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow,
+    Store, StoreError, TenantId, ThreadRow, Token,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,8 +45,9 @@ impl Store for Rigged {
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
+        token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        self.inner.get_or_create(tenant, first)
+        self.inner.get_or_create(tenant, first, token)
     }
 
     fn find<'a>(

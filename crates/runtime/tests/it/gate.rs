@@ -5,7 +5,7 @@ use loomline_runtime as runtime;
 use runtime::checkpoint::CheckpointTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow,
+    Store, StoreError, TenantId, ThreadRow, Token,
 };
 use std::sync::{Arc, Mutex};
 use timeline::{Command, Removed, Seq, ThreadId};
@@ -78,8 +78,9 @@ impl Store for Gate {
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
+        token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        self.inner.get_or_create(tenant, first)
+        self.inner.get_or_create(tenant, first, token)
     }
 
     fn find<'a>(

@@ -5,7 +5,7 @@ use loomline_runtime as runtime;
 use runtime::checkpoint::CheckpointTable;
 use runtime::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow,
+    Store, StoreError, TenantId, ThreadRow, Token,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -114,8 +114,9 @@ impl Store for Mortal {
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
+        token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        Box::pin(self.write(self.inner.get_or_create(tenant, first)))
+        Box::pin(self.write(self.inner.get_or_create(tenant, first, token)))
     }
 
     fn find<'a>(

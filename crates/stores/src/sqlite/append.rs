@@ -17,10 +17,15 @@ pub(super) struct NewLog {
     tenant: TenantId,
     thread: Thread,
     first: Vec<NewRecord>,
+    token: Option<Token>,
 }
 
 impl NewLog {
-    pub(super) fn of(tenant: &TenantId, first: Vec<NewRecord>) -> Result<Self, StoreError> {
+    pub(super) fn of(
+        tenant: &TenantId,
+        first: Vec<NewRecord>,
+        token: Option<Token>,
+    ) -> Result<Self, StoreError> {
         let thread = first.iter().find_map(|record| {
             let Event::ThreadCreated { thread } = &record.event else {
                 return None;
@@ -33,6 +38,7 @@ impl NewLog {
             tenant: tenant.clone(),
             thread,
             first,
+            token,
         })
     }
 
@@ -52,6 +58,7 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
         tenant,
         thread,
         first,
+        token,
     } = new;
     if let Some(key) = &thread.key
         && let Some(thread) = rows::id_of(conn, tenant, key)?
@@ -82,6 +89,9 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
         .prepare_cached(sql)
         .and_then(|mut insert| insert.insert(values));
     let no = insert.map_err(making(thread.id.as_str()))?;
+    if let Some(token) = token {
+        keep_token(conn, no, token, Seq(first.len() as u64))?;
+    }
     write(conn, no, Seq::ZERO, first)?;
     Ok(Created {
         thread: thread.id.clone(),
@@ -126,15 +136,18 @@ pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreErr
         return Err(refusal(conn, append));
     };
     if let Some(token) = &append.token {
-        let sql =
-            "INSERT INTO thread_tokens (thread_no, token, answer, seq) VALUES (?1, ?2, ?3, ?4)";
-        let mut insert = conn.prepare_cached(sql).map_err(statement)?;
-        insert
-            .execute(params![no, token.token, token.answer, int(tail.0)])
-            .map_err(statement)?;
+        keep_token(conn, no, token, tail)?;
     }
     write(conn, no, append.tail, &append.records)?;
     Ok(tail)
+}
+
+fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<(), StoreError> {
+    let sql = "INSERT INTO thread_tokens (thread_no, token, answer, seq) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = conn.prepare_cached(sql).map_err(statement)?;
+    let values = params![no, token.token, token.answer, int(tail.0)];
+    insert.execute(values).map_err(statement)?;
+    Ok(())
 }
 
 /// Deletes a thread and everything of it.
