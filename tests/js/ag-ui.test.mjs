@@ -1,17 +1,36 @@
 // The real `@ag-ui/client` against the real binary: `POST /ag-ui`. The client verifies the order of all
 // events itself, and fails the run where it is broken.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
 import { randomUUID } from "node:crypto";
 import { HttpAgent } from "@ag-ui/client";
 import { plain } from "./chat.mjs";
 import { Loomline } from "./loomline.mjs";
+
+const SEAT = {
+  $schema: "https://aitp.dev/v1/decisions/schema.json",
+  request_decision: { id: "seat", title: "Which seat?", options: [{ id: "window" }, { id: "aisle" }] },
+};
+const script = join(mkdtempSync(join(tmpdir(), "ag-ui-")), "script.json");
+const turns = [{ text: JSON.stringify(SEAT) }, { text: "It is booked." }];
+writeFileSync(script, JSON.stringify({ turns, per_turn: false }));
+after(() => rmSync(dirname(script), { recursive: true }));
 
 const CONFIG = `
 default_agent = "demo"
 
 [models.demo]
 provider = "scripted"
+
+[models.rehearsed]
+provider = "scripted"
+script = "${script}"
+
+[agents.clerk]
+model = "rehearsed"
 
 [agents.demo]
 model = "demo"
@@ -115,6 +134,22 @@ test("an interrupt asks whether a call may run, and is answered", async () => {
     const last = agent.messages.at(-1);
     assert.match(last.content, approved ? /compute gave 2/ : /denied/i);
   }
+});
+
+test("what an agent asks by AITP is an interrupt with a form, and its answer comes back", async () => {
+  const { agent } = front("/ag-ui/agents/clerk");
+  say(agent, "A seat, please");
+  await agent.runAgent();
+  const [interrupt, ...others] = agent.pendingInterrupts;
+  assert.equal(others.length, 0);
+  assert.equal(interrupt.id, "decision:seat");
+  assert.deepEqual(interrupt.metadata, SEAT);
+  assert.ok(interrupt.responseSchema.properties.option);
+  const resume = [{ interruptId: interrupt.id, status: "resolved", payload: { option: "aisle" } }];
+  await agent.runAgent({ resume });
+  assert.equal(agent.pendingInterrupts.length, 0);
+  assert.equal(agent.messages.at(-1).content, "It is booked.");
+  await agrees(agent);
 });
 
 test("a run that fails ends with an error that says why", async () => {

@@ -94,6 +94,15 @@ impl RunView {
         }
     }
 
+    /// A view that gives all messages at the end: the thread has some that the client does not know.
+    #[must_use]
+    pub fn with_messages(self) -> Self {
+        Self {
+            wants_messages: true,
+            ..self
+        }
+    }
+
     /// The events of one record, each a JSON object.
     ///
     /// The last event is held back where the protocol wants the client to have all messages before it, as

@@ -123,6 +123,7 @@ async fn run(
     };
     let (calls, requests) = answers(&api, &tenant, &input).await?;
     let filled = reader.filled(&requests).await?;
+    let is_filled = !filled.parts.is_empty();
     let said = Saying {
         speech: &speech,
         tenant: &tenant,
@@ -142,6 +143,12 @@ async fn run(
     let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
     let view = if input.is_answer() {
         view.continuing()
+    } else {
+        view
+    };
+    // What was filled in is a message of the user's by now.
+    let view = if is_filled {
+        view.with_messages()
     } else {
         view
     };
