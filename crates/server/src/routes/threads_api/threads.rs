@@ -6,7 +6,7 @@ use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::thread_of;
-use crate::routes::{check_named_key, forget};
+use crate::routes::{check_named_key, delete_thread};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -271,11 +271,7 @@ pub(super) async fn delete(
     let id = THREAD.write(found.id());
     let _turn = api.turns().of(&found.row.thread.id).await;
     look::check_free(&api, &found, Run::check_delete).await?;
-    match api
-        .runtime()
-        .delete(&found.caller.tenant, found.key())
-        .await
-    {
+    match delete_thread(&api, &found.row).await {
         Err(RuntimeError::Busy(execution)) => {
             // It has begun since, by another protocol.
             let run = RUN.write(execution.as_str());
@@ -283,6 +279,5 @@ pub(super) async fn delete(
         }
         deleted => deleted?,
     }
-    forget(&api, &found.caller.tenant, &found.row.thread.id).await?;
     Ok(Json(Deleted::new("thread.deleted", id)))
 }
