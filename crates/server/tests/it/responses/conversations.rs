@@ -2,6 +2,7 @@
 
 use super::{ASKS, invalid, not_found, refusal, text_of, weather};
 use crate::harness::Server;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 async fn made(server: &Server, body: Value) -> (String, Value) {
@@ -228,6 +229,35 @@ async fn a_conversation_from_which_others_go_on_is_not_deleted() {
     let answer = server.delete(&path).await;
     assert_eq!(refusal(&answer), invalid("conversation_has_forks", ""));
     assert_eq!(server.get(&path).await.status, 200);
+    // What runs in it goes on.
+    let slow = json!({
+        "input": "slow 50ms say 4000 words", "background": true,
+        "conversation": path.rsplit('/').next().unwrap(),
+    });
+    let running = server.respond(slow).await;
+    let answer = server.delete(&path).await;
+    assert_eq!(refusal(&answer), invalid("conversation_has_forks", ""));
+    let running = format!("/v1/responses/{}", running["id"].as_str().unwrap());
+    assert_eq!(server.get(&running).await.json()["status"], "in_progress");
+    let stopped = server.post_text(&format!("{running}/cancel"), "").await;
+    assert_eq!(stopped.json()["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_result_that_comes_twice_at_once_is_kept_once() {
+    let server = Server::new("").await;
+    let (path, _) = made(&server, json!({})).await;
+    let path = format!("{path}/items");
+    let call = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});
+    let kept = server.post(&path, json!({"items": [call]})).await;
+    assert_eq!(kept.status, 200, "{}", kept.text);
+    let output = json!({"type": "function_call_output", "call_id": "c", "output": "sun"});
+    let all = (0..8).map(|_| server.post(&path, json!({"items": [output]})));
+    let answers = join_all(all).await;
+    let n_kept = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!(n_kept, 1);
+    let items = server.get(&path).await.json();
+    assert_eq!(items["data"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
