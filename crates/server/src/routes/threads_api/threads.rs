@@ -59,13 +59,14 @@ async fn made(
 ) -> Result<Found, ApiError> {
     let mut asked = CreateThread::read(body)?;
     check_named_key(&caller, None, "")?;
-    let n_bytes = attach::attach(api, &caller.tenant, false, &mut asked.messages).await?;
     let token = token(headers, "threads")?;
     let (tenant, runtime) = (&caller.tenant, api.runtime());
     let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
+    // A repetition needs no file: those of the first may be gone by now.
     if let Some(row) = known(api, tenant, key.as_deref()).await? {
         return Ok(Found { caller, row });
     }
+    let n_bytes = attach::attach(api, tenant, false, &mut asked.messages).await?;
     let (now, metadata) = (Timestamp::now(), asked.kept());
     let fork = parent(api, &caller, &asked).await?;
     let items = items(api, asked.messages).into_iter();
@@ -90,7 +91,10 @@ async fn made(
         (made, _) => {
             let row = made?;
             let _turn = api.turns().of(&row.thread.id).await;
-            attach::count(api, tenant, &row.thread.id, n_bytes).await?;
+            // Less than a thread may have: it is new.
+            if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
+                brought.count(api, tenant).await?;
+            }
             row
         }
     };
