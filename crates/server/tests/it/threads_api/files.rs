@@ -205,7 +205,10 @@ async fn files_whose_time_is_up_are_shown_to_nobody_and_deleted_a_day_later() {
     let gone = kept(&client, "assistants", "b.txt", b"y").await;
     let is_kept = async || {
         let kept = runtime.objects().get(&tenant, "file", id(&gone)).await;
-        kept.unwrap().is_some()
+        let kept = kept.unwrap();
+        // The content is gone at once.
+        assert_eq!(kept.as_ref().and_then(|it| it.bytes), None);
+        kept.is_some()
     };
     for (seconds, expected) in [(1, true), (23 * 3600, true), (25 * 3600, false)] {
         expired(&client, &gone, seconds).await;
