@@ -182,8 +182,8 @@ async fn what_runs_goes_on_where_its_thread_has_forks() {
 async fn sub_agents_that_run_are_stopped_and_deleted_with_the_thread_they_run_for() {
     let leaf = agent("leaf", vec![call("wait")], vec![stalls("wait")]);
     let middle = agent("middle", vec![call("leaf")], vec![sub(leaf.clone())]);
-    let lead = agent("lead", vec![call("middle")], vec![sub(middle.clone())]);
-    let runtime = fresh(vec![lead, middle, leaf]);
+    let top = agent("lead", vec![call("middle")], vec![sub(middle.clone())]);
+    let runtime = fresh(vec![top, middle, leaf]);
     say(&runtime, "go").await;
     let deepest = running_child(&runtime, 2).await;
     runtime.delete_stopping(&tenant(), KEY).await.unwrap();
@@ -194,12 +194,12 @@ async fn sub_agents_that_run_are_stopped_and_deleted_with_the_thread_they_run_fo
 #[tokio::test]
 async fn who_waits_for_a_sub_agent_that_is_deleted_while_it_runs_goes_on() {
     let leaf = agent("leaf", vec![call("wait")], vec![stalls("wait")]);
-    let lead = agent(
+    let top = agent(
         "lead",
         vec![call("leaf"), text("Done.")],
         vec![sub(leaf.clone())],
     );
-    let runtime = fresh(vec![lead, leaf]);
+    let runtime = fresh(vec![top, leaf]);
     say(&runtime, "go").await;
     let child = running_child(&runtime, 1).await;
     runtime.delete_stopping(&tenant(), &child).await.unwrap();
