@@ -1,5 +1,10 @@
 //! Items of a conversation, read piece by piece: a page costs the page, whatever the thread's length.
 
+#[cfg(test)]
+mod counted;
+#[cfg(test)]
+mod tests;
+
 use crate::protocol::key_of;
 use interop::responses::{ListOptions, Origin, origins, walk_items};
 use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Stretch, StretchOf};
