@@ -15,6 +15,7 @@ const START_MS = 30_000;
 /** A `loomline serve` and the data it keeps, which outlives the process. */
 export class Loomline {
   #process;
+  #users = [];
   #address = "127.0.0.1:0";
 
   /** With this configuration, or without any. */
@@ -35,8 +36,19 @@ export class Loomline {
   /** For all tests of the file that asks: it is stopped after the last of them. */
   static async forTests(config) {
     const server = await Loomline.start(config);
-    after(() => server.stop());
+    after(async () => {
+      try {
+        for (const close of server.#users) await close();
+      } finally {
+        await server.stop();
+      }
+    });
     return server;
+  }
+
+  /** Has what uses it be closed before it is stopped: a client says goodbye to a server that is there. */
+  beforeStop(close) {
+    this.#users.push(close);
   }
 
   /** Where it listens; the same after a restart. */

@@ -2,7 +2,7 @@
 // their schemas itself, and fails the call where they don't fit.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { Loomline } from "./loomline.mjs";
@@ -34,7 +34,7 @@ key_hashes = ["${hash("llk_b")}"]
 const server = await Loomline.forTests(CONFIG);
 const clients = [];
 
-after(async () => {
+server.beforeStop(async () => {
   for (const client of clients) await client.close();
 });
 

@@ -1,7 +1,7 @@
 // One thread behind all protocols: begun, gone on with and read through each by its own official client.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { Role } from "@a2a-js/sdk";
 import { ClientFactory } from "@a2a-js/sdk/client";
 import { HttpAgent } from "@ag-ui/client";
@@ -18,7 +18,7 @@ const langGraph = new LangGraph({ apiUrl: server.base, apiKey: null });
 const a2a = await new ClientFactory().createFromUrl(`${server.base}/a2a/demo/`);
 const mcp = new Mcp({ name: "loomline-tests", version: "1.0.0" });
 await mcp.connect(new StreamableHTTPClientTransport(new URL("/mcp", server.base)));
-after(() => mcp.close());
+server.beforeStop(() => mcp.close());
 
 const digits = (key) => key.replaceAll("-", "");
 

@@ -70,7 +70,7 @@ pub use item::{InputItem, InputSays};
 pub use items::{
     ListedItem, conversation_item, conversation_items, input_items, says_before, walk_items,
 };
-pub use named::named_by;
+pub use named::{Origin, origins};
 pub use page::{Listing, Page};
 pub use past::{is_alone, is_brought, transcript_until};
 pub use removed::removal;

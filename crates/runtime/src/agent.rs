@@ -168,6 +168,7 @@ impl AgentReactor {
             view,
             failure,
             spent: before,
+            holds_back,
         } = self.begun(&mut step).await?;
         if let (Some(budget), Some(before)) = (self.budget(), before) {
             budget.set(before);
@@ -220,6 +221,8 @@ impl AgentReactor {
         let mut outcome = outcome(&journal.written());
         outcome.open_calls = open;
         outcome.agent_state = Some(Payload::write(&record).map_err(|error| unwritable(&error))?);
+        // What is held back has its place only in the log: the next step reads that.
+        let after = after.filter(|_| !holds_back);
         let remembered = after.map(|state| Remembered {
             state,
             configured: self.wanted.is_some().then(|| self.clone()),
@@ -377,13 +380,13 @@ impl AgentReactor {
             .take()
             .and_then(|memory| memory.downcast::<Remembered>().ok());
         if step.step.iteration > 0 {
-            let known = memory.and_then(|it| Some((it.state, it.around?, it.spent)));
-            let (state, around, spent) = if let Some(known) = known {
+            let known = memory.and_then(|it| Some((it.state, it.around?, it.spent, false)));
+            let (state, around, spent, holds_back) = if let Some(known) = known {
                 known
             } else {
                 let folded = self.folded(step).await?;
                 let around = Around::resumed(&self.agent, step, &folded);
-                (folded.state, around, folded.spent)
+                (folded.state, around, folded.spent, folded.holds_back)
             };
             return Ok(Begun {
                 state,
@@ -391,14 +394,16 @@ impl AgentReactor {
                 view: View::default(),
                 failure: None,
                 spent: self.is_limited().then(|| spent.unwrap_or_default()),
+                holds_back,
             });
         }
-        let (mut state, spent) = if let Some(memory) = memory {
+        let (mut state, spent, holds_back) = if let Some(memory) = memory {
             let state = without_waiting(memory.state, step.trigger);
-            (state, memory.spent)
+            (state, memory.spent, false)
         } else {
             let folded = self.folded(step).await?;
-            (without_trigger(folded.state, step.trigger), folded.spent)
+            let state = without_trigger(folded.state, step.trigger);
+            (state, folded.spent, folded.holds_back)
         };
         // Answers and a handover go on with a run; anything else begins one.
         let goes_on = Ran::continues(step.execution, step.trigger.item_type);
@@ -409,7 +414,11 @@ impl AgentReactor {
             state = state.with_phase(None);
         }
         let begun = Around::begin(&self.agent, step, state).await;
-        Ok(Begun { spent, ..begun })
+        Ok(Begun {
+            spent,
+            holds_back,
+            ..begun
+        })
     }
 
     async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {

@@ -10,9 +10,7 @@ use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::store::{Filter, Landmark, Logged, TenantId};
 pub(crate) use chain::{Chain, Span, told};
-#[cfg(doc)]
-use timeline::Seq;
-use timeline::{ExecutionId, ItemType, Transcript};
+use timeline::{ExecutionId, ItemType, Seq, Transcript};
 
 /// A place in what a thread tells, its ancestors' events included; the first is 1.
 ///
@@ -99,6 +97,52 @@ impl Runtime {
         let row = self.inner.store.find(tenant, key).await?;
         let chain = Chain::of(self.inner.store.as_ref(), row).await?;
         Ok(chain.place_of(landmark).await?)
+    }
+
+    /// Where the first of some things stands that a thread has, for each of several lists; none where it
+    /// has none of them. A look-up for each, and the thread is looked up once.
+    pub async fn places_of(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        lists: &[Vec<Landmark<'_>>],
+    ) -> Result<Vec<Option<Place>>, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let mut places = Vec::with_capacity(lists.len());
+        for landmarks in lists {
+            let mut place = None;
+            for landmark in landmarks {
+                place = chain.place_of(*landmark).await?;
+                if place.is_some() {
+                    break;
+                }
+            }
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    /// What [`Stretch::Run`] has, up to an event of the thread's own log: a run as it stood then. Costs what
+    /// the run had come to.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::UnknownExecution`] if the thread has no such execution.
+    pub async fn run_until(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        execution: ExecutionId,
+        last: Seq,
+    ) -> Result<Transcript, RuntimeError> {
+        let row = self.inner.store.find(tenant, key).await?;
+        let chain = Chain::of(self.inner.store.as_ref(), row).await?;
+        let (span, _) = executed(&chain, execution, |run| run.goes_on).await?;
+        let last = span.last.min(chain.own(last));
+        Ok(chain
+            .read_marked(Span { last, ..span }, Filter::Facts)
+            .await?)
     }
 
     /// Reads at most so many records after a place, chunks among them, and where the last of them stands.

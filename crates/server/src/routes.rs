@@ -25,17 +25,31 @@ mod view;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::openapi::Document;
+use crate::protocol::key_of;
 use crate::state::Api;
-use runtime::TenantId;
+use runtime::{RuntimeError, TenantId, ThreadRow};
 use timeline::ThreadId;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// Deletes a thread and what lies beside it; refused while it runs or has forks.
+async fn delete_thread(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
+    api.runtime().delete(&row.tenant, key_of(row)).await?;
+    forget(api, &row.tenant, &row.thread.id).await
+}
+
+/// The same, and what runs on it is stopped; refused while it has forks, and then what runs goes on.
+async fn delete_thread_stopping(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
+    let deleted = api.runtime().delete_stopping(&row.tenant, key_of(row));
+    deleted.await?;
+    forget(api, &row.tenant, &row.thread.id).await
+}
+
 /// Deletes what lies beside a thread that is deleted.
-async fn forget(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<(), ApiError> {
+async fn forget(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<(), RuntimeError> {
     threads_api::forget(api, tenant, thread.as_str()).await?;
-    Ok(api.desks().forget(tenant, thread).await?)
+    api.desks().forget(tenant, thread).await
 }
 
 /// The longest key of a thread, in bytes.

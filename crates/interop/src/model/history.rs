@@ -22,7 +22,7 @@ const SUPERSEDED: &str = "The user went on without answering.";
 /// policy *drop*). A cycle whose calls waited for answers from outside is there with the results
 /// that came, and the answers where they came in; once the user has said something else instead,
 /// the rest has interrupted results. A call that an application has kept is there with its result, in the
-/// place of that.
+/// place of that; where other calls waited then, after what these come to.
 ///
 /// It is linear in the transcript. Messages keep their ids, so it is the same each time.
 pub fn history(transcript: &Transcript, running: Option<&StepId>) -> Vec<Message> {
@@ -39,6 +39,9 @@ pub struct Marked {
     pub marks: Vec<usize>,
     /// Those that are removed.
     pub removed: RemovedMessages,
+    /// Whether calls that an application has kept with their results are not among the messages yet:
+    /// no model takes them between calls that wait and their results.
+    pub holds_back: bool,
 }
 
 /// Which messages of a conversation are removed, each with how many executions had begun then.
@@ -68,83 +71,100 @@ impl RemovedMessages {
 /// The same with what the transcript marks as removed, and where each execution begins: for those who
 /// go by the places of messages.
 pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Marked {
-    let mut marked = Marked::default();
+    let mut told = Told {
+        transcript,
+        marked: Marked::default(),
+        held: Vec::new(),
+    };
     let mut beside = Vec::new();
     let mut kept = KeptCalls::default();
     for entry in &transcript.entries {
         match entry {
             Entry::Item(item) if item.item_type != ItemType::Message || item.run.is_some() => {
                 beside = said_beside(item);
-                if let Some(cycle) = kept.take(item) {
-                    marked.keep(transcript, cycle, item);
-                }
+                told.held.extend(kept.take(item));
+                told.release();
             }
             Entry::Item(item) => {
-                let from = marked.hear(item);
+                let from = told.hear(item);
                 let what = || Removed::Item(item.id.clone());
-                marked.note(transcript, what, from);
+                told.note(what, from);
             }
             Entry::Reaction(reaction) => {
-                marked.marks.push(marked.messages.len());
+                told.marked.marks.push(told.marked.messages.len());
                 // What was said with the answers that began it comes after their results.
                 let mut beside = std::mem::take(&mut beside).into_iter();
                 let steps = reaction.steps.iter();
                 for step in steps.filter(|step| running != Some(&step.step.id)) {
-                    let from = marked.messages.len();
-                    push_step(&mut marked.messages, step);
+                    let from = told.marked.messages.len();
+                    push_step(&mut told.marked.messages, step);
                     let what = || Removed::Step(step.step.id.clone());
-                    marked.note(transcript, what, from);
+                    told.note(what, from);
+                    told.release();
                     for item in beside.by_ref() {
-                        marked.hear(&item);
+                        told.hear(&item);
                     }
                 }
             }
         }
     }
-    marked
+    told.marked.holds_back = !told.held.is_empty();
+    told.marked
 }
 
-impl Marked {
-    /// Puts in a call and a result that were kept; not between calls that wait and their results, where
-    /// no model takes them.
-    fn keep(&mut self, transcript: &Transcript, cycle: KeptCycle, result: &Item) {
-        if !open_calls(&self.messages).is_empty() {
+/// What was told so far of a conversation.
+struct Told<'a> {
+    transcript: &'a Transcript,
+    marked: Marked,
+    /// Calls and results that were kept while other calls waited: they come after the results of these.
+    held: Vec<KeptCycle>,
+}
+
+impl Told<'_> {
+    /// Puts in the calls and results that were kept, unless a call waits.
+    fn release(&mut self) {
+        if self.held.is_empty() || !open_calls(&self.marked.messages).is_empty() {
             return;
         }
-        let from = self.messages.len();
-        self.messages.extend(cycle.messages);
-        for item in [&cycle.call, &result.id] {
-            self.note(transcript, || Removed::Item(item.clone()), from);
+        for cycle in std::mem::take(&mut self.held) {
+            let from = self.marked.messages.len();
+            self.marked.messages.extend(cycle.messages);
+            for item in [cycle.call, cycle.result] {
+                self.note(|| Removed::Item(item.clone()), from);
+            }
         }
     }
 
     /// Puts in what was said, after what the calls that waited until then come to, which goes with the
     /// calls if they are removed. Answers with its place.
     fn hear(&mut self, item: &Item) -> usize {
-        if let Some(left) = superseded(open_calls(&self.messages), item) {
-            let mut asked = self.messages.iter().rev();
+        let marked = &mut self.marked;
+        if let Some(left) = superseded(open_calls(&marked.messages), item) {
+            let mut asked = marked.messages.iter().rev();
             let asked = asked.find(|message| matches!(message, Message::Assistant(_)));
-            let removed = asked.and_then(|asked| self.removed.0.get(asked.id().as_str()));
+            let removed = asked.and_then(|asked| marked.removed.0.get(asked.id().as_str()));
             if let Some(n_begun) = removed.copied() {
                 let id = left.id.as_str().to_owned();
-                self.removed.0.insert(id, n_begun);
+                marked.removed.0.insert(id, n_begun);
             }
-            self.messages.push(left.into());
+            marked.messages.push(left.into());
         }
-        self.messages.push(item_message(item));
-        self.messages.len().saturating_sub(1)
+        self.release();
+        self.marked.messages.push(item_message(item));
+        self.marked.messages.len().saturating_sub(1)
     }
 
     /// Notes the messages from a place on, if they are of something that is removed.
-    fn note(&mut self, transcript: &Transcript, what: impl Fn() -> Removed, from: usize) {
-        let removed = transcript.removed();
+    fn note(&mut self, what: impl Fn() -> Removed, from: usize) {
+        let removed = self.transcript.removed();
         if removed.is_empty() {
             return;
         }
         if let Some(n_begun) = removed.get(&what()) {
-            let messages = self.messages.iter().skip(from);
+            let messages = self.marked.messages.iter().skip(from);
             let ids = messages.map(|message| message.id().as_str().to_owned());
-            self.removed.0.extend(ids.map(|id| (id, *n_begun)));
+            let removed = &mut self.marked.removed.0;
+            removed.extend(ids.map(|id| (id, *n_begun)));
         }
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct KeptCycle {
     pub(super) messages: [Message; 2],
     /// The item that was the call.
     pub(super) call: ItemId,
+    /// The item that was the result.
+    pub(super) result: ItemId,
 }
 
 impl<'a> KeptCalls<'a> {
@@ -59,5 +61,6 @@ fn cycle(call: &Item, tool: &ToolPart, result: &Item) -> Option<KeptCycle> {
     Some(KeptCycle {
         messages: [asked.into(), given.into()],
         call: call.id.clone(),
+        result: result.id.clone(),
     })
 }

@@ -127,7 +127,7 @@ impl Ending {
         };
         let reason = why.map_or("error", |why| why.reason.as_str());
         match reason {
-            "user_cancelled" => Self::none(Status::Cancelled),
+            Interruption::USER_CANCELLED => Self::none(Status::Cancelled),
             "safety_halt" => incomplete("content_filter"),
             "max_steps" | "max_handoffs" | "timeout" => incomplete(reason),
             _ => Self::failed(Failure::of(reason, why)),

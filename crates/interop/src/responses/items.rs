@@ -75,25 +75,23 @@ pub fn input_items(
 ) -> Option<Converted<Vec<ListedItem>>> {
     let (end, _) = reaction_of(transcript, execution)?;
     let before = transcript.entries.get(..end).unwrap_or_default();
-    let former = before.iter().rposition(|entry| match entry {
-        Entry::Reaction(reaction) => !is_imported(reaction),
-        Entry::Item(_) => false,
-    });
-    let mut list = List {
-        options,
-        ..List::default()
-    };
-    let start = former.map_or(0, |place| place + 1);
-    for (place, entry) in before.iter().enumerate().skip(start) {
-        list.entry(transcript, place, entry);
-    }
+    let (list, _) = since_response(transcript, before, options);
     Some(list.losses.with(list.items))
 }
 
 /// What a transcript of a piece has of the items that a response answers, where the response itself
 /// stands behind it: those since the last response before it, and whether there may be more before.
 pub fn says_before(transcript: &Transcript, options: ListOptions) -> (Vec<ListedItem>, bool) {
-    let entries = transcript.entries.as_slice();
+    let (list, goes_on) = since_response(transcript, &transcript.entries, options);
+    (list.items, goes_on)
+}
+
+/// The items of the first entries since the last response among them, and whether there is none.
+fn since_response(
+    transcript: &Transcript,
+    entries: &[Entry],
+    options: ListOptions,
+) -> (List, bool) {
     let former = entries.iter().rposition(|entry| match entry {
         Entry::Reaction(reaction) => !is_imported(reaction),
         Entry::Item(_) => false,
@@ -106,7 +104,7 @@ pub fn says_before(transcript: &Transcript, options: ListOptions) -> (Vec<Listed
     for (place, entry) in entries.iter().enumerate().skip(start) {
         list.entry(transcript, place, entry);
     }
-    (list.items, former.is_none())
+    (list, former.is_none())
 }
 
 /// Whether an execution is of a past that a request has brought.

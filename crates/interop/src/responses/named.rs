@@ -1,11 +1,24 @@
 //! What stands behind the ids of items.
 
-use crate::ids::{COMPACTION, FUNCTION_CALL, FUNCTION_OUTPUT, MESSAGE, REASONING, STEP};
+use crate::ids::{COMPACTION, FUNCTION_CALL, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING, STEP};
+use crate::threads::split_beside;
+use timeline::{ItemId, StepId};
 
 /// What the ids of items beyond the specification begin with, before those of their steps.
 const EXTENSIONS: [&str; 2] = ["apr_", "evt_"];
-/// The ids that the id of a listed item may be made of, the likelier first: an item's or a step's.
-pub fn named_by(id: &str) -> Vec<String> {
+
+/// Something in a log that has listed items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An item of the log.
+    Item(ItemId),
+    /// A step.
+    Step(StepId),
+}
+
+/// What may have the listed item of this id, the likelier first. If the log has none of it, no item has
+/// the id; ids from outside may look like others, so that there can be several.
+pub fn origins(id: &str) -> Vec<Origin> {
     let forms = [
         MESSAGE,
         REASONING,
@@ -17,13 +30,95 @@ pub fn named_by(id: &str) -> Vec<String> {
     let step = EXTENSIONS
         .iter()
         .find_map(|prefix| Some(format!("{}{}", STEP.prefix(), id.strip_prefix(prefix)?)));
-    let id = step.as_deref().unwrap_or(id);
-    let form = forms.into_iter().find(|form| id.starts_with(form.prefix()));
-    let parent = id.rsplit_once('_').map(|(parent, _)| parent);
-    let read = |id: &str| form.map_or(id.to_owned(), |form| form.read(id).into_owned());
-    // What has no prefix is an id from outside.
-    let parent = parent.filter(|parent| form.is_some_and(|it| parent.starts_with(it.prefix())));
-    let mut names: Vec<String> = parent.into_iter().map(read).collect();
-    names.push(read(id));
-    names
+    let spelled = step.as_deref().unwrap_or(id);
+    let form = forms
+        .into_iter()
+        .find(|form| spelled.starts_with(form.prefix()));
+    let mut origins = Vec::new();
+    if let Some(form) = form {
+        for parent in parents(form, spelled) {
+            // What an agent has said belongs to a step, what was said to it to an item.
+            origins.push(Origin::Step(parent.as_str().into()));
+            if form == FUNCTION_OUTPUT || form == REASONING {
+                origins.push(Origin::Item(parent.as_str().into()));
+            }
+        }
+        origins.push(Origin::Item(form.read(spelled).as_ref().into()));
+    }
+    let as_it_is = Origin::Item(id.into());
+    if !origins.contains(&as_it_is) {
+        origins.push(as_it_is);
+    }
+    if let Some((answers, _)) = split_beside(id) {
+        origins.push(Origin::Item(answers.into()));
+    }
+    origins
+}
+
+/// Whose child the item of this id may be, and so the n-th of something.
+fn parents(form: IdForm, id: &str) -> Vec<String> {
+    let Some((parent, _)) = id.rsplit_once('_') else {
+        return Vec::new();
+    };
+    let Some(bare) = parent.strip_prefix(form.prefix()) else {
+        return Vec::new();
+    };
+    let read = form.read(parent).into_owned();
+    // An id from outside stands behind the prefix as it is, or has one of its own that looks the same.
+    let is_ours = read != parent;
+    let mut parents = vec![read];
+    if !is_ours {
+        parents.push(bare.to_owned());
+    }
+    parents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::extension;
+    use super::super::output::child;
+    use super::*;
+
+    const OURS: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+
+    #[test]
+    fn the_id_of_an_item_names_what_has_it_wherever_its_id_comes_from() {
+        for own in [OURS, "from-outside", "msg_1", "rs_a_b", "fco_", "a:1"] {
+            let item = Origin::Item(own.into());
+            let step = Origin::Step(own.into());
+            for form in [
+                MESSAGE,
+                REASONING,
+                FUNCTION_CALL,
+                FUNCTION_OUTPUT,
+                COMPACTION,
+            ] {
+                let id = form.write(own);
+                assert!(origins(&id).contains(&item), "{id}");
+            }
+            for form in [MESSAGE, REASONING, FUNCTION_CALL, FUNCTION_OUTPUT] {
+                let id = child(form, own, 3);
+                assert!(origins(&id).contains(&step), "{id}");
+            }
+            for form in [REASONING, FUNCTION_OUTPUT] {
+                let id = child(form, own, "h0");
+                assert!(origins(&id).contains(&item), "{id}");
+            }
+            for prefix in ["apr", "evt"] {
+                let id = extension::id(prefix, own, 1);
+                assert!(origins(&id).contains(&step), "{id}");
+            }
+            let id = MESSAGE.write(&format!("{own}:2"));
+            assert!(origins(&id).contains(&item), "{id}");
+        }
+    }
+
+    #[test]
+    fn the_likeliest_comes_first_and_few_are_looked_for() {
+        let call = child(FUNCTION_CALL, OURS, 0);
+        assert_eq!(origins(&call).first(), Some(&Origin::Step(OURS.into())));
+        let message = MESSAGE.write(OURS);
+        assert_eq!(origins(&message).first(), Some(&Origin::Item(OURS.into())));
+        assert_eq!(origins("x"), [Origin::Item("x".into())]);
+    }
 }

@@ -113,6 +113,11 @@ impl Listing {
         ControlFlow::Continue(())
     }
 
+    /// Whether the item has come after which it begins.
+    pub fn has_begun(&self) -> bool {
+        self.after.is_none()
+    }
+
     /// The list object.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub(super) struct Begun {
     pub(super) failure: Option<AgentError>,
     /// What the run has done before the step, where it has a limit.
     pub(super) spent: Option<Spent>,
+    /// Whether the log comes to more than the state, once the calls that wait are answered.
+    pub(super) holds_back: bool,
 }
 
 impl Around {
@@ -80,6 +82,7 @@ impl Around {
             view,
             failure: entered.err(),
             spent: None,
+            holds_back: false,
         }
     }
 

@@ -148,6 +148,8 @@ pub(super) struct Folded {
     pub(super) steps: Vec<(Vec<Payload>, Payload)>,
     /// What the last run had done by its last step, where it has a limit.
     pub(super) spent: Option<Spent>,
+    /// Whether the conversation comes to more than the state has, once the calls that wait are answered.
+    pub(super) holds_back: bool,
 }
 
 /// The state of an agent before the running step, from the log alone: the conversation of the
@@ -159,6 +161,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         messages,
         marks,
         removed,
+        holds_back,
     } = model::marked_history(transcript, Some(&running.id));
     let mut messages = messages.into_iter();
     let mut n_taken = 0;
@@ -168,6 +171,7 @@ pub(super) fn folded(transcript: &Transcript, agent: Option<&str>, running: &Ste
         kept: Map::new(),
         steps: Vec::new(),
         spent: None,
+        holds_back,
     };
     let reactions = transcript.entries.iter().filter_map(|entry| match entry {
         Entry::Reaction(reaction) => Some(reaction),

@@ -3,16 +3,27 @@
 use super::records::Spawned;
 use super::wake::waiting_parent;
 use crate::error::{RuntimeError, told};
-use crate::live::{Live, PAGE};
+use crate::kept::Abandoned;
+use crate::live::{Held, Live, PAGE};
 use crate::react::Runtime;
+use crate::request::Run;
 use crate::store::{Filter, StoreError, TenantId};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use timeline::{Event, Interruption, Seq, ThreadId};
+use timeline::{Command, Ending, Event, Interruption, Seq, ThreadId};
 
 /// What the runs of sub-agents are stopped for whose threads are deleted.
 const DELETED: &str = Interruption::USER_CANCELLED;
+
+/// What becomes of the run that a thread to be deleted has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Running {
+    /// The thread stays.
+    Refuses,
+    /// It ends, and what waits for its turn never begins.
+    IsStopped,
+}
 
 impl Runtime {
     /// Deletes a thread and everything of it, the threads of its sub-agents at any depth included;
@@ -21,9 +32,27 @@ impl Runtime {
     /// itself goes first, so that a refusal changes nothing; what a crash leaves of those beneath it
     /// can be deleted by their keys. Reads the logs of what it deletes.
     pub async fn delete(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
+        self.delete_with(tenant, key, Running::Refuses).await
+    }
+
+    /// The same, and what runs is stopped, with its sub-agents; what waits for its turn never begins.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::HasForks`], and what runs goes on.
+    pub async fn delete_stopping(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
+        self.delete_with(tenant, key, Running::IsStopped).await
+    }
+
+    async fn delete_with(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        running: Running,
+    ) -> Result<(), RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let (runtime, tenant) = (self.clone(), tenant.clone());
-        self.owned(async move { runtime.delete_tree(&tenant, &live).await })
+        self.owned(async move { runtime.delete_tree(&tenant, &live, running).await })
             .await
     }
 
@@ -31,31 +60,35 @@ impl Runtime {
         &'a self,
         tenant: &'a TenantId,
         live: &'a Arc<Live>,
+        running: Running,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async move {
             let children = {
                 let mut held = live.hold().await?;
-                let state = &held.core()?.state;
-                if let Some(active) = state.active() {
+                if let Some(active) = held.core()?.state.active()
+                    && running == Running::Refuses
+                {
                     return Err(RuntimeError::Busy(active.execution.id.clone()));
                 }
-                let is_waited_for = waiting_parent(state).is_some();
-                if is_waited_for && self.inner.store.forks(&live.thread).await?.is_empty() {
-                    // Its run ends first, as a fact that its parent goes on with.
-                    let why = Interruption {
-                        reason: DELETED.to_owned(),
-                        detail: Some("the thread was deleted".to_owned()),
-                    };
-                    self.withdraw(live, &mut held, why).await?;
+                // Before anything ends: a refusal changes nothing.
+                if !self.inner.store.forks(&live.thread).await?.is_empty() {
+                    let thread = live.thread.clone();
+                    return Err(StoreError::HasForks { thread }.into());
                 }
+                self.end_for_good(live, &mut held).await?;
                 let children = self.started_by(&live.thread).await?;
-                self.inner.store.delete(tenant, &live.thread).await?;
+                let deleted = self.inner.store.delete(tenant, &live.thread).await;
+                if let Err(error) = deleted {
+                    // What waits goes on after all.
+                    self.ensure_worker(live, &mut held)?;
+                    return Err(error.into());
+                }
                 self.forget(live);
                 children
             };
             // Each is deleted under its own lock alone.
             for child in children {
-                match self.delete_child(tenant, &live.thread, &child).await {
+                match self.delete_child(tenant, &live.thread, &child, running).await {
                     Ok(()) | Err(RuntimeError::Store(StoreError::NotFound)) => {}
                     Err(error) => {
                         tracing::warn!(error = told(&error), thread = %child, "the thread of a sub-agent stays");
@@ -67,18 +100,54 @@ impl Runtime {
         .boxed()
     }
 
+    /// Ends what runs on a thread that is deleted next, and what it waits for answers for: as a fact that
+    /// whoever waits for it goes on with. Nothing begins in its place. The thread's lock is held.
+    async fn end_for_good(
+        &self,
+        live: &Arc<Live>,
+        held: &mut Held<'_>,
+    ) -> Result<(), RuntimeError> {
+        let state = &held.core()?.state;
+        let why = Interruption {
+            reason: DELETED.to_owned(),
+            detail: Some("the thread was deleted".to_owned()),
+        };
+        // A sub-agent's parent waits for what never begins, too.
+        let waiting = state.waiting().map(|waiting| Run::of(Some(&waiting.run)));
+        let parents = waiting.filter_map(|run| run.parent);
+        let parents: Vec<_> = parents.chain(waiting_parent(state)).collect();
+        if let Some(active) = state.active() {
+            let id = active.execution.id.clone();
+            let parent = Run::of(active.execution.run.as_ref()).parent;
+            let abandoned = Abandoned::of(state);
+            self.wake_parents(live, parent.as_ref()).await?;
+            held.core()?.generation += 1;
+            let ending = Ending::Stopped(why);
+            held.commit([(None, Command::End { ending })], None).await?;
+            live.stop(&id);
+            self.abandon(abandoned);
+        } else if waiting_parent(state).is_some() {
+            self.withdraw(live, held, why).await?;
+        }
+        for parent in &parents {
+            self.wake_parents(live, Some(parent)).await?;
+        }
+        Ok(())
+    }
+
     async fn delete_child(
         &self,
         tenant: &TenantId,
         parent: &ThreadId,
         child: &ThreadId,
+        running: Running,
     ) -> Result<(), RuntimeError> {
         let Some(row) = self.child_row(tenant, parent, child).await? else {
             return Ok(());
         };
         self.stop_child(child, parent, DELETED).await?;
         let live = self.live_of(row);
-        self.delete_tree(tenant, &live).await
+        self.delete_tree(tenant, &live, running).await
     }
 
     /// The threads that the log of a thread says it has started.

@@ -69,6 +69,11 @@ impl<'a> Chain<'a> {
         })
     }
 
+    /// The place of an event of the thread's own log.
+    pub(crate) fn own(&self, seq: Seq) -> Place {
+        self.logs.last().map_or(self.last, |own| own.place(seq))
+    }
+
     pub(crate) async fn place_of(
         &self,
         landmark: Landmark<'_>,

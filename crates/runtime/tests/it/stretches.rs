@@ -4,8 +4,8 @@ use crate::mortal::Mortal;
 use loomline_runtime as runtime;
 use runtime::suite::Author;
 use runtime::{
-    Filter, MemoryStore, Place, Reactor, Reactors, Runtime, RuntimeOptions, Store, Stretch,
-    TenantId,
+    Filter, Landmark, MemoryStore, Place, Reactor, Reactors, Runtime, RuntimeOptions, Store,
+    Stretch, TenantId,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -126,4 +126,53 @@ async fn a_stretch_costs_what_it_reads_however_long_the_thread_is() {
             assert!(!far, "{place}, {says}: {short:?}, {long:?}");
         }
     }
+}
+
+/// How many records it costs to read a run as it stood, in a fork and out of it, and to look up places.
+async fn costs_as_it_stood(n_runs: usize) -> Vec<usize> {
+    let memory = Arc::new(MemoryStore::new());
+    let store: Arc<dyn Store> = Arc::<MemoryStore>::clone(&memory);
+    let root = thread(&store, "root", None, n_runs, true).await;
+    let fork = Fork {
+        thread_id: root.thread,
+        seq: root.tail,
+    };
+    thread(&store, "leaf", Some(fork), 1, true).await;
+    let mut costs = Vec::new();
+    for key in ["root", "leaf"] {
+        let counted = Mortal::new(&memory, usize::MAX, true, false);
+        let store: Arc<dyn Store> = Arc::<Mortal>::clone(&counted);
+        let runtime = Runtime::new(store, Arc::new(Nobody), RuntimeOptions::default());
+        let tenant = TenantId::from("acme");
+        let run = runtime.run_until(&tenant, key, "root-2".into(), root.tail);
+        assert!(!run.await.unwrap().entries.is_empty());
+        costs.push(counted.records_read());
+        let (ask, step) = ("root-2-ask".into(), "root-3-step".into());
+        let none = "none".into();
+        let lists = [
+            vec![Landmark::Item(&none), Landmark::Item(&ask)],
+            vec![Landmark::Step(&step)],
+            vec![Landmark::Item(&none)],
+        ];
+        let places = runtime.places_of(&tenant, key, &lists).await.unwrap();
+        let mut expected = Vec::new();
+        for landmark in [
+            Landmark::Item(&ask),
+            Landmark::Step(&step),
+            Landmark::Item(&none),
+        ] {
+            expected.push(runtime.place_of(&tenant, key, landmark).await.unwrap());
+        }
+        assert_eq!(places, expected);
+        assert_eq!(places.iter().flatten().count(), 2);
+        costs.push(counted.records_read());
+    }
+    costs
+}
+
+#[tokio::test]
+async fn a_run_as_it_stood_costs_the_run_however_long_the_thread_is() {
+    let short = costs_as_it_stood(8).await;
+    assert_eq!(costs_as_it_stood(80).await, short);
+    assert_eq!(short[0], short[1], "places cost no record");
 }

@@ -7,7 +7,6 @@ mod begin;
 mod compact;
 mod conversations;
 mod create;
-mod gone;
 mod items;
 mod models;
 pub(super) mod passing;

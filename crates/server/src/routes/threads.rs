@@ -1,7 +1,7 @@
 //! Threads: made, listed, forked, closed, opened again, deleted.
 
 use super::view::ThreadView;
-use super::{check_named_key, forget, listing};
+use super::{check_named_key, delete_thread, listing};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -197,9 +197,8 @@ pub(crate) async fn delete(
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
 ) -> Result<StatusCode, ApiError> {
-    let id = api.runtime().find(&tenant, &key).await?.thread.id;
-    api.runtime().delete(&tenant, &key).await?;
-    forget(&api, &tenant, &id).await?;
+    let row = api.runtime().find(&tenant, &key).await?;
+    delete_thread(&api, &row).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

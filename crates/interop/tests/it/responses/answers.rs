@@ -4,11 +4,12 @@ use super::client::{Client, events_of, stream};
 use super::past::{begin, listed};
 use super::rig::{answer, begun, call, emit, events, over};
 use super::schemas::Published;
-use crate::log::Log;
+use crate::log::{Log, ids};
+use loomline_interop::model::{history, marked_history};
 use loomline_interop::parts::{StepResponse, ToolApproval, ToolPart, ToolState};
 use loomline_interop::responses::{
-    CreateRequest, Echo, Last, ListOptions, ResponseOf, Said, conversation_items, input_items,
-    response,
+    CreateRequest, Echo, Last, ListOptions, NewItems, ResponseOf, Said, conversation_items,
+    input_items, response,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use timeline::{
     Answer, Command, Ending, ItemType, OpenCall, OpenKind, Payload, Rejected, Says, StepOutcome,
     Trigger,
 };
+use upp::Message;
 
 fn open_call(id: &str, kind: OpenKind) -> OpenCall {
     OpenCall {
@@ -379,4 +381,45 @@ fn the_last_message_begins_the_execution_and_those_before_it_are_kept() {
     let said_ = said(&log, &json!([call[0], output]));
     assert_eq!(said_.records.len(), 2);
     assert!(matches!(&said_.last, Last::Item(item) if item.item_type == ItemType::ItemReference));
+}
+
+#[test]
+fn a_call_that_is_kept_with_its_result_comes_after_what_waits() {
+    let mut log = waiting(None);
+    let pair = json!([
+        {"type": "function_call", "call_id": "own", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "own", "output": "seen"},
+    ]);
+    let shown = |log: &Log| -> Vec<String> {
+        let messages = history(&log.transcript(), None);
+        let ids = messages.iter().flat_map(|message| match message {
+            Message::User(_) => vec!["user".to_owned()],
+            Message::Assistant(said) => {
+                let calls = said.tool_calls.iter();
+                calls
+                    .map(|it| it.tool_call_id.as_str().to_owned())
+                    .collect()
+            }
+            Message::ToolResult(results) => {
+                let results = results.results.iter();
+                results
+                    .map(|it| format!("={}", it.tool_call_id.as_str()))
+                    .collect()
+            }
+        });
+        ids.collect()
+    };
+    let waits = shown(&log);
+    let kept = NewItems::read(&json!({"items": pair})).unwrap();
+    for item in kept.records(&mut ids()).unwrap().value {
+        log.run(Command::Record { item });
+    }
+    // Between a call and its result no model takes another one.
+    assert_eq!(shown(&log), waits);
+    assert!(marked_history(&log.transcript(), None).holds_back);
+    let next = said(&log, &json!("never mind"));
+    begin(&mut log, &next, "next");
+    let after = ["=x", "=p", "own", "=own", "user"].map(str::to_owned);
+    assert_eq!(shown(&log), [waits.as_slice(), &after].concat());
+    assert!(!marked_history(&log.transcript(), None).holds_back);
 }

@@ -1,12 +1,16 @@
 //! Deleting a thread deletes those of its sub-agents.
 
 use crate::children::rig::{
-    KEY, agent, at_rest, call, children, fresh, say, sub, tenant, text, transcript,
+    KEY, agent, at_rest, call, children, fresh, running_child, say, stalls, sub, tenant, text,
+    tool, transcript,
 };
 use crate::children::waits::{Ran, asked, three};
 use agents::Agent;
+use futures_util::FutureExt;
 use loomline_runtime as runtime;
-use runtime::{Import, Runtime, RuntimeError, StoreError};
+use runtime::{Import, NewThreadRequest, Runtime, RuntimeError, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn team() -> Vec<Agent> {
     let leaf = agent("leaf", vec![text("Leaf.")], vec![]);
@@ -109,4 +113,96 @@ async fn a_thread_that_only_names_another_ones_child_does_not_delete_it() {
     for key in &keys {
         assert!(!is_gone(&runtime, key).await, "{key}");
     }
+}
+
+/// A runtime whose agent never ends, and how often it has begun.
+fn endless() -> (Runtime, Arc<AtomicUsize>) {
+    let n_begun = Arc::new(AtomicUsize::new(0));
+    let begun = Arc::clone(&n_begun);
+    let tool = tool("wait", move |_| {
+        begun.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().boxed()
+    });
+    let lead = agent("lead", vec![call("wait"), text("Done.")], vec![tool]);
+    (fresh(vec![lead]), n_begun)
+}
+
+async fn once_begun(n_begun: &AtomicUsize) {
+    while n_begun.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_runs_is_stopped_with_its_thread_and_what_waits_never_begins() {
+    let (runtime, n_begun) = endless();
+    for said in ["go", "then", "and then"] {
+        say(&runtime, said).await;
+    }
+    once_begun(&n_begun).await;
+    let refused = runtime.delete(&tenant(), KEY).await;
+    assert!(matches!(refused, Err(RuntimeError::Busy(_))), "{refused:?}");
+    runtime.delete_stopping(&tenant(), KEY).await.unwrap();
+    assert!(is_gone(&runtime, KEY).await);
+    runtime.shutdown().await.unwrap();
+    assert_eq!(n_begun.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn what_runs_goes_on_where_its_thread_has_forks() {
+    let (runtime, n_begun) = endless();
+    let new = NewThreadRequest {
+        key: Some(KEY.into()),
+        ..NewThreadRequest::default()
+    };
+    let tenant = tenant();
+    runtime.get_or_create(&tenant, new).await.unwrap();
+    let fork = Some("fork".to_owned());
+    runtime.fork(&tenant, KEY, fork, None).await.unwrap();
+    say(&runtime, "go").await;
+    say(&runtime, "then").await;
+    once_begun(&n_begun).await;
+    let (before, tail) = runtime.state(&tenant, KEY).await.unwrap();
+    let refused = runtime.delete_stopping(&tenant, KEY).await;
+    assert!(
+        matches!(
+            refused,
+            Err(RuntimeError::Store(StoreError::HasForks { .. }))
+        ),
+        "{refused:?}"
+    );
+    let (after, same) = runtime.state(&tenant, KEY).await.unwrap();
+    assert_eq!((after, same), (before, tail));
+    runtime.delete(&tenant, "fork").await.unwrap();
+    runtime.delete_stopping(&tenant, KEY).await.unwrap();
+    assert!(is_gone(&runtime, KEY).await);
+}
+
+#[tokio::test]
+async fn sub_agents_that_run_are_stopped_and_deleted_with_the_thread_they_run_for() {
+    let leaf = agent("leaf", vec![call("wait")], vec![stalls("wait")]);
+    let middle = agent("middle", vec![call("leaf")], vec![sub(leaf.clone())]);
+    let top = agent("lead", vec![call("middle")], vec![sub(middle.clone())]);
+    let runtime = fresh(vec![top, middle, leaf]);
+    say(&runtime, "go").await;
+    let deepest = running_child(&runtime, 2).await;
+    runtime.delete_stopping(&tenant(), KEY).await.unwrap();
+    assert!(children(&runtime).await.is_empty());
+    assert!(is_gone(&runtime, &deepest).await);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_sub_agent_that_is_deleted_while_it_runs_goes_on() {
+    let leaf = agent("leaf", vec![call("wait")], vec![stalls("wait")]);
+    let top = agent(
+        "lead",
+        vec![call("leaf"), text("Done.")],
+        vec![sub(leaf.clone())],
+    );
+    let runtime = fresh(vec![top, leaf]);
+    say(&runtime, "go").await;
+    let child = running_child(&runtime, 1).await;
+    runtime.delete_stopping(&tenant(), &child).await.unwrap();
+    at_rest(&runtime, KEY).await;
+    assert!(is_gone(&runtime, &child).await);
 }

@@ -11,7 +11,9 @@ use loomline_runtime as runtime;
 use runtime::{Filter, RuntimeError};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use timeline::{Event, ExecutionStatus, OpenKind, Record, Rejected, Seq, verify};
+use timeline::{
+    Event, ExecutionStatus, ItemType, NewItem, OpenKind, Record, Rejected, Seq, verify,
+};
 use upp::{Message, ToolCall, ToolResult};
 
 fn three() -> Vec<ToolCall> {
@@ -402,4 +404,97 @@ async fn an_answer_is_acted_on_once_wherever_the_process_dies() {
             assert_eq!(last, 6, "death at {at}");
         }
     }
+}
+
+/// A call of another tool and its result, as an application keeps them.
+async fn keep_a_pair(client: &Client) {
+    let kept = |id: &str, item_type, content: Value| NewItem {
+        id: id.into(),
+        item_type,
+        role: None,
+        channel: None,
+        content: Some(content.into()),
+        metadata: None,
+    };
+    let call =
+        json!({"type": "function_call", "call_id": "own", "name": "look", "arguments": "{}"});
+    let result = json!({"type": "function_call_output", "call_id": "own", "output": "seen"});
+    let items = vec![
+        kept("own-call", ItemType::ActionExecute, call),
+        kept("own-result", ItemType::ActionResult, result),
+    ];
+    let tenant = tenant();
+    let kept = client.runtime.record_all(&tenant, KEY, items);
+    kept.await.unwrap();
+}
+
+/// The calls and results that a model was shown, by their ids.
+fn called(messages: &[Message]) -> Vec<Vec<String>> {
+    let ids = messages.iter().map(|message| match message {
+        Message::User(_) => Vec::new(),
+        Message::Assistant(said) => {
+            let ids = said.tool_calls.iter().map(|it| &it.tool_call_id);
+            ids.map(|id| id.as_str().to_owned()).collect()
+        }
+        Message::ToolResult(results) => {
+            let ids = results.results.iter().map(|it| &it.tool_call_id);
+            ids.map(|id| format!("={}", id.as_str())).collect()
+        }
+    });
+    ids.filter(|ids: &Vec<String>| !ids.is_empty()).collect()
+}
+
+#[tokio::test]
+async fn a_call_that_is_kept_while_others_wait_is_shown_after_their_results() {
+    for restarts in [false, true] {
+        let world = World::default();
+        let (mut client, model) = waiting(&world).await;
+        keep_a_pair(&client).await;
+        for answer in [approve("a"), deny("b"), bring("x", &json!("here"))] {
+            if restarts {
+                client.restart().await;
+            }
+            client.answer(answer).await;
+            client.rest().await;
+        }
+        client.say("and?").await;
+        client.rest().await;
+        let asked = model.asked.lock().unwrap().clone();
+        let [_, after_results, at_last] = asked.as_slice() else {
+            panic!("{asked:?}");
+        };
+        for shown in [after_results, at_last] {
+            let called = called(shown);
+            let (kept, before) = called
+                .split_last_chunk::<2>()
+                .map(|(it, kept)| (kept, it))
+                .unwrap();
+            assert_eq!(kept, &[vec!["own".to_owned()], vec!["=own".to_owned()]]);
+            assert_eq!(before[0], ["a", "b", "x", "p"], "{restarts}");
+            assert_eq!(before[1..].concat().len(), 4, "{called:?}");
+        }
+        let told = called(&history(&client.transcript().await, None));
+        assert!(told.starts_with(&called(at_last)), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_kept_while_others_wait_is_shown_when_something_else_is_said() {
+    let world = World::default();
+    let (mut client, model) = waiting(&world).await;
+    keep_a_pair(&client).await;
+    let before = called(&history(&client.transcript().await, None));
+    assert_eq!(before, [vec!["a", "b", "x", "p"], vec!["=p"]]);
+    client.say("never mind").await;
+    client.rest().await;
+    let asked = model.asked.lock().unwrap().last().unwrap().clone();
+    let expected = [
+        vec!["a", "b", "x", "p"],
+        vec!["=p"],
+        vec!["=a", "=b", "=x"],
+        vec!["own"],
+        vec!["=own"],
+    ];
+    assert_eq!(called(&asked), expected);
+    assert!(matches!(asked.last(), Some(Message::User(_))));
 }

@@ -10,6 +10,7 @@ use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
+use crate::routes::delete_thread;
 use crate::state::Api;
 use interop::ids::CONVERSATION;
 use interop::responses::{
@@ -121,9 +122,11 @@ async fn after(
         goes_on: id,
         must_exist: true,
     };
-    let is_known = site.knows(token.as_deref()).await?;
-    if request.store && is_known {
-        return site.go_on(&request, run, token).await;
+    // A repetition is answered before anything else is asked: the thread has gone on since.
+    if request.store
+        && let Some(begun) = site.repeated(token.as_deref()).await?
+    {
+        return Ok(begun);
     }
     let standing = found.standing(runtime).await?;
     let standing = standing.ok_or_else(|| RequestError::previous_response_not_found(id))?;
@@ -144,9 +147,20 @@ async fn after(
     site.key = &forked;
     let begun = site.go_on(&request, run, token).await;
     if begun.is_err() && is_new {
-        site.give_up().await;
+        give_up(api, caller, &forked).await;
     }
     begun
+}
+
+/// Deletes a fork that was made for a response that is not to be.
+async fn give_up(api: &Api, caller: &Caller, key: &str) {
+    let deleted = async {
+        let row = api.runtime().find(&caller.tenant, key).await?;
+        delete_thread(api, &row).await
+    };
+    if let Err(error) = deleted.await {
+        tracing::warn!(%error, key, "a fork stays that nothing was said on");
+    }
 }
 
 /// What comes after a response that is not kept.
@@ -210,24 +224,37 @@ async fn anew(
     } else {
         (api.app().passing(), None)
     };
-    let kept = Payload::write(&run).map_err(RuntimeError::from)?;
-    let mut mint = || runtime.mint();
-    let said = request.said(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
     let key = token.clone().unwrap_or_else(|| runtime.mint());
     let tenant = &caller.tenant;
-    let passing = (!request.store).then(|| Passing {
-        runtime: runtime.clone(),
-        tenant: tenant.clone(),
-        key: key.clone(),
-    });
     let speech = if request.store {
         Speech::new(api, caller)
     } else {
         Speech::passing(api, caller)
     };
+    let mut site = Site {
+        runtime,
+        speech,
+        tenant,
+        key: &key,
+        goes_on: &key,
+        must_exist: false,
+    };
+    if token.is_some()
+        && let Some(begun) = site.repeated(token.as_deref()).await?
+    {
+        return Ok(begun);
+    }
+    let kept = Payload::write(&run).map_err(RuntimeError::from)?;
+    let mut mint = || runtime.mint();
+    let said = request.said(&BTreeMap::new(), Some(&kept), Timestamp::now(), &mut mint)?;
+    let passing = (!request.store).then(|| Passing {
+        runtime: runtime.clone(),
+        tenant: tenant.clone(),
+        key: key.clone(),
+    });
     if let Last::Item(item) = &said.last {
         // Before the past is kept: who is refused has changed nothing.
-        speech.judge_after(&said.past, item, place)?;
+        site.speech.judge_after(&said.past, item, place)?;
     }
     if !said.past.is_empty() {
         let import = Import {
@@ -241,14 +268,7 @@ async fn anew(
             Err(error) => return Err(refused(error, &key)),
         }
     }
-    let site = Site {
-        runtime,
-        speech,
-        tenant,
-        key: &key,
-        goes_on: &key,
-        must_exist: !said.past.is_empty(),
-    };
+    site.must_exist = !said.past.is_empty();
     let begun = site.begin(said, run, token).await?;
     Ok(Begun { passing, ..begun })
 }

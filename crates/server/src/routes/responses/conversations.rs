@@ -1,14 +1,13 @@
 //! `/v1/conversations`: threads, as `OpenAI`'s API sees them.
 
 use super::begin::check_new;
-use super::gone::deleted;
 use super::refused::refused;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::{key_of, thread_of};
-use crate::routes::forget;
+use crate::routes::delete_thread_stopping;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -97,7 +96,8 @@ pub(crate) async fn update(
     Ok(Json(conversation(&row.thread)))
 }
 
-/// Deletes a conversation with everything in it. What runs in it is stopped.
+/// Deletes a conversation with everything in it. What runs in it is stopped, and
+/// what waits never begins.
 #[utoipa::path(delete, path = "/v1/conversations/{conversation_id}", operation_id = "deleteConversation", tag = "responses", security(("key" = [])),
     params(("conversation_id" = String, Path)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -107,8 +107,7 @@ pub(crate) async fn delete(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ApiError> {
     let row = found(&api, &caller, &id).await?;
-    let deleted = deleted(api.runtime(), &caller.tenant, key_of(&row)).await;
+    let deleted = delete_thread_stopping(&api, &row).await;
     deleted.map_err(|error| refused(error, &id))?;
-    forget(&api, &caller.tenant, &row.thread.id).await?;
     Ok(Json(deleted_conversation(&id)))
 }

@@ -39,13 +39,18 @@ pub(crate) async fn list(
     let row = found(&api, &caller, &id).await?;
     let thread = Thread::of(api.runtime(), &row);
     let from = match &page.after {
-        Some(after) => thread.place(after).await?,
+        Some(after) => {
+            let place = thread.place(after).await?;
+            Some(place.ok_or_else(|| RequestError::item_not_found(after, "/after"))?)
+        }
         None => None,
     };
     let mut walk = thread.walk(page.newest_first, from);
     let mut listing = page.begin();
     while let Some(transcript) = walk.next().await? {
-        if listing.piece(walk_items(&transcript, options)).is_break() {
+        let broke_off = listing.piece(walk_items(&transcript, options)).is_break();
+        // The first piece has what it begins after, or nothing has.
+        if broke_off || !listing.has_begun() {
             break;
         }
     }
@@ -91,6 +96,8 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let new = NewItems::read(&body)?;
     let row = found(&api, &caller, &id).await?;
+    // What is checked still holds when the items are kept.
+    let _turn = api.turns().of(&row.thread.id).await;
     check_results(&api, &row, &new).await?;
     let runtime = api.runtime();
     let records = new.records(&mut || runtime.mint())?.value;

@@ -57,7 +57,7 @@ pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<
 }
 
 /// Has a response be there no longer, while its thread goes on.
-pub(super) async fn forget(api: &Api, tenant: &TenantId, id: &str) -> Result<(), ApiError> {
+pub(super) async fn hide(api: &Api, tenant: &TenantId, id: &str) -> Result<(), ApiError> {
     let object = NewObject {
         kind: DELETED.to_owned(),
         id: id.to_owned(),

@@ -6,11 +6,10 @@ use super::walk::Thread;
 use crate::aitp::Speech;
 use crate::error::ApiError;
 use crate::protocol::key_of;
+use crate::routes::repeated;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
-use interop::responses::{
-    CreateRequest, Last, ListOptions, RequestError, ResponseOf, Said, conversation_item,
-};
+use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
 use jiff::Timestamp;
 use runtime::{
     Accepted, AnswerRequest, Filter, Policy, React, Run, Runtime, RuntimeError, StoreError,
@@ -33,14 +32,19 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Whether a request with this token was taken on the thread.
-    pub(super) async fn knows(&self, token: Option<&str>) -> Result<bool, RuntimeError> {
-        let Some(token) = token else {
-            return Ok(false);
+    /// The response that an earlier request with this token has begun on the thread.
+    pub(super) async fn repeated(
+        &self,
+        token: Option<&str>,
+    ) -> Result<Option<Begun>, RuntimeError> {
+        let row = match self.runtime.find(self.tenant, self.key).await {
+            Ok(row) => row,
+            // It is made with what is said first.
+            Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
+            Err(error) => return Err(error),
         };
-        let row = self.runtime.find(self.tenant, self.key).await?;
-        let answer = self.runtime.store().answer(&row.thread.id, token).await?;
-        Ok(answer.is_some())
+        let accepted = repeated::accepted(self.runtime, &row.thread.id, token).await?;
+        Ok(accepted.map(|accepted| self.begun(accepted)))
     }
 
     /// The whole conversation, with what answers that were cut off had said.
@@ -65,20 +69,16 @@ impl Site<'_> {
         }
     }
 
-    /// Deletes the thread, which was made for a response that is not to be.
-    pub(super) async fn give_up(&self) {
-        if let Err(error) = self.runtime.delete(self.tenant, self.key).await {
-            tracing::warn!(%error, key = self.key, "a fork stays that nothing was said on");
-        }
-    }
-
-    /// The response on this thread.
+    /// The response on this thread; where an earlier request with the same token has begun it, that one.
     pub(super) async fn go_on(
         &self,
         request: &CreateRequest,
         run: Run,
         token: Option<String>,
     ) -> Result<Begun, ApiError> {
+        if let Some(begun) = self.repeated(token.as_deref()).await? {
+            return Ok(begun);
+        }
         self.begin(self.said(request).await?, run, token).await
     }
 
@@ -91,12 +91,24 @@ impl Site<'_> {
         token: Option<String>,
         last: Seq,
     ) -> Result<Option<Begun>, ApiError> {
-        let said = self.said(request).await?;
-        match self.start(said, run, token, Some(last)).await {
+        let said = self.said(request).await;
+        // Only now, so that nothing is refused for what the thread has come to since.
+        if self.is_followed(last).await? {
+            return Ok(None);
+        }
+        match self.start(said?, run, token, Some(last)).await {
             Ok(begun) => Ok(Some(begun)),
             Err(RuntimeError::Followed(_)) => Ok(None),
             Err(error) => Err(refused(error, self.goes_on)),
         }
+    }
+
+    /// Whether something was said or has run in the thread since this event.
+    async fn is_followed(&self, last: Seq) -> Result<bool, RuntimeError> {
+        let row = self.runtime.find(self.tenant, self.key).await?;
+        let (store, thread) = (self.runtime.store(), &row.thread.id);
+        Ok(store.run_after(thread, last).await?.is_some()
+            || !store.triggers_after(thread, last, 1).await?.is_empty())
     }
 
     /// The response to what is said on this thread.
@@ -130,17 +142,15 @@ impl Site<'_> {
             tenant: self.tenant,
             key: self.key,
         };
-        let all = ListOptions {
-            encrypted_reasoning: true,
-            extensions: true,
-        };
-        for (id, pointer) in request.references() {
-            let is_there = |transcript: &Transcript| conversation_item(transcript, id, all);
-            if thread.find(id, is_there).await?.is_none() {
-                return Err(RequestError::item_not_found(id, &format!("{pointer}/id")).into());
+        let named: Vec<_> = request.references().collect();
+        let ids: Vec<&str> = named.iter().map(|(id, _)| *id).collect();
+        let there = thread.listed(&ids).await?;
+        match named.iter().find(|(id, _)| !there.contains(*id)) {
+            Some((id, pointer)) => {
+                Err(RequestError::item_not_found(id, &format!("{pointer}/id")).into())
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn start(
@@ -153,9 +163,10 @@ impl Site<'_> {
         let (tenant, key) = (self.tenant.clone(), self.key.to_owned());
         let accepted = match said.last {
             Last::Item(item) => {
-                let says_nothing =
-                    item.item_type == ItemType::ItemReference && said.records.is_empty();
-                if says_nothing && !self.knows(token.as_deref()).await? {
+                let mut said_before = said.records.iter().map(|record| record.item_type);
+                let says_nothing = item.item_type == ItemType::ItemReference
+                    && !said_before.any(|item_type| item_type == ItemType::Message);
+                if says_nothing {
                     self.check_answered(last).await?;
                 }
                 let react = React {
@@ -172,12 +183,10 @@ impl Site<'_> {
                 self.speech.react(react, last, place).await
             }
             Last::Answers(item) => {
-                if !self.knows(token.as_deref()).await? {
-                    if last.is_none() {
-                        self.check_rest().await?;
-                    }
-                    self.check_left(&item, &run, last).await?;
+                if last.is_none() {
+                    self.check_rest().await?;
                 }
+                self.check_left(&item, &run, last).await?;
                 let answer = AnswerRequest {
                     tenant,
                     key,
@@ -188,15 +197,20 @@ impl Site<'_> {
                 self.speech.answer(answer, (None, last), place).await
             }
         };
+        Ok(self.begun(accepted?))
+    }
+
+    /// The response that a request was answered with.
+    fn begun(&self, accepted: Accepted) -> Begun {
         let Accepted {
             item_id,
             execution_id,
             after,
             repeated,
             ..
-        } = accepted?;
+        } = accepted;
         let of = execution_id.map(ResponseOf::Execution);
-        Ok(Begun {
+        Begun {
             runtime: self.runtime.clone(),
             tenant: self.tenant.clone(),
             key: self.key.to_owned(),
@@ -204,7 +218,7 @@ impl Site<'_> {
             after,
             repeated,
             passing: None,
-        })
+        }
     }
 
     /// Refuses where another response is being made.
@@ -235,8 +249,8 @@ impl Site<'_> {
         Ok(open)
     }
 
-    /// Refuses to go on with nothing where a call waits: that would leave it behind, and have nothing
-    /// said in its place.
+    /// Refuses to go on where a call waits and nobody says anything: that would leave the call behind, with
+    /// nothing in its place. A call that is kept with its own result is no answer to it.
     async fn check_answered(&self, last: Option<Seq>) -> Result<(), RuntimeError> {
         let open = self.open(last).await?;
         match open.and_then(|open| open.calls.into_iter().next()) {

@@ -1,13 +1,13 @@
 //! Responses that are kept: read, followed again, cancelled, deleted.
 
 use super::begin::Begun;
-use super::gone::stopped;
-use super::past::{Found, Standing, find, forget};
+use super::past::{Found, Standing, find, hide};
 use super::refused::refused;
 use super::stream::followed;
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::routes::delete_thread;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -17,6 +17,7 @@ use interop::responses::{
 };
 use runtime::{RuntimeError, StoreError};
 use serde_json::Value;
+use timeline::Interruption;
 
 /// The pairs of a query: of those that are lists, each element is one.
 pub(super) type Pairs = Vec<(String, String)>;
@@ -120,9 +121,14 @@ pub(crate) async fn read(
 async fn stop(api: &Api, found: &Found, id: &str) -> Result<(), ApiError> {
     let before = standing(api, found, id).await?;
     if let Some(execution) = before.stream.execution().filter(|_| before.end.is_none()) {
-        let thread = (&found.row.tenant, found.key.as_str());
-        let stopped = stopped(api.runtime(), thread, execution).await;
-        stopped.map_err(|error| refused(error, id))?;
+        let (tenant, key) = (&found.row.tenant, found.key.as_str());
+        let why = Interruption::USER_CANCELLED;
+        let runtime = api.runtime();
+        match runtime.cancel(tenant, key, Some(execution), why).await {
+            // It has ended meanwhile.
+            Ok(_) | Err(RuntimeError::NotRunning(_)) => {}
+            Err(error) => return Err(refused(error, id)),
+        }
     }
     Ok(())
 }
@@ -138,13 +144,11 @@ pub(crate) async fn delete(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, &id).await?;
-    let runtime = api.runtime();
-    let (tenant, key) = (&caller.tenant, found.key.as_str());
     stop(&api, &found, &id).await?;
-    let alone = found.is_alone(runtime).await?;
+    let alone = found.is_alone(api.runtime()).await?;
     let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
     if alone {
-        match runtime.delete(tenant, key).await {
+        match delete_thread(&api, &found.row).await {
             Err(RuntimeError::Store(StoreError::HasForks { .. })) => {}
             deleted => {
                 deleted.map_err(|error| refused(error, &id))?;
@@ -152,7 +156,7 @@ pub(crate) async fn delete(
             }
         }
     }
-    forget(&api, tenant, &id).await?;
+    hide(&api, &caller.tenant, &id).await?;
     Ok(Json(deleted_response(&id)))
 }
 

@@ -1,11 +1,16 @@
 //! Items of a conversation, read piece by piece: a page costs the page, whatever the thread's length.
 
-use interop::responses::named_by;
-use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Stretch, StretchOf};
-use runtime::{TenantId, ThreadRow};
-use timeline::{ItemId, StepId, Transcript};
+#[cfg(test)]
+mod counted;
+#[cfg(test)]
+mod tests;
 
 use crate::protocol::key_of;
+use interop::responses::{ListOptions, Origin, origins, walk_items};
+use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, Stretch, StretchOf};
+use runtime::{TenantId, ThreadRow};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{Entry, ExecutionStatus, Transcript};
 
 /// About how many messages, with what answered them, are read at once.
 const PIECE: usize = 8;
@@ -27,40 +32,61 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Where an item stands, as its id tells it; none where it does not.
+    /// Where an item stands; none where the conversation has none of this id.
     pub(super) async fn place(&self, item: &str) -> Result<Option<Place>, RuntimeError> {
-        for id in named_by(item) {
-            let (of_item, of_step) = (ItemId::from(id.as_str()), StepId::from(id.as_str()));
-            for landmark in [Landmark::Item(&of_item), Landmark::Step(&of_step)] {
-                let place = self.runtime.place_of(self.tenant, self.key, landmark);
-                if let Some(place) = place.await? {
-                    return Ok(Some(place));
-                }
-            }
-        }
-        Ok(None)
+        Ok(self.places(&[item]).await?.pop().flatten())
     }
 
-    /// What is found in the piece that has an item. One whose id does not tell its place is looked for
-    /// in all of the thread, from its end on.
+    /// The same for each of several.
+    async fn places(&self, items: &[&str]) -> Result<Vec<Option<Place>>, RuntimeError> {
+        let origins: Vec<Vec<Origin>> = items.iter().map(|id| origins(id)).collect();
+        let landmarks = origins.iter().map(|of| of.iter().map(landmark).collect());
+        let landmarks: Vec<Vec<Landmark<'_>>> = landmarks.collect();
+        self.runtime
+            .places_of(self.tenant, self.key, &landmarks)
+            .await
+    }
+
+    /// What is found in the piece that has an item.
     pub(super) async fn find<T>(
         &self,
         item: &str,
         find: impl Fn(&Transcript) -> Option<T>,
     ) -> Result<Option<T>, RuntimeError> {
-        if let Some(place) = self.place(item).await? {
+        let Some(place) = self.place(item).await? else {
+            return Ok(None);
+        };
+        let piece = self.read(Stretch::UpTo { place, n: 1 }).await?;
+        Ok(find(&piece.transcript))
+    }
+
+    /// Which of these items the conversation has. Each piece that has some of them is read once.
+    pub(super) async fn listed<'i>(
+        &self,
+        items: &[&'i str],
+    ) -> Result<BTreeSet<&'i str>, RuntimeError> {
+        let mut left: BTreeMap<Place, BTreeSet<&str>> = BTreeMap::new();
+        if items.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        for (item, place) in items.iter().zip(self.places(items).await?) {
+            if let Some(place) = place {
+                left.entry(place).or_default().insert(item);
+            }
+        }
+        let all = ListOptions {
+            encrypted_reasoning: true,
+            extensions: true,
+        };
+        let mut listed = BTreeSet::new();
+        while let Some(place) = left.last_key_value().map(|(place, _)| *place) {
             let piece = self.read(Stretch::UpTo { place, n: 1 }).await?;
-            if let Some(found) = find(&piece.transcript) {
-                return Ok(Some(found));
-            }
+            let within = left.split_off(&piece.first.min(place));
+            let wanted: BTreeSet<&'i str> = within.into_values().flatten().collect();
+            let items = walk_items(&piece.transcript, all);
+            listed.extend(items.filter_map(|item| wanted.get(item.id.as_str()).copied()));
         }
-        let mut walk = self.walk(true, None);
-        while let Some(transcript) = walk.next().await? {
-            if let Some(found) = find(&transcript) {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        Ok(listed)
     }
 
     /// Its pieces from one end on, or from the one that has this place.
@@ -83,11 +109,33 @@ impl<'a> Thread<'a> {
         }
     }
 
+    /// Reads a piece. What an answer had streamed that was cut off is read only where there is one.
     async fn read(&self, stretch: Stretch) -> Result<StretchOf, RuntimeError> {
-        // With the chunks: an answer that was cut off keeps what it had said.
-        self.runtime
-            .stretch(self.tenant, self.key, stretch, Filter::All)
-            .await
+        let (runtime, tenant, key) = (self.runtime, self.tenant, self.key);
+        let facts = runtime.stretch(tenant, key, stretch.clone(), Filter::Facts);
+        let facts = facts.await?;
+        if !facts.transcript.entries.iter().any(is_cut_off) {
+            return Ok(facts);
+        }
+        runtime.stretch(tenant, key, stretch, Filter::All).await
+    }
+}
+
+fn landmark(origin: &Origin) -> Landmark<'_> {
+    match origin {
+        Origin::Item(item) => Landmark::Item(item),
+        Origin::Step(step) => Landmark::Step(step),
+    }
+}
+
+/// Whether an answer may have been streamed that is no fact, and never will be or is not yet.
+fn is_cut_off(entry: &Entry) -> bool {
+    match entry {
+        Entry::Item(_) => false,
+        Entry::Reaction(reaction) => match reaction.execution.status {
+            ExecutionStatus::Executing | ExecutionStatus::Failed => true,
+            ExecutionStatus::Completed => false,
+        },
     }
 }
 

@@ -67,19 +67,28 @@ pub(super) fn kind_of(thread: &str) -> String {
     format!("threads.attached:{thread}")
 }
 
-/// Counts what messages bring into a thread, and refuses what is too much. Who asks has the thread's
-/// turn, and writes the messages next.
-pub(super) async fn count(
+/// What messages bring into a thread that may bring it. It counts once they are kept.
+#[must_use]
+pub(super) struct Brought {
+    /// The kind of the object that counts.
+    kind: String,
+    /// How many bytes the thread's messages have then.
+    n_bytes: u64,
+}
+
+/// Refuses what is too much for a thread; none where messages bring nothing. Who asks has the thread's
+/// turn until it is [counted](Brought::count).
+pub(super) async fn check(
     api: &Api,
     tenant: &TenantId,
     thread: &ThreadId,
     n_bytes: u64,
-) -> Result<(), ApiError> {
+) -> Result<Option<Brought>, ApiError> {
     if n_bytes == 0 {
-        return Ok(());
+        return Ok(None);
     }
-    let (kind, objects) = (kind_of(thread.as_str()), api.runtime().objects());
-    let before = objects.get(tenant, &kind, COUNT).await?;
+    let kind = kind_of(thread.as_str());
+    let before = api.runtime().objects().get(tenant, &kind, COUNT).await?;
     let before = before.map(|object| serde_json::from_str::<u64>(&object.json));
     let before = before.transpose().map_err(RuntimeError::from)?;
     let n_bytes = before.unwrap_or_default().saturating_add(n_bytes);
@@ -89,14 +98,21 @@ pub(super) async fn count(
         );
         return Err(Worded::invalid(None, Some("invalid_value"), message).into());
     }
-    let object = NewObject {
-        kind,
-        id: COUNT.to_owned(),
-        created_at: Timestamp::now(),
-        json: n_bytes.to_string(),
-        content: None,
-    };
-    Ok(objects.put(tenant, object).await?)
+    Ok(Some(Brought { kind, n_bytes }))
+}
+
+impl Brought {
+    /// Counts it, now that the messages are kept.
+    pub(super) async fn count(self, api: &Api, tenant: &TenantId) -> Result<(), ApiError> {
+        let object = NewObject {
+            kind: self.kind,
+            id: COUNT.to_owned(),
+            created_at: Timestamp::now(),
+            json: self.n_bytes.to_string(),
+            content: None,
+        };
+        Ok(api.runtime().objects().put(tenant, object).await?)
+    }
 }
 
 fn too_much() -> ApiError {

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use form::UploadForm;
 use http::{HeaderMap, HeaderValue, header};
 use interop::threads::{Deleted, FileObject, FileQuery, FileUpload, List, ObjectKind, Order, Page};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use runtime::objects::{NewObject, Object, ObjectPage};
 use runtime::{RuntimeError, StoreError, TenantId};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,9 @@ use std::sync::Arc;
 const KIND: &str = "file";
 /// How many are looked at at once.
 const BATCH: usize = 200;
+/// How long what is known of a file stays after its time is up: whoever lists the files in pages may go on
+/// after it. Nobody is shown it any more.
+const STAYS: SignedDuration = SignedDuration::from_hours(24);
 
 /// A file as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,19 +56,49 @@ impl Kept {
     }
 
     fn has_expired(&self, now: Timestamp) -> bool {
+        self.had_expired(now, SignedDuration::ZERO)
+    }
+
+    /// Whether its time was up so long ago.
+    fn had_expired(&self, now: Timestamp, ago: SignedDuration) -> bool {
         let expires = self.file.expires_at;
-        expires.is_some_and(|expires| expires <= now.as_second())
+        let passed = |expires: i64| now.as_second().saturating_sub(expires) >= ago.as_secs();
+        expires.is_some_and(passed)
     }
 }
 
-/// The file of this id; one whose time is up is deleted with that.
+/// Does away with what is not kept of a file whose time is up: its content, and a day later all of it.
+async fn put_away(
+    api: &Api,
+    tenant: &TenantId,
+    (object, kept): (Object, &Kept),
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let objects = api.runtime().objects();
+    if kept.had_expired(now, STAYS) {
+        objects.delete(tenant, KIND, &object.id).await?;
+    } else if object.bytes.is_some() {
+        let bare = NewObject {
+            kind: KIND.to_owned(),
+            id: object.id,
+            created_at: object.created_at,
+            json: object.json,
+            content: None,
+        };
+        objects.put(tenant, bare).await?;
+    }
+    Ok(())
+}
+
+/// The file of this id, unless its time is up.
 pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Kept, ApiError> {
     let objects = api.runtime().objects();
     let object = objects.get(tenant, KIND, id).await?;
     let object = object.ok_or_else(|| not_found(ObjectKind::File, id))?;
     let kept = Kept::read(&object)?;
-    if kept.has_expired(Timestamp::now()) {
-        objects.delete(tenant, KIND, id).await?;
+    let now = Timestamp::now();
+    if kept.has_expired(now) {
+        put_away(api, tenant, (object, &kept), now).await?;
         return Err(not_found(ObjectKind::File, id));
     }
     Ok(kept)
@@ -141,7 +174,8 @@ fn refused(message: String) -> ApiError {
     Worded::invalid(Some("file"), Some("invalid_value"), message).into()
 }
 
-/// Lists the files, the newest first unless `order=asc`. Those whose time is up are deleted with that.
+/// Lists the files, the newest first unless `order=asc`. With that, of those whose time is up the content
+/// is deleted, and what is known of them a day later.
 #[utoipa::path(get, path = "/v1/files", operation_id = "openaiListFiles", tag = "threads-api", security(("key" = [])),
     params(("purpose" = Option<String>, Query), ("limit" = Option<u32>, Query), ("order" = Option<String>, Query), ("after" = Option<String>, Query), ("before" = Option<String>, Query)),
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
@@ -168,20 +202,21 @@ pub(super) async fn list(
             }
             batch => batch?,
         };
-        for object in &batch {
-            let kept = Kept::read(object)?;
+        // Whether or not the last one is still there by then.
+        let last = batch.last().filter(|_| batch.len() == BATCH);
+        beyond = last.map(|last| (last.created_at, last.id.clone()));
+        for object in batch {
+            let kept = Kept::read(&object)?;
             let wanted = purpose.as_ref();
             let is_wanted = wanted.is_none_or(|purpose| *purpose == kept.file.purpose);
             if kept.has_expired(now) {
-                objects.delete(&caller.tenant, KIND, &object.id).await?;
+                put_away(&api, &caller.tenant, (object, &kept), now).await?;
             } else if is_wanted && page.push(kept.file).is_break() {
                 return Ok(Json(page.list()));
             }
         }
-        match batch.last() {
-            // Whether or not the last one is still there by then.
-            Some(last) if batch.len() == BATCH => beyond = Some((last.created_at, last.id.clone())),
-            Some(_) | None => return Ok(Json(page.list())),
+        if beyond.is_none() {
+            return Ok(Json(page.list()));
         }
     }
 }

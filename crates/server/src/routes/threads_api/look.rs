@@ -14,9 +14,9 @@ use interop::threads::{
 use jiff::Timestamp;
 use piece::{Piece, Pieces};
 use runtime::{Landmark, Place, RuntimeError, StoreError, Stretch};
-use timeline::{Event, ExecutionId, Item, ItemId, Seq, StepId, Transcript};
+use timeline::{Event, ExecutionId, Item, ItemId, Seq, StepId};
 
-/// How many records are read at once.
+/// How many messages are read at once, with what answered them.
 const PAGE: usize = 1_000;
 
 /// Refuses what an active run forbids. A thread at rest where nothing waits is not read.
@@ -55,25 +55,15 @@ pub(super) async fn run(api: &Api, found: &Found, id: &str) -> Result<Run, ApiEr
     Ok(run)
 }
 
-/// A run as it stood after an event of the thread's own log. Reads all that comes before that, which
-/// only a stream costs that is asked for again.
+/// A run as it stood after an event of the thread's own log. Costs what the run had come to by then.
 pub(super) async fn run_at(api: &Api, found: &Found, id: &str, last: Seq) -> Result<Run, ApiError> {
-    let (runtime, mut transcript) = (api.runtime(), Transcript::default());
-    'log: loop {
-        let after = transcript.seq;
-        let page = runtime
-            .read(&found.caller.tenant, found.key(), after, PAGE)
-            .await?;
-        if page.is_empty() {
-            break;
-        }
-        for logged in &page {
-            if logged.record.seq > last {
-                break 'log;
-            }
-            transcript.apply(&logged.record);
-        }
-    }
+    let execution = ExecutionId::from(RUN.read(id).as_ref());
+    let (tenant, key) = (&found.caller.tenant, found.key());
+    let read = api.runtime().run_until(tenant, key, execution, last).await;
+    let transcript = match read {
+        Err(RuntimeError::UnknownExecution(_)) => return Err(not_found(ObjectKind::Run, id)),
+        read => read?,
+    };
     let run = ThreadView::of(&transcript).run(id).cloned();
     run.ok_or_else(|| not_found(ObjectKind::Run, id))
 }

@@ -74,9 +74,14 @@ pub(super) async fn create(
     let item = asked.item(&id);
     let speech = Speech::new(&api, &found.caller);
     let thread = (&found.row.thread.id, found.key());
-    attach::count(&api, &found.caller.tenant, thread.0, n_bytes).await?;
+    let tenant = &found.caller.tenant;
+    let brought = attach::check(&api, tenant, thread.0, n_bytes).await?;
     let kept = speech.record(thread, vec![item], |_| said_at("", &body));
-    look::message_at(&api, &found, kept.await?).await.map(Json)
+    let kept = kept.await?;
+    if let Some(brought) = brought {
+        brought.count(&api, tenant).await?;
+    }
+    look::message_at(&api, &found, kept).await.map(Json)
 }
 
 /// Reads a message.

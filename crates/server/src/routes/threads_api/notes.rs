@@ -7,7 +7,7 @@ use crate::state::Api;
 use interop::threads::Metadata;
 use jiff::Timestamp;
 use runtime::objects::{NewObject, ObjectPage};
-use runtime::{RuntimeError, TenantId};
+use runtime::{RuntimeError, StoreError, TenantId};
 
 /// How many objects are looked at or deleted at a time.
 const PAGE: usize = 100;
@@ -76,14 +76,14 @@ pub(in crate::routes) async fn forget(
     api: &Api,
     tenant: &TenantId,
     thread: &str,
-) -> Result<(), ApiError> {
+) -> Result<(), StoreError> {
     for kind in [kind_of(thread), attach::kind_of(thread)] {
         forget_all(api, tenant, &kind).await?;
     }
     Ok(())
 }
 
-async fn forget_all(api: &Api, tenant: &TenantId, kind: &str) -> Result<(), ApiError> {
+async fn forget_all(api: &Api, tenant: &TenantId, kind: &str) -> Result<(), StoreError> {
     let objects = api.runtime().objects();
     loop {
         let page = ObjectPage {

@@ -1,6 +1,7 @@
 //! Runs: begun, read, stopped.
 
-use super::stream::RunView;
+mod begun;
+
 use super::threads::{items, known, parent, shown};
 use super::{Found, Pairs, assistants, attach, id_for, look, notes, said_at, token};
 use crate::aitp::{Place, Speech};
@@ -12,23 +13,19 @@ use crate::routes::{check_named_key, repeated};
 use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use begun::told;
 use http::HeaderMap;
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
     Assistant, CreateRun, CreateThread, CreateThreadAndRun, List, RequestError, Run, RunObject,
-    RunStream, ThreadObject, metadata_of, trigger,
+    ThreadObject, metadata_of, trigger,
 };
 use jiff::Timestamp;
-use runtime::{
-    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, StoreError, ThreadRow,
-};
+use runtime::{Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, ThreadRow};
 use serde_json::Value;
 use std::time::Duration;
 use timeline::{Command, Interruption};
-
-/// How many records are read at once to find a run that has just begun.
-const PAGE: usize = 256;
 
 /// A run that is to begin.
 struct Begin {
@@ -69,8 +66,11 @@ pub(super) async fn create(
     let found = Found::of(&api, caller, &thread_id).await?;
     let asked = CreateRun::read(&body)?;
     let token = token(&headers, "threads.runs")?;
+    let open = opened(&api, &found.caller, &asked)?;
+    if let Some(first) = answered(&api, &found.row, token.as_deref()).await? {
+        return told(&api, &found, None, (first, open)).await;
+    }
     let begin = Begin::of(&api, &found.caller, asked, token).await?;
-    let open = begin.opened(&api, &found.caller)?;
     begin.on(&api, &found, None, (&body, open)).await
 }
 
@@ -94,15 +94,39 @@ pub(super) async fn create_with_thread(
         additional_messages: thread.messages.clone(),
         ..run
     };
+    let open = opened(&api, &caller, &asked)?;
+    let known = known(&api, &caller.tenant, key.as_deref()).await?;
+    if let Some(row) = &known
+        && let Some(first) = answered(&api, row, token.as_deref()).await?
+    {
+        let row = row.clone();
+        let found = Found { caller, row };
+        let object = shown(&api, &found).await?;
+        return told(&api, &found, Some(object), (first, open)).await;
+    }
     let begin = Begin::of(&api, &caller, asked, token).await?;
-    let open = begin.opened(&api, &caller)?;
-    let row = match known(&api, &caller.tenant, key.as_deref()).await? {
+    let row = match known {
         Some(row) => row,
         None => begin.made(&api, &caller, key, &thread, &body).await?,
     };
     let found = Found { caller, row };
     let object = shown(&api, &found).await?;
     begin.on(&api, &found, Some(object), (&body, open)).await
+}
+
+/// The stream that the events of a run are sent in, if they are wanted.
+fn opened(api: &Api, caller: &Caller, asked: &CreateRun) -> Result<Option<OpenStream>, ApiError> {
+    asked.stream.then(|| api.open_stream(caller)).transpose()
+}
+
+/// What was answered to the request of this token. A repetition needs neither files nor assistant: those of
+/// the first may be gone by now.
+async fn answered(
+    api: &Api,
+    row: &ThreadRow,
+    token: Option<&str>,
+) -> Result<Option<Accepted>, RuntimeError> {
+    repeated::accepted(api.runtime(), &row.thread.id, token).await
 }
 
 impl Begin {
@@ -137,12 +161,6 @@ impl Begin {
             n_bytes,
             token,
         })
-    }
-
-    /// The stream that its events are sent in, if they are wanted.
-    fn opened(&self, api: &Api, caller: &Caller) -> Result<Option<OpenStream>, ApiError> {
-        let wants_stream = self.asked.stream;
-        wants_stream.then(|| api.open_stream(caller)).transpose()
     }
 
     /// Makes the thread that it begins on, if what it begins with can be said there.
@@ -186,16 +204,7 @@ impl Begin {
         };
         let place = |n| said_at(&format!("{list}/{n}"), body);
         let accepted = self.accepted(api, found, place).await?;
-        let mut stream = RunStream::answering(found.id(), accepted.item_id.clone());
-        if let Some(open) = open {
-            if let Some(object) = object {
-                stream = stream.with_thread(object);
-            }
-            let view = RunView(stream);
-            return view.response(api, found, accepted.after, open).await;
-        }
-        let run = begun(api, found, &accepted, stream).await?;
-        Ok(Json(run).into_response())
+        told(api, found, object, (accepted, open)).await
     }
 
     async fn accepted(
@@ -224,49 +233,29 @@ impl Begin {
             must_exist: true,
             token: self.token,
         };
-        let thread = &found.row.thread.id;
+        let (tenant, thread) = (&found.caller.tenant, &found.row.thread.id);
         let _turn = api.turns().of(thread).await;
-        let answered = repeated::accepted(runtime, thread, react.token.as_deref()).await?;
-        // A repetition is answered as the first request was, whose run may be active.
-        if answered.is_none() {
-            look::check_free(api, found, Run::check_run).await?;
-            attach::count(api, &found.caller.tenant, thread, self.n_bytes).await?;
+        // The first of these may have come meanwhile; its run may be active.
+        if let Some(first) = answered(api, &found.row, react.token.as_deref()).await? {
+            return Ok(first);
         }
+        look::check_free(api, found, Run::check_run).await?;
+        let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
         let speech = Speech::new(api, &found.caller);
-        match speech.react(react, None, place).await {
-            Err(RuntimeError::Busy(execution)) => Err(RequestError::ActiveRun {
-                thread: THREAD.write(found.id()),
-                run: RUN.write(execution.as_str()),
+        let accepted = match speech.react(react, None, place).await {
+            Err(RuntimeError::Busy(execution)) => {
+                return Err(RequestError::ActiveRun {
+                    thread: THREAD.write(found.id()),
+                    run: RUN.write(execution.as_str()),
+                }
+                .into());
             }
-            .into()),
-            accepted => Ok(accepted?),
-        }
-    }
-}
-
-/// The run that has just begun, as it was made.
-async fn begun(
-    api: &Api,
-    found: &Found,
-    accepted: &Accepted,
-    mut stream: RunStream,
-) -> Result<RunObject, ApiError> {
-    let (runtime, mut after, mut unread) = (api.runtime(), accepted.after, String::new());
-    loop {
-        let page = runtime
-            .read(&found.caller.tenant, found.key(), after, PAGE)
-            .await?;
-        let Some(last) = page.last() else {
-            return Err(RuntimeError::Store(StoreError::NotFound).into());
+            accepted => accepted?,
         };
-        after = last.record.seq;
-        for logged in &page {
-            unread.clear();
-            let _ = stream.write(&logged.record, &mut unread);
-            if let Some(run) = stream.run() {
-                return Ok(run.as_queued());
-            }
+        if let Some(brought) = brought {
+            brought.count(api, tenant).await?;
         }
+        Ok(accepted)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::thread_of;
-use crate::routes::{check_named_key, forget};
+use crate::routes::{check_named_key, delete_thread};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -59,13 +59,14 @@ async fn made(
 ) -> Result<Found, ApiError> {
     let mut asked = CreateThread::read(body)?;
     check_named_key(&caller, None, "")?;
-    let n_bytes = attach::attach(api, &caller.tenant, false, &mut asked.messages).await?;
     let token = token(headers, "threads")?;
     let (tenant, runtime) = (&caller.tenant, api.runtime());
     let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
+    // A repetition needs no file: those of the first may be gone by now.
     if let Some(row) = known(api, tenant, key.as_deref()).await? {
         return Ok(Found { caller, row });
     }
+    let n_bytes = attach::attach(api, tenant, false, &mut asked.messages).await?;
     let (now, metadata) = (Timestamp::now(), asked.kept());
     let fork = parent(api, &caller, &asked).await?;
     let items = items(api, asked.messages).into_iter();
@@ -90,7 +91,10 @@ async fn made(
         (made, _) => {
             let row = made?;
             let _turn = api.turns().of(&row.thread.id).await;
-            attach::count(api, tenant, &row.thread.id, n_bytes).await?;
+            // Less than a thread may have: it is new.
+            if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
+                brought.count(api, tenant).await?;
+            }
             row
         }
     };
@@ -271,11 +275,7 @@ pub(super) async fn delete(
     let id = THREAD.write(found.id());
     let _turn = api.turns().of(&found.row.thread.id).await;
     look::check_free(&api, &found, Run::check_delete).await?;
-    match api
-        .runtime()
-        .delete(&found.caller.tenant, found.key())
-        .await
-    {
+    match delete_thread(&api, &found.row).await {
         Err(RuntimeError::Busy(execution)) => {
             // It has begun since, by another protocol.
             let run = RUN.write(execution.as_str());
@@ -283,6 +283,5 @@ pub(super) async fn delete(
         }
         deleted => deleted?,
     }
-    forget(&api, &found.caller.tenant, &found.row.thread.id).await?;
     Ok(Json(Deleted::new("thread.deleted", id)))
 }

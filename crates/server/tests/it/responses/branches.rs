@@ -184,3 +184,63 @@ async fn an_older_response_has_its_own_past_alone() {
     assert_eq!(text_of(&passing), "You said: x");
     assert_eq!(server.n_threads().await, 2);
 }
+
+/// A call that the client has made by itself, with its result.
+fn own_pair() -> [Value; 2] {
+    [
+        json!({"type": "function_call", "call_id": "own", "name": "look", "arguments": "{}"}),
+        json!({"type": "function_call_output", "call_id": "own", "output": "seen"}),
+    ]
+}
+
+#[tokio::test]
+async fn a_call_with_its_own_result_is_no_answer_to_one_that_waits() {
+    let server = Server::new("").await;
+    let asked = server
+        .respond(json!({"input": ASKS, "tools": [weather()]}))
+        .await;
+    let [call, output] = own_pair();
+    let bare = json!({
+        "previous_response_id": asked["id"], "tools": [weather()], "input": [call, output],
+    });
+    let refused = server.post("/v1/responses", bare.clone()).await;
+    assert_eq!(refusal(&refused), invalid("invalid_value", "input"));
+    let mut said = bare;
+    said["input"] = json!([call, output, {"role": "user", "content": "and?"}]);
+    let next = server.respond(said).await;
+    assert_eq!(text_of(&next), "You said: and?");
+}
+
+#[tokio::test]
+async fn a_branch_is_repeated_as_it_was_made() {
+    let server = Server::new("").await;
+    let two = |place: &str| format!("get_weather {{\"location\": \"{place}\"}}");
+    let asks = format!("use {} and {}", two("Paris"), two("Rome"));
+    let asked = server
+        .respond(json!({"input": asks, "tools": [weather()]}))
+        .await;
+    let calls: Vec<&Value> = asked["output"].as_array().unwrap().iter().collect();
+    let [a, b] = calls.as_slice() else {
+        panic!("{asked}");
+    };
+    let output = |call: &Value| json!({"type": "function_call_output", "call_id": call["call_id"], "output": "sun"});
+    let body = json!({
+        "previous_response_id": asked["id"], "tools": [weather()], "input": [a, output(a), output(b)],
+    });
+    // The first goes on in the thread, the second in a branch; each is answered as before.
+    let mut ids = Vec::new();
+    for token in ["t1", "t2"] {
+        let first = server
+            .post_with_token("/v1/responses", token, body.clone())
+            .await;
+        assert_eq!(first.status, 200, "{}", first.text);
+        let again = server
+            .post_with_token("/v1/responses", token, body.clone())
+            .await;
+        assert_eq!(again.text, first.text);
+        assert_eq!(again.headers["idempotent-replayed"], "true");
+        ids.push(first.json()["id"].clone());
+    }
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(server.n_threads().await, 2);
+}

@@ -2,7 +2,9 @@
 
 use super::{ASKS, invalid, not_found, refusal, text_of, weather};
 use crate::harness::Server;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 async fn made(server: &Server, body: Value) -> (String, Value) {
     let answer = server.post("/v1/conversations", body).await;
@@ -155,6 +157,74 @@ async fn a_long_conversation_is_listed_in_pages_from_either_end() {
 }
 
 #[tokio::test]
+async fn every_item_is_found_by_its_id_and_can_be_named() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(&server, json!({})).await;
+    let id = &conversation["id"];
+    let asked = json!({"input": ASKS, "tools": [weather()], "conversation": id});
+    let asked = server.respond(asked).await;
+    let call = &asked["output"][0]["call_id"];
+    // What is said beside an answer has its id of the answer's.
+    let input = json!([
+        {"type": "function_call_output", "call_id": call, "output": "sun"},
+        {"role": "user", "content": "think and be brief"},
+    ]);
+    let body = json!({"input": input, "tools": [weather()], "conversation": id});
+    server.respond(body).await;
+    let pair = json!([
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "seen"},
+    ]);
+    server
+        .post(&format!("{path}/items"), json!({"items": pair}))
+        .await;
+    server
+        .respond(json!({"input": "compute 6*7", "conversation": id}))
+        .await;
+    let shown = "include[]=reasoning.encrypted_content&include[]=loomline:items";
+    let list = format!("{path}/items?order=asc&limit=100&{shown}");
+    let list = server.get(&list).await.json();
+    let items = list["data"].as_array().unwrap();
+    let kinds: BTreeSet<&str> = items
+        .iter()
+        .map(|item| item["type"].as_str().unwrap())
+        .collect();
+    assert!(kinds.len() >= 4, "{kinds:?}");
+    let ids: Vec<&str> = items.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert!(ids.iter().any(|id| id.contains(':')), "{ids:?}");
+    for (place, id) in ids.iter().enumerate() {
+        let one = server.get(&format!("{path}/items/{id}?{shown}")).await;
+        assert_eq!(one.json(), items[place]);
+        let rest = format!("{path}/items?order=asc&limit=100&after={id}&{shown}");
+        let rest = server.get(&rest).await.json();
+        assert_eq!(
+            rest["data"].as_array().unwrap(),
+            &items[place + 1..],
+            "{id}"
+        );
+    }
+    let names = |ids: &[&str]| -> Vec<Value> {
+        ids.iter()
+            .map(|id| json!({"type": "item_reference", "id": id}))
+            .collect()
+    };
+    let mut input = names(&ids);
+    input.extend(names(&ids));
+    input.push(json!({"role": "user", "content": "all of it"}));
+    let said = server
+        .respond(json!({"input": input, "conversation": id}))
+        .await;
+    assert_eq!(text_of(&said), "You said: all of it");
+    input.insert(3, json!({"type": "item_reference", "id": "fc_none_1"}));
+    let body = json!({"input": input, "conversation": id});
+    let answer = server.post("/v1/responses", body).await;
+    assert_eq!(
+        (refusal(&answer).2.as_str(), refusal(&answer).3.as_deref()),
+        ("item_not_found", Some("input[3].id"))
+    );
+}
+
+#[tokio::test]
 async fn items_are_kept_all_or_none() {
     let server = Server::new("").await;
     let (path, _) = made(&server, json!({})).await;
@@ -228,6 +298,35 @@ async fn a_conversation_from_which_others_go_on_is_not_deleted() {
     let answer = server.delete(&path).await;
     assert_eq!(refusal(&answer), invalid("conversation_has_forks", ""));
     assert_eq!(server.get(&path).await.status, 200);
+    // What runs in it goes on.
+    let slow = json!({
+        "input": "slow 50ms say 4000 words", "background": true,
+        "conversation": path.rsplit('/').next().unwrap(),
+    });
+    let running = server.respond(slow).await;
+    let answer = server.delete(&path).await;
+    assert_eq!(refusal(&answer), invalid("conversation_has_forks", ""));
+    let running = format!("/v1/responses/{}", running["id"].as_str().unwrap());
+    assert_eq!(server.get(&running).await.json()["status"], "in_progress");
+    let stopped = server.post_text(&format!("{running}/cancel"), "").await;
+    assert_eq!(stopped.json()["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_result_that_comes_twice_at_once_is_kept_once() {
+    let server = Server::new("").await;
+    let (path, _) = made(&server, json!({})).await;
+    let path = format!("{path}/items");
+    let call = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});
+    let kept = server.post(&path, json!({"items": [call]})).await;
+    assert_eq!(kept.status, 200, "{}", kept.text);
+    let output = json!({"type": "function_call_output", "call_id": "c", "output": "sun"});
+    let all = (0..8).map(|_| server.post(&path, json!({"items": [output]})));
+    let answers = join_all(all).await;
+    let n_kept = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!(n_kept, 1);
+    let items = server.get(&path).await.json();
+    assert_eq!(items["data"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -308,6 +308,28 @@ async fn a_key_that_only_reads_makes_none() {
 }
 
 #[tokio::test]
+async fn what_can_not_be_read_is_counted_like_every_message() {
+    let config = format!(
+        "[tenants.a.keys.one]\nhash = \"{}\"\nrequests_per_minute = 3\n",
+        hash_text("llk_a")
+    );
+    let server = Server::new(&config).await;
+    let listening = Served::new(server.app.clone()).await;
+    // The first of the three.
+    let mut socket = Socket::with_key(&listening, Some("llk_a")).await;
+    for expected in [
+        (400, "malformed_json"),
+        (400, "malformed_json"),
+        (429, "rate_limited"),
+    ] {
+        socket.0.send(Message::text("no JSON")).await.unwrap();
+        let (status, code) = socket.error().await;
+        assert_eq!((status, code.as_str()), expected);
+    }
+    listening.stop().await;
+}
+
+#[tokio::test]
 async fn a_get_that_opens_no_socket_is_told_so() {
     let server = Server::new("").await;
     let answer = server.get("/v1/responses").await;

@@ -5,6 +5,9 @@ use crate::harness::Server;
 use axum::body::Body;
 use futures_util::StreamExt;
 use http::header;
+use interop::ids::THREAD;
+use loomline_server::DEV_TENANT;
+use runtime::objects::ObjectPage;
 use serde_json::{Value, json};
 
 async fn read(server: &Server, response: &Value) -> crate::harness::Answer {
@@ -118,6 +121,33 @@ async fn a_response_that_is_deleted_is_gone_with_its_thread() {
 }
 
 #[tokio::test]
+async fn what_lies_beside_a_thread_goes_with_its_only_response() {
+    let server = Server::new("").await;
+    let response = server.respond(json!({"input": "hi"})).await;
+    let thread = format!("thread_{}", &response["id"].as_str().unwrap()[5..37]);
+    let messages = format!("/v1/threads/{thread}/messages");
+    let list = server.get(&messages).await.json();
+    let noted = format!("{messages}/{}", list["data"][0]["id"].as_str().unwrap());
+    let noted = server.post(&noted, json!({"metadata": {"a": "b"}})).await;
+    assert_eq!(noted.status, 200, "{}", noted.text);
+    let n_notes = async || {
+        let kind = format!("threads.notes:{}", THREAD.read(&thread));
+        let objects = server.app.runtime().objects();
+        let page = ObjectPage {
+            limit: 10,
+            ..ObjectPage::default()
+        };
+        let kept = objects.list(&DEV_TENANT.into(), &kind, page).await;
+        kept.unwrap().len()
+    };
+    assert_eq!(n_notes().await, 1);
+    let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    assert_eq!(server.delete(&path).await.status, 200);
+    assert_eq!(server.n_threads().await, 0);
+    assert_eq!(n_notes().await, 0);
+}
+
+#[tokio::test]
 async fn a_response_that_is_being_made_is_stopped_and_deleted() {
     let server = Server::new("").await;
     let slow = |more: Value| {
@@ -203,7 +233,8 @@ async fn a_response_is_read_with_what_its_reader_wants_to_see() {
     let asked = server
         .respond(json!({"input": "think hard", "include": ["reasoning.encrypted_content"]}))
         .await;
-    assert_eq!(sealed(&read), sealed(&asked));
+    assert!(sealed(&read), "{read}");
+    assert!(sealed(&asked), "{asked}");
     let streamed = server.get(&format!("{path}?stream=true&{include}")).await;
     assert_eq!(last(&events(&streamed.text)), &read);
     for path in [path.clone(), format!("{path}/input_items")] {

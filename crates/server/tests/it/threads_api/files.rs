@@ -5,6 +5,7 @@ use crate::harness::{Answer, Server};
 use axum::body::Body;
 use http::header;
 use interop::ids::THREAD;
+use jiff::Timestamp;
 use loomline_server::DEV_TENANT;
 use runtime::objects::NewObject;
 use serde_json::{Value, json};
@@ -179,21 +180,13 @@ async fn pages_of_files_show_each_once_and_only_those_of_a_purpose() {
     assert_eq!(client.0.get("/v1/files?after=file-none").await.status, 404);
 }
 
-#[tokio::test]
-async fn files_whose_time_is_up_are_deleted_by_who_lists_them() {
-    let client = Client::new().await;
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
-    let stays = kept(&client, "assistants", "a.txt", b"x").await;
-    let in_an_hour = [
-        ("purpose", "assistants"),
-        ("expires_after[anchor]", "created_at"),
-        ("expires_after[seconds]", "3600"),
-    ];
-    let expired = object(&upload(&client, &in_an_hour, "b.txt", b"y").await, SCHEMA);
-    let kept = runtime.objects().get(&tenant, "file", id(&expired)).await;
+/// Has the time of a file be up since so many seconds.
+async fn expired(client: &Client, file: &Value, seconds: i64) {
+    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let kept = objects.get(&tenant, "file", id(file)).await;
     let kept = kept.unwrap().unwrap();
     let mut json: Value = serde_json::from_str(&kept.json).unwrap();
-    json["expires_at"] = json!(1);
+    json["expires_at"] = json!(Timestamp::now().as_second() - seconds);
     let object = NewObject {
         kind: "file".to_owned(),
         id: kept.id,
@@ -201,11 +194,118 @@ async fn files_whose_time_is_up_are_deleted_by_who_lists_them() {
         json: json.to_string(),
         content: Some(b"y".to_vec()),
     };
-    runtime.objects().put(&tenant, object).await.unwrap();
-    let (listed, _) = client.ids("/files", "ListFilesResponse").await;
-    assert_eq!(listed, [id(&stays)]);
-    let kept = runtime.objects().get(&tenant, "file", id(&expired)).await;
-    assert_eq!(kept.unwrap(), None);
+    objects.put(&tenant, object).await.unwrap();
+}
+
+#[tokio::test]
+async fn files_whose_time_is_up_are_shown_to_nobody_and_deleted_a_day_later() {
+    let client = Client::new().await;
+    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let stays = kept(&client, "assistants", "a.txt", b"x").await;
+    let gone = kept(&client, "assistants", "b.txt", b"y").await;
+    let is_kept = async || {
+        let kept = runtime.objects().get(&tenant, "file", id(&gone)).await;
+        let kept = kept.unwrap();
+        // The content is gone at once.
+        assert_eq!(kept.as_ref().and_then(|it| it.bytes), None);
+        kept.is_some()
+    };
+    for (seconds, expected) in [(1, true), (23 * 3600, true), (25 * 3600, false)] {
+        expired(&client, &gone, seconds).await;
+        let read = client.0.get(&format!("/v1/files/{}", id(&gone))).await;
+        assert_eq!(read.status, 404);
+        let (listed, _) = client.ids("/files", "ListFilesResponse").await;
+        assert_eq!(listed, [id(&stays)]);
+        assert_eq!(is_kept().await, expected, "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_goes_on_after_a_file_whose_time_is_up() {
+    let client = Client::new().await;
+    let mut all = Vec::new();
+    for name in ["a.txt", "b.txt", "c.txt"] {
+        all.push(kept(&client, "assistants", name, b"x").await);
+    }
+    let (page, _) = client
+        .ids("/files?order=asc&limit=2", "ListFilesResponse")
+        .await;
+    assert_eq!(page, [id(&all[0]), id(&all[1])]);
+    expired(&client, &all[1], 1).await;
+    // Somebody else looks meanwhile.
+    client.ids("/files", "ListFilesResponse").await;
+    let read = client.0.get(&format!("/v1/files/{}", id(&all[1]))).await;
+    assert_eq!(read.status, 404);
+    let next = format!("/files?order=asc&after={}", page[1]);
+    let (rest, _) = client.ids(&next, "ListFilesResponse").await;
+    assert_eq!(rest, [id(&all[2])]);
+}
+
+#[tokio::test]
+async fn what_is_refused_counts_for_no_thread() {
+    let client = Client::new().await;
+    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
+    let body = json!({"metadata": {"actors": [{"id": "ada"}]}});
+    let thread = client.ask("/threads", body).await.json();
+    let thread = id(&thread);
+    let says = json!({
+        "role": "user", "content": "see", "metadata": {"actor": "nobody"},
+        "attachments": [{"file_id": id(&notes), "tools": []}],
+    });
+    let run = json!({"assistant_id": "demo", "additional_messages": [says]});
+    for (what, body) in [("messages", says), ("runs", run)] {
+        let answer = client.ask(&format!("/threads/{thread}/{what}"), body).await;
+        assert!(answer.status.is_client_error(), "{}", answer.text);
+        assert!(answer.text.contains("nobody"), "{}", answer.text);
+    }
+    let kind = format!("threads.attached:{}", THREAD.read(thread));
+    let count = runtime.objects().get(&tenant, &kind, "bytes").await;
+    assert_eq!(count.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_asked_for_again_needs_no_file_and_no_assistant_any_more() {
+    let client = Client::new().await;
+    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
+    let body = json!({"model": "scripted"});
+    let assistant = client.post("/assistants", body, "AssistantObject").await;
+    let says = json!([{"role": "user", "content": "see", "attachments": [
+        {"file_id": notes["id"], "tools": []}]}]);
+    let thread = client.thread(&["hello"]).await;
+    let asked = [
+        ("/threads".to_owned(), json!({"messages": says})),
+        (format!("/threads/{thread}/messages"), says[0].clone()),
+        (
+            format!("/threads/{thread}/runs"),
+            json!({"assistant_id": assistant["id"], "additional_messages": says}),
+        ),
+        (
+            "/threads/runs".to_owned(),
+            json!({"assistant_id": assistant["id"], "thread": {"messages": says}}),
+        ),
+    ];
+    let mut first = Vec::new();
+    for (path, body) in &asked {
+        let answer = client.ask_once(path, body.clone(), "t").await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        first.push(answer.json());
+    }
+    client.rest(&thread).await;
+    client.delete(&format!("/files/{}", id(&notes))).await;
+    client
+        .delete(&format!("/assistants/{}", id(&assistant)))
+        .await;
+    for ((path, body), first) in asked.iter().zip(first) {
+        let again = client.ask_once(path, body.clone(), "t").await;
+        assert_eq!(
+            (again.status.as_u16(), again.json()),
+            (200, first),
+            "{path}"
+        );
+    }
+    let other = client.ask_once(&asked[2].0, asked[2].1.clone(), "u").await;
+    assert_eq!(other.status, 404, "{}", other.text);
 }
 
 #[tokio::test]

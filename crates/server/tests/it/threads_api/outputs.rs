@@ -184,6 +184,24 @@ async fn outputs_that_are_sent_again_are_taken_once() {
 }
 
 #[tokio::test]
+async fn outputs_for_a_run_that_a_fork_goes_on_with_are_taken_once() {
+    let client = Client::new().await;
+    let (thread, run, call) = waiting(&client).await;
+    let key = THREAD.read(&thread).into_owned();
+    let fork = format!("/api/v1/threads/{key}/fork");
+    let fork = client.0.post(&fork, json!({})).await.json();
+    let fork = THREAD.write(fork["id"].as_str().unwrap());
+    let path = path(&fork, &run);
+    let first = client.ask_once(&path, outputs(&call), "o-1").await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    client.rest(&fork).await;
+    let again = client.ask_once(&path, outputs(&call), "o-1").await;
+    assert_eq!((again.status, again.json()), (first.status, first.json()));
+    assert_eq!(client.run(&fork, &run).await["status"], "completed");
+    assert_eq!(client.run(&thread, &run).await["status"], "requires_action");
+}
+
+#[tokio::test]
 async fn a_run_that_waits_locks_its_thread_until_it_is_cancelled() {
     let client = Client::new().await;
     let (thread, run, call) = waiting(&client).await;

@@ -33,11 +33,21 @@ async fn begun(
     message: &str,
     held: &mut Option<Held>,
 ) -> Result<Begun, ApiError> {
-    let message: Value = json_of(api, message).inspect_err(|_| {
-        // Which one it was to go on with, nobody can tell.
-        held.take();
-    })?;
-    let begun = asked(api, caller, &message, held).await;
+    // Before it is read: what can't be read is counted, too.
+    let admitted = admit(api, caller);
+    let message: Value = match json_of(api, message) {
+        Ok(message) => message,
+        Err(error) => {
+            // Which one it was to go on with, nobody can tell.
+            held.take();
+            admitted?;
+            return Err(error);
+        }
+    };
+    let begun = match admitted {
+        Ok(()) => asked(api, caller, &message, held).await,
+        Err(error) => Err(error),
+    };
     if begun.is_err() {
         // A response is no longer gone on with once that was tried in vain.
         let previous = message["previous_response_id"].as_str();
@@ -52,7 +62,6 @@ async fn asked(
     message: &Value,
     held: &mut Option<Held>,
 ) -> Result<Begun, ApiError> {
-    admit(api, caller)?;
     let request = CreateRequest::read_socket(message)?;
     begin(api, caller, read(request), None, held).await
 }
