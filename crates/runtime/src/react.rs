@@ -345,7 +345,7 @@ impl Runtime {
         self.abandon(abandoned);
         self.ensure_worker(live, &mut held)?;
         drop(held);
-        self.wake_later(live, waiting_parent.as_ref()).await;
+        self.wake_later(live, waiting_parent.as_ref(), None).await;
         Ok(accepted)
     }
 
