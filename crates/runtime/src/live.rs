@@ -102,9 +102,13 @@ impl Live {
         }
     }
 
-    /// Takes the thread's lock; claims the thread first if this process has not.
+    /// Takes the thread's lock; claims the thread first if this process has not. A thread that is
+    /// deleted is not found.
     pub(crate) async fn hold(&self) -> Result<Held<'_>, RuntimeError> {
         let mut slot = self.core.lock().await;
+        if self.tail.borrow().gone {
+            return Err(StoreError::NotFound.into());
+        }
         if slot.as_ref().is_none_or(|core| core.in_doubt) {
             *slot = None;
             let claim = self.store.claim(&self.thread).await?;

@@ -184,20 +184,23 @@ impl Runtime {
         request.must_exist |= request.rewind.is_some() || terms.after.is_some();
         let runtime = self.clone();
         self.owned(async move {
-            let (tenant, key) = (request.tenant.clone(), request.key.clone());
-            match runtime.accept(request.clone(), &terms).await {
+            let live = runtime.entered(&request, &terms).await?;
+            let held = match live.hold().await {
                 // It was deleted a moment ago: the key is free for a new thread, if that will do.
                 Err(RuntimeError::Store(StoreError::NotFound)) => {
-                    if let Ok(live) = runtime.existing(&tenant, &key).await {
-                        runtime.forget(&live);
-                    }
-                    if request.must_exist {
-                        return Err(StoreError::NotFound.into());
-                    }
-                    runtime.accept(request, &terms).await
+                    runtime.forget(&live);
+                    None
                 }
-                answer => answer,
+                held => Some(held?),
+            };
+            if let Some(held) = held {
+                return runtime.accept_held(&live, held, request, &terms).await;
             }
+            if request.must_exist {
+                return Err(StoreError::NotFound.into());
+            }
+            let live = runtime.entered(&request, &terms).await?;
+            runtime.accept_on(&live, request, &terms).await
         })
         .await
     }
@@ -221,46 +224,49 @@ impl Runtime {
         Ok(())
     }
 
-    async fn accept(
-        &self,
-        request: React,
-        terms: &Terms,
-    ) -> Result<Accepted, RuntimeError> {
+    /// The thread that a request is for; made, if there is none and that will do.
+    async fn entered(&self, request: &React, terms: &Terms) -> Result<Arc<Live>, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
+        let (tenant, key) = (&request.tenant, &request.key);
         if let Some(gate) = &terms.gate
             && !request.must_exist
-            && self.is_unmade(&request.tenant, &request.key).await?
+            && self.is_unmade(tenant, key).await?
         {
-            self.judge_unmade(gate.as_ref(), &request).await?;
+            self.judge_unmade(gate.as_ref(), request).await?;
         }
         // A message to an agent that is not there makes no thread; a repeated one is answered.
         let agent = request.run.agent.as_deref();
-        let live = if self.inner.reactors.find(agent).is_some() {
-            let (tenant, key) = (&request.tenant, &request.key);
-            if request.must_exist {
-                self.existing(tenant, key).await?
-            } else {
-                self.live_by_key(tenant, key).await?
-            }
-        } else {
+        if self.inner.reactors.find(agent).is_none() {
             let unknown = RuntimeError::UnknownAgent(agent.unwrap_or_default().to_owned());
-            self.existing(&request.tenant, &request.key)
-                .await
-                .map_err(|_| unknown)?
-        };
-        self.accept_on(&live, request, terms).await
+            return self.existing(tenant, key).await.map_err(|_| unknown);
+        }
+        if request.must_exist {
+            self.existing(tenant, key).await
+        } else {
+            self.live_by_key(tenant, key).await
+        }
     }
 
     /// Takes a trigger on a thread that is there; one that is gone is not made again.
     pub(crate) async fn accept_on(
         &self,
         live: &Arc<Live>,
+        request: React,
+        terms: &Terms,
+    ) -> Result<Accepted, RuntimeError> {
+        let held = live.hold().await?;
+        self.accept_held(live, held, request, terms).await
+    }
+
+    async fn accept_held(
+        &self,
+        live: &Arc<Live>,
+        mut held: Held<'_>,
         mut request: React,
         terms: &Terms,
     ) -> Result<Accepted, RuntimeError> {
-        let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
         let token = request.token.as_ref();
         if let Some(first) = self.answered_before(live, &mut held, token).await? {
