@@ -97,15 +97,19 @@ impl Desks {
     }
 
     /// Folds a thread's desk on before its lock is taken, so that little is read while others wait for it.
+    /// One that is not there, or is deleted meanwhile, has none to be folded.
     pub(crate) async fn warm(
         &self,
         tenant: &runtime::TenantId,
         key: &str,
     ) -> Result<(), RuntimeError> {
-        match self.runtime.store().find(tenant, key).await {
-            Ok(row) => self.at(&row.thread.id, row.tail).await.map(drop),
-            Err(StoreError::NotFound) => Ok(()),
-            Err(error) => Err(error.into()),
+        let folded = async {
+            let row = self.runtime.store().find(tenant, key).await?;
+            self.at(&row.thread.id, row.tail).await.map(drop)
+        };
+        match folded.await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(()),
+            folded => folded,
         }
     }
 
@@ -291,3 +295,6 @@ impl Desks {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
