@@ -140,7 +140,8 @@ impl Runtime {
         }
         self.ensure_worker(&live, &mut held)?;
         drop(held);
-        self.wake_later(&live, parent.as_ref()).await;
+        let answer = Some(&accepted.item_id);
+        self.wake_later(&live, parent.as_ref(), answer).await;
         Ok(accepted)
     }
 
@@ -186,7 +187,7 @@ impl Runtime {
         held.commit(own.into_iter().chain(then), None).await?;
         self.stop_children(children);
         // A parent that was about to wait saw this thread wait until now.
-        self.wake_later(live, parent.as_ref()).await;
+        self.wake_later(live, parent.as_ref(), None).await;
         Ok(execution)
     }
 }

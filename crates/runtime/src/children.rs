@@ -14,6 +14,7 @@
 
 mod asked;
 mod delete;
+mod heard;
 mod host;
 mod key;
 mod kin;
@@ -30,6 +31,7 @@ mod wake;
 mod watch;
 
 pub use asked::{Addressed, CallPlace, Pending};
+pub use heard::GoesOn;
 pub(crate) use scope::Scoped;
 pub(crate) use stop::{StoppedChildren, reason_of};
 pub use tree::{Below, Cursor, Tree};

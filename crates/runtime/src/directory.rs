@@ -44,9 +44,11 @@ impl Runtime {
             ..NewThreadRequest::default()
         };
         let first = self.first(new, None)?;
-        let made = first.iter().find_map(|record| match &record.event {
-            Event::ThreadCreated { thread } => Some(thread.id.clone()),
-            _ => None,
+        let made = first.iter().find_map(|record| {
+            let Event::ThreadCreated { thread } = &record.event else {
+                return None;
+            };
+            Some(thread.id.clone())
         });
         let thread = made.ok_or(RuntimeError::BrokenOff)?;
         let tail = Tail {

@@ -58,6 +58,24 @@ pub struct Terms {
     pub after: Option<Seq>,
 }
 
+impl Terms {
+    /// Whatever is said is judged by this gate.
+    pub fn through(gate: Arc<dyn Gate>) -> Self {
+        Self {
+            gate: Some(gate),
+            after: None,
+        }
+    }
+
+    /// Only where nothing was said and nothing has run since this event.
+    pub fn after(seq: Seq) -> Self {
+        Self {
+            gate: None,
+            after: Some(seq),
+        }
+    }
+}
+
 impl Runtime {
     /// The same as [`Runtime::record_all`], with a gate that judges the items first.
     pub async fn record_through(

@@ -16,6 +16,8 @@ use upp::{Code, Error, KeptCall};
 
 /// How long the telling of one agent may take.
 const TELLING: Duration = Duration::from_mins(1);
+/// And how long it may still take once the process is to end.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The call of a model in one step: its notes are in the step's log.
 pub(crate) struct StepCall {
@@ -89,7 +91,8 @@ impl Abandoned {
 
 impl Runtime {
     /// Tells the agent of a step that has ended unanswered, beside everything else. It is told once: a
-    /// process that stops meanwhile leaves what runs elsewhere to itself.
+    /// process that is to end waits a few seconds for that, and then leaves what runs elsewhere to
+    /// itself.
     pub(crate) fn abandon(&self, abandoned: Option<Abandoned>) {
         // Outside of a runtime nothing runs any more that could tell.
         let (Some(abandoned), Ok(handle)) = (abandoned, Handle::try_current()) else {
@@ -101,13 +104,18 @@ impl Runtime {
         let shutdown = self.inner.shutdown.clone();
         let telling = async move {
             let told = AssertUnwindSafe(reactor.abandon(abandoned.note.value())).catch_unwind();
-            let told = tokio::time::timeout(TELLING, told);
-            match shutdown.run_until_cancelled_owned(told).await {
-                Some(Ok(Ok(()))) => {}
-                Some(Ok(Err(_))) => {
-                    tracing::error!("an agent panicked when a step of it was stopped");
+            let late = async {
+                let _ = tokio::time::timeout(TELLING, shutdown.cancelled()).await;
+                if shutdown.is_cancelled() {
+                    tokio::time::sleep(GRACE).await;
                 }
-                Some(Err(_)) | None => {
+            };
+            tokio::select! {
+                biased;
+                told = told => if told.is_err() {
+                    tracing::error!("an agent panicked when a step of it was stopped");
+                },
+                () = late => {
                     tracing::warn!("an agent was not told in time that a step was stopped");
                 }
             }

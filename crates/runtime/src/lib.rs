@@ -41,7 +41,9 @@ mod writer;
 pub use agent::{AgentReactor, Models, OptionsRefused};
 /// What [`Watched`] tells of sub-agents.
 pub use agents::{AgentStreamEvent, SubagentEvent};
-pub use children::{Addressed, Below, CallPlace, Children, Cursor, Pending, Tree, Watch, Watched};
+pub use children::{
+    Addressed, Below, CallPlace, Children, Cursor, GoesOn, Pending, Tree, Watch, Watched,
+};
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use error::RuntimeError;
 pub use follow::{Follow, Until};

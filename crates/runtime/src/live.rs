@@ -140,9 +140,13 @@ impl Live {
         }
     }
 
-    /// Takes the thread's lock; claims the thread first if this process has not.
+    /// Takes the thread's lock; claims the thread first if this process has not. A thread that is
+    /// deleted is not found.
     pub(crate) async fn hold(&self) -> Result<Held<'_>, RuntimeError> {
         let mut slot = self.core.lock().await;
+        if self.tail.borrow().gone {
+            return Err(StoreError::NotFound.into());
+        }
         if slot.as_ref().is_none_or(|core| core.in_doubt) {
             *slot = None;
             let claim = self.store.claim(&self.thread).await?;
@@ -284,9 +288,11 @@ impl Live {
     fn remembered_whole(&self, filter: Filter) -> Option<Transcript> {
         let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
         let first = recent.records.front()?;
-        match &first.record.event {
-            Event::ThreadCreated { thread } if thread.fork.is_none() => {}
-            _ => return None,
+        let Event::ThreadCreated { thread } = &first.record.event else {
+            return None;
+        };
+        if thread.fork.is_some() {
+            return None;
         }
         let mut transcript = Transcript::default();
         let records = recent.records.iter().map(|logged| &logged.record);
@@ -391,19 +397,18 @@ impl Held<'_> {
             | Event::ThreadFinished { .. } => None,
         });
         core.in_doubt = true;
-        let answer = match core.unmade.take() {
-            Some(first) => live.make(first, records.clone(), token).await,
-            None => {
-                let append = Append {
-                    thread: live.thread.clone(),
-                    epoch: core.epoch,
-                    tail: core.tail,
-                    records: records.clone(),
-                    token,
-                };
-                let tail = live.store.append(append).await;
-                tail.map(|tail| (tail, core.epoch))
-            }
+        let answer = if let Some(first) = core.unmade.take() {
+            live.make(first, records.clone(), token).await
+        } else {
+            let append = Append {
+                thread: live.thread.clone(),
+                epoch: core.epoch,
+                tail: core.tail,
+                records: records.clone(),
+                token,
+            };
+            let tail = live.store.append(append).await;
+            tail.map(|tail| (tail, core.epoch))
         };
         core.in_doubt = false;
         match answer {

@@ -184,23 +184,29 @@ impl Runtime {
         request.must_exist |= request.rewind.is_some() || terms.after.is_some();
         let runtime = self.clone();
         self.owned(async move {
+            if let Some(live) = runtime.entered(&request, &terms).await? {
+                match live.hold().await {
+                    // It was deleted a moment ago: the key is free for a new thread, if that will do.
+                    Err(RuntimeError::Store(StoreError::NotFound)) => runtime.forget(&live),
+                    held => return runtime.accept_held(&live, held?, request, &terms).await,
+                }
+            }
+            runtime.check_new(&request)?;
             let (tenant, key) = (request.tenant.clone(), request.key.clone());
-            match runtime.accept(request.clone(), &terms).await {
+            let unmade = runtime.unmade(&tenant, &key)?;
+            let made = runtime.accept_on(unmade.live()?, request.clone(), &terms);
+            match made.await {
                 // Somebody else has made it a moment ago.
                 Err(RuntimeError::Store(StoreError::KeyTaken(_))) => {
-                    runtime.accept(request, &terms).await
+                    drop(unmade);
+                    let live = runtime.existing(&tenant, &key).await?;
+                    runtime.accept_on(&live, request, &terms).await
                 }
-                // It was deleted a moment ago: the key is free for a new thread, if that will do.
-                Err(RuntimeError::Store(StoreError::NotFound)) => {
-                    if let Ok(live) = runtime.existing(&tenant, &key).await {
-                        runtime.forget(&live);
-                    }
-                    if request.must_exist {
-                        return Err(StoreError::NotFound.into());
-                    }
-                    runtime.accept(request, &terms).await
+                made => {
+                    let accepted = made?;
+                    unmade.made();
+                    Ok(accepted)
                 }
-                answer => answer,
             }
         })
         .await
@@ -225,21 +231,27 @@ impl Runtime {
         Ok(())
     }
 
-    async fn accept(&self, request: React, terms: &Terms) -> Result<Accepted, RuntimeError> {
+    /// The thread that a request is for, if there is one, and the gate ready to judge there.
+    async fn entered(
+        &self,
+        request: &React,
+        terms: &Terms,
+    ) -> Result<Option<Arc<Live>>, RuntimeError> {
         if self.inner.shutdown.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let (tenant, key) = (&request.tenant, &request.key);
-        let found = match self.existing(tenant, key).await {
-            Err(RuntimeError::Store(StoreError::NotFound)) => None,
-            found => Some(found?),
+        let live = match self.existing(&request.tenant, &request.key).await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
+            found => found?,
         };
-        if let Some(live) = found {
-            if let Some(gate) = &terms.gate {
-                gate.prepare(&live.thread, live.end()).await?;
-            }
-            return self.accept_on(&live, request, terms).await;
+        if let Some(gate) = &terms.gate {
+            gate.prepare(&live.thread, live.end()).await?;
         }
+        Ok(Some(live))
+    }
+
+    /// Refuses what makes no thread where there is none.
+    fn check_new(&self, request: &React) -> Result<(), RuntimeError> {
         let agent = request.run.agent.as_deref();
         if self.inner.reactors.find(agent).is_none() {
             let unknown = agent.unwrap_or_default().to_owned();
@@ -248,20 +260,27 @@ impl Runtime {
         if request.must_exist {
             return Err(StoreError::NotFound.into());
         }
-        let unmade = self.unmade(tenant, key)?;
-        let accepted = self.accept_on(unmade.live()?, request, terms).await?;
-        unmade.made();
-        Ok(accepted)
+        Ok(())
     }
 
     /// Takes a trigger on a thread that is there; one that is gone is not made again.
     pub(crate) async fn accept_on(
         &self,
         live: &Arc<Live>,
+        request: React,
+        terms: &Terms,
+    ) -> Result<Accepted, RuntimeError> {
+        let held = live.hold().await?;
+        self.accept_held(live, held, request, terms).await
+    }
+
+    async fn accept_held(
+        &self,
+        live: &Arc<Live>,
+        mut held: Held<'_>,
         mut request: React,
         terms: &Terms,
     ) -> Result<Accepted, RuntimeError> {
-        let mut held = live.hold().await?;
         // A repetition is answered before anything else is asked: its first run may still be going.
         let token = request.token.as_ref();
         if let Some(first) = self.answered_before(live, &mut held, token).await? {
@@ -346,7 +365,7 @@ impl Runtime {
         self.abandon(abandoned);
         self.ensure_worker(live, &mut held)?;
         drop(held);
-        self.wake_later(live, waiting_parent.as_ref()).await;
+        self.wake_later(live, waiting_parent.as_ref(), None).await;
         Ok(accepted)
     }
 

@@ -7,10 +7,21 @@ use crate::request::Accepted;
 use crate::store::{StoreError, Token};
 use jiff::Timestamp;
 use std::sync::Arc;
-use timeline::Command;
+use timeline::{Command, ThreadId};
 
 impl Runtime {
-    /// The first answer, where there is one. Its run may still be going, and goes on.
+    /// What was answered to the request of this token on a thread, if one was taken there. Its run
+    /// may still be going.
+    pub async fn answered(
+        &self,
+        thread: &ThreadId,
+        token: &str,
+    ) -> Result<Option<Accepted>, RuntimeError> {
+        let answer = self.inner.store.answer(thread, token).await?;
+        answer.map(|answer| repeated(&answer)).transpose()
+    }
+
+    /// The same under the thread's lock. The run goes on.
     pub(crate) async fn answered_before(
         &self,
         live: &Arc<Live>,
@@ -21,11 +32,11 @@ impl Runtime {
         let Some(token) = token.filter(|_| !is_unmade) else {
             return Ok(None);
         };
-        let Some(answer) = self.inner.store.answer(&live.thread, token).await? else {
-            return Ok(None);
-        };
-        self.ensure_worker(live, held)?;
-        repeated(&answer).map(Some)
+        let answered = self.answered(&live.thread, token).await?;
+        if answered.is_some() {
+            self.ensure_worker(live, held)?;
+        }
+        Ok(answered)
     }
 }
 

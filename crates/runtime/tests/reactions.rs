@@ -92,14 +92,6 @@ fn names(records: &[Record]) -> Vec<&'static str> {
         .collect()
 }
 
-/// Only where nothing was said and nothing has run since.
-fn since(seq: Seq) -> Terms {
-    Terms {
-        after: Some(seq),
-        ..Terms::default()
-    }
-}
-
 #[tokio::test]
 async fn a_tool_turn_is_written_in_the_order_of_section_7() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![compute()]));
@@ -563,7 +555,7 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     };
     runtime.update_thread(&tenant(), "k", named).await.unwrap();
     let all = futures_util::future::join_all(
-        ["two", "three", "four"].map(|text| runtime.react_on(say(text), since(end))),
+        ["two", "three", "four"].map(|text| runtime.react_on(say(text), Terms::after(end))),
     );
     let all = all.await;
     let followed = |it: &Result<_, RuntimeError>, at| matches!(it, Err(RuntimeError::Followed(seq)) if *seq == at);
@@ -572,14 +564,17 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     let end = at_rest(&runtime).await.last().unwrap().seq;
     let aside = say("aside").item;
     runtime.record(&tenant(), "k", aside).await.unwrap();
-    let after = runtime.react_on(say("five"), since(end)).await;
+    let after = runtime.react_on(say("five"), Terms::after(end)).await;
     assert!(followed(&after, end), "{after:?}");
     // A repetition is answered all the same.
     let tail = runtime.state(&tenant(), "k").await.unwrap().1;
     let mut last = say("six");
     last.token = Some("once".to_owned());
-    let first = runtime.react_on(last.clone(), since(tail)).await.unwrap();
-    let again = runtime.react_on(last, since(tail)).await.unwrap();
+    let first = runtime
+        .react_on(last.clone(), Terms::after(tail))
+        .await
+        .unwrap();
+    let again = runtime.react_on(last, Terms::after(tail)).await.unwrap();
     assert_eq!(
         (first.execution_id, true),
         (again.execution_id, again.repeated)

@@ -7,6 +7,7 @@ use timeline::{Event, ExecutionId, ItemId, ThreadStatus};
 
 /// Picks the events of the run that answers an item: the item's own, then all from the run's
 /// beginning to its end. While the item waits, what others cause is left out.
+#[derive(Clone)]
 pub(crate) struct RunEvents {
     begins: Begins,
     execution: Option<ExecutionId>,
@@ -17,6 +18,7 @@ pub(crate) struct RunEvents {
 }
 
 /// How a run is known that has not begun.
+#[derive(Clone)]
 enum Begins {
     /// It answers this item.
     Answering(ItemId),

@@ -88,12 +88,9 @@ impl Answer {
 /// What an item of answers says beside them, in order, as the messages they are. Each has the item's
 /// id with its place behind it. None of any other item.
 pub fn said_beside(item: &Item) -> Vec<Item> {
-    if item.item_type != ItemType::ActionResult {
-        return Vec::new();
-    }
-    let parts = said(item.content.as_ref());
-    let messages = parts.into_iter().map(|(index, said)| Item {
-        id: said_id(&item.id, index),
+    let (said_in, content) = (&item.id, item.content.as_ref());
+    let messages = messages(item.item_type, said_in, content).map(|(id, said)| Item {
+        id,
         item_type: ItemType::Message,
         role: Some(said.role),
         content: Some(said.content),
@@ -106,12 +103,9 @@ pub fn said_beside(item: &Item) -> Vec<Item> {
 impl NewItem {
     /// What it says beside answers, as [`said_beside`] has it once it is stored.
     pub fn said_beside(&self) -> Vec<Self> {
-        if self.item_type != ItemType::ActionResult {
-            return Vec::new();
-        }
-        let parts = said(self.content.as_ref());
-        let messages = parts.into_iter().map(|(index, said)| Self {
-            id: said_id(&self.id, index),
+        let (said_in, content) = (&self.id, self.content.as_ref());
+        let messages = messages(self.item_type, said_in, content).map(|(id, said)| Self {
+            id,
             item_type: ItemType::Message,
             role: Some(said.role),
             channel: self.channel.clone(),
@@ -120,6 +114,18 @@ impl NewItem {
         });
         messages.collect()
     }
+}
+
+/// The messages beside the answers of an item of this type, each with its id.
+fn messages(
+    item_type: ItemType,
+    answers: &ItemId,
+    content: Option<&Payload>,
+) -> impl Iterator<Item = (ItemId, Said)> {
+    let content = content.filter(|_| item_type == ItemType::ActionResult);
+    let parts = content.map(|content| said(Some(content)));
+    let parts = parts.unwrap_or_default().into_iter();
+    parts.map(move |(index, said)| (said_id(answers, index), said))
 }
 
 fn said_id(answers: &ItemId, index: usize) -> ItemId {

@@ -136,6 +136,16 @@ impl Resume {
         Err(RequestError::at(pointer, what))
     }
 
+    /// The call that `command.resume` names, and the key of the sub-agent's thread that has it, as far as that can be
+    /// told without what waits: of the first id, where it is an object of ids.
+    pub fn named(resume: &Value) -> Option<(&str, Option<&str>)> {
+        let id = resume.as_object()?.keys().next()?;
+        Some(match id.split_once('@') {
+            Some((call, key)) => (call, Some(key)),
+            None => (id, None),
+        })
+    }
+
     /// Results of the client's tools among the messages of an input.
     pub fn of_results(results: &[ToolResult], asked: &[Asked]) -> Result<Self, RequestError> {
         let answers = results.iter().map(|result| {

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, ExecutionId, ExecutionStatus, Item, ItemId, ItemType, OpenCall, Payload, Reaction,
-    Transcript,
+    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Payload,
+    Reaction, Transcript,
 };
 
 /// Under which name a run's parameters keep what is said again of it.
@@ -279,7 +279,7 @@ fn reaction_reason(reaction: &Reaction) -> &str {
 /// What an execution that broke off makes of its run.
 pub(super) fn broken_off(reason: &str) -> RunStatus {
     match reason {
-        "user_cancelled" => RunStatus::Interrupted,
+        Interruption::USER_CANCELLED => RunStatus::Interrupted,
         "timeout" => RunStatus::Timeout,
         _ => RunStatus::Error,
     }
@@ -288,7 +288,7 @@ pub(super) fn broken_off(reason: &str) -> RunStatus {
 /// The name of an error, as clients of these protocols show it.
 pub(super) fn error_name(reason: &str) -> &str {
     match reason {
-        "user_cancelled" => "UserInterrupt",
+        Interruption::USER_CANCELLED => "UserInterrupt",
         "timeout" => "TimeoutError",
         "max_steps" => "GraphRecursionError",
         other => other,
@@ -298,8 +298,7 @@ pub(super) fn error_name(reason: &str) -> &str {
 /// The calls that an execution has left for others to answer.
 pub(super) fn left_open(reaction: &Reaction) -> Vec<OpenCall> {
     let step = reaction.steps.last();
-    let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
-    open.and_then(|open| open.read().ok()).unwrap_or_default()
+    OpenCall::list(step.and_then(|step| step.step.outcome.open_calls.as_ref()))
 }
 
 fn leaves_open(reaction: &Reaction) -> bool {

@@ -1,6 +1,6 @@
 //! What is asked on a thread and beneath it.
 
-use super::kin::{MAX_DEPTH, spawned_from};
+use super::kin::MAX_DEPTH;
 use super::records::{Ended, Spawned};
 use super::repeated::Among;
 use super::wake::{open_calls, waited_for};
@@ -170,26 +170,7 @@ impl Runtime {
         key: &str,
     ) -> Result<bool, RuntimeError> {
         let above = self.inner.store.find(tenant, above).await?.thread.id;
-        let mut row = match self.inner.store.find(tenant, key).await {
-            Err(StoreError::NotFound) => return Ok(false),
-            row => row?,
-        };
-        for _ in 0..MAX_DEPTH {
-            let Some(parent) = spawned_from(row.thread.metadata.as_ref()) else {
-                return Ok(false);
-            };
-            if parent == above {
-                return Ok(true);
-            }
-            row = match self.inner.store.row(&parent).await {
-                Err(StoreError::NotFound) => return Ok(false),
-                row => row?,
-            };
-            if row.tenant != *tenant {
-                return Ok(false);
-            }
-        }
-        Ok(false)
+        Ok(self.towards(tenant, &above, key).await?.is_some())
     }
 }
 

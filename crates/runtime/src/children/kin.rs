@@ -50,6 +50,35 @@ impl Runtime {
         Ok(Some(row))
     }
 
+    /// The child of a thread that is another one, or has it beneath it.
+    pub(super) async fn towards(
+        &self,
+        tenant: &TenantId,
+        above: &ThreadId,
+        key: &str,
+    ) -> Result<Option<ThreadId>, StoreError> {
+        let mut row = match self.inner.store.find(tenant, key).await {
+            Err(StoreError::NotFound) => return Ok(None),
+            row => row?,
+        };
+        for _ in 0..MAX_DEPTH {
+            let Some(parent) = spawned_from(row.thread.metadata.as_ref()) else {
+                return Ok(None);
+            };
+            if parent == *above {
+                return Ok(Some(row.thread.id));
+            }
+            row = match self.inner.store.row(&parent).await {
+                Err(StoreError::NotFound) => return Ok(None),
+                row => row?,
+            };
+            if row.tenant != *tenant {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+
     /// A thread of the tenant's that was made for a sub-agent, and of whose thread.
     async fn spawned_row(
         &self,

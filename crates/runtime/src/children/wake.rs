@@ -3,9 +3,12 @@
 //! The parent's execution is over then, and its log says which calls it has left open for which
 //! children. Two rules keep it from sleeping for ever, whatever crashes where. No run of a child is
 //! over before its parent has been woken, in the parent's log. And no parent falls asleep, under its
-//! lock, over a child that goes on; a child has begun to go on before it looks whether its parent
-//! sleeps. Locks are taken upwards only.
+//! lock, over a child that goes on, unless that child answers the call by an item of its own: an
+//! execution does not take up a call that was open when it began and that it was not begun for, and
+//! so the child's item waits behind it, or wakes the parent once it sleeps. A child has begun to go
+//! on before it looks whether its parent sleeps. Locks are taken upwards only.
 
+use super::heard::waker;
 use crate::answer::standing;
 use crate::error::{RuntimeError, told};
 use crate::live::Live;
@@ -14,7 +17,7 @@ use crate::request::{ParentRun, Run};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 use timeline::{
-    ANSWER, Answer, Command, Item, ItemType, NewItem, OpenCall, OpenChild, Payload, State,
+    ANSWER, Answer, Command, Item, ItemId, ItemType, NewItem, OpenCall, OpenChild, Payload, State,
     ThreadId, Trigger,
 };
 
@@ -104,10 +107,19 @@ impl Runtime {
         child: &Live,
         parent: Option<&ParentRun>,
     ) -> Result<(), RuntimeError> {
+        self.wake_all(child, parent, None).await
+    }
+
+    async fn wake_all(
+        &self,
+        child: &Live,
+        parent: Option<&ParentRun>,
+        answer: Option<&ItemId>,
+    ) -> Result<(), RuntimeError> {
         let mut child = child.thread.clone();
         let mut parent = parent.map(|parent| parent.thread_id.clone());
         while let Some(above) = parent {
-            parent = match self.wake(&above, &child).await {
+            parent = match self.wake(&above, &child, answer).await {
                 Err(RuntimeError::Store(StoreError::NotFound)) => None,
                 // It would refuse the same again, and the child must not wait for that.
                 Err(RuntimeError::Rejected(refused)) => {
@@ -122,9 +134,15 @@ impl Runtime {
     }
 
     /// The same after the child has begun to go on: what goes wrong keeps nobody from going on, for
-    /// the parents are woken in any case before the child's run ends.
-    pub(crate) async fn wake_later(&self, child: &Live, parent: Option<&ParentRun>) {
-        if let Err(error) = self.wake_parents(child, parent).await {
+    /// the parents are woken in any case before the child's run ends. Where the child has taken an
+    /// `answer`, the items that wake them are found [by it](Runtime::goes_on).
+    pub(crate) async fn wake_later(
+        &self,
+        child: &Live,
+        parent: Option<&ParentRun>,
+        answer: Option<&ItemId>,
+    ) {
+        if let Err(error) = self.wake_all(child, parent, answer).await {
             tracing::warn!(error = told(&error), thread = %child.thread, "a parent is woken later");
         }
     }
@@ -146,6 +164,7 @@ impl Runtime {
         &self,
         parent: &ThreadId,
         child: &ThreadId,
+        answer: Option<&ItemId>,
     ) -> Result<Option<ThreadId>, RuntimeError> {
         let live = self.live_by_id(parent).await?;
         let mut held = live.hold().await?;
@@ -163,15 +182,18 @@ impl Runtime {
             child: known,
             tool_call_id,
         };
-        let item = self.resumed(&woken)?;
+        let id = answer.map_or_else(|| self.mint().into(), |answer| waker(answer, parent));
+        let item = resumed(id, &woken)?;
         let state = &held.core()?.state;
         if state.check_answers(&item).is_err() {
             // It goes on already, or something else was said and nobody wants the answer.
             return Ok(None);
         }
-        let (run, _) = standing(state);
+        let (mut run, _) = standing(state);
         let above = run.parent.clone();
         let command = if state.active().is_some() || state.waiting().len() > 0 {
+            // Whoever has answered the child can name the run that it is heard in.
+            run.execution_id = Some(self.mint().into());
             let run = Payload::write(&run)?;
             Command::Enqueue { item, run }
         } else {
@@ -181,18 +203,18 @@ impl Runtime {
         self.ensure_worker(&live, &mut held)?;
         Ok(above.map(|above| above.thread_id))
     }
+}
 
-    fn resumed(&self, woken: &Woken) -> Result<NewItem, RuntimeError> {
-        let answer = serde_json::json!([
-            {"type": ANSWER, "toolCallId": woken.tool_call_id, "resumed": true}
-        ]);
-        Ok(NewItem {
-            id: self.inner.ids.mint().into(),
-            item_type: ItemType::ActionResult,
-            role: None,
-            channel: None,
-            content: Some(answer.into()),
-            metadata: Some(Payload::write(woken)?),
-        })
-    }
+fn resumed(id: ItemId, woken: &Woken) -> Result<NewItem, RuntimeError> {
+    let answer = serde_json::json!([
+        {"type": ANSWER, "toolCallId": woken.tool_call_id, "resumed": true}
+    ]);
+    Ok(NewItem {
+        id,
+        item_type: ItemType::ActionResult,
+        role: None,
+        channel: None,
+        content: Some(answer.into()),
+        metadata: Some(Payload::write(woken)?),
+    })
 }

@@ -10,6 +10,7 @@ mod stop;
 mod waits;
 mod waits_crash;
 mod waits_end;
+mod waits_heard;
 mod waits_race;
 mod waits_stop;
 mod watch;

@@ -18,14 +18,6 @@ struct Once {
     taken: Mutex<Vec<String>>,
 }
 
-fn through(gate: &Arc<Once>) -> Terms {
-    let gate: Arc<dyn Gate> = Arc::<Once>::clone(gate);
-    Terms {
-        gate: Some(gate),
-        after: None,
-    }
-}
-
 impl Gate for Once {
     fn judge<'a>(&'a self, entering: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
         Box::pin(async move {
@@ -95,7 +87,8 @@ fn is_turned<T: std::fmt::Debug>(found: Result<T, RuntimeError>) -> bool {
 #[tokio::test]
 async fn what_a_gate_refuses_is_not_written_and_makes_no_thread() {
     let (runtime, gate) = (runtime(), Arc::new(Once::default()));
-    let through = |request| runtime.react_on(request, through(&gate));
+    let through =
+        |request| runtime.react_on(request, Terms::through(Arc::<Once>::clone(&gate) as _));
     through(react("k", "once-1", None)).await.unwrap();
     assert!(is_turned(through(react("k", "once-2", None)).await));
     assert!(is_turned(through(react("other", "once-3", None)).await));
@@ -136,7 +129,7 @@ async fn a_request_that_is_repeated_is_answered_and_not_judged() {
     let (runtime, gate) = (runtime(), Arc::new(Once::default()));
     let through = |id| {
         let request = react("k", id, Some("token"));
-        runtime.react_on(request, through(&gate))
+        runtime.react_on(request, Terms::through(Arc::<Once>::clone(&gate) as _))
     };
     let first = through("once-1").await.unwrap();
     let n_asked = gate.asked.lock().unwrap().len();

@@ -10,11 +10,13 @@ use runtime::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timeline::{
     Command, Ending, Event, ExecutionId, ExecutionStatus, NewItem, NewThread, OpenCall, OpenChild,
     OpenKind, Payload, Seq, State, StepOutcome, Trigger,
 };
+use tokio::sync::Notify;
 
 /// Notes that it has begun something elsewhere, and hangs; so does whatever would stop that.
 struct Hangs;
@@ -71,10 +73,20 @@ fn instead_of(old: &str, key: &str, id: &str) -> React {
     }
 }
 
+/// Waits until a thread stands so, and fails where it never does.
 async fn until(runtime: &Runtime, key: &str, is_so: impl Fn(&State) -> bool) {
-    while !is_so(&runtime.state(&tenant(), key).await.unwrap().0) {
-        tokio::task::yield_now().await;
-    }
+    let waits = async {
+        while !is_so(&runtime.state(&tenant(), key).await.unwrap().0) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(30), waits).await;
+    waited.expect("the thread stands so");
+}
+
+fn has_noted(state: &State) -> bool {
+    let step = state.active().and_then(|active| active.step.as_ref());
+    step.is_some_and(|step| step.note.is_some())
 }
 
 #[tokio::test]
@@ -106,10 +118,6 @@ async fn a_run_that_waited_is_stopped_under_the_id_that_it_was_promised() {
 async fn an_agent_that_does_not_hear_that_its_step_is_stopped_keeps_no_process_from_ending() {
     let runtime = hanging(&memory());
     runtime.react(react("k", "one")).await.unwrap();
-    let has_noted = |state: &State| {
-        let step = state.active().and_then(|active| active.step.as_ref());
-        step.is_some_and(|step| step.note.is_some())
-    };
     until(&runtime, "k", has_noted).await;
     let stopped = runtime
         .cancel(&tenant(), "k", None, "user_cancelled")
@@ -120,6 +128,48 @@ async fn an_agent_that_does_not_hear_that_its_step_is_stopped_keeps_no_process_f
     ended.expect("it ends").unwrap();
 }
 
+/// Notes that it has begun something elsewhere, hangs, and stops that once it may.
+#[derive(Default)]
+struct Tells {
+    may: Notify,
+    has_told: AtomicBool,
+}
+
+impl Reactor for Tells {
+    fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
+        Hangs.react(step)
+    }
+
+    fn abandon(&self, _: Value) -> BoxFuture<'_, ()> {
+        async {
+            self.may.notified().await;
+            self.has_told.store(true, Ordering::Relaxed);
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_still_told_that_its_step_is_stopped_when_the_process_is_to_end() {
+    let tells = Arc::new(Tells::default());
+    let reactors = Arc::new(Arc::clone(&tells));
+    let runtime = Runtime::new(memory(), reactors, RuntimeOptions::default());
+    runtime.react(react("k", "one")).await.unwrap();
+    until(&runtime, "k", has_noted).await;
+    let stopped = runtime.cancel(&tenant(), "k", None, "user_cancelled").await;
+    stopped.unwrap();
+    let told = async {
+        // What hears of the end first has done so.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        tells.may.notify_one();
+    };
+    let (ended, ()) = tokio::join!(runtime.shutdown(), told);
+    ended.unwrap();
+    assert!(tells.has_told.load(Ordering::Relaxed));
+}
+
 #[tokio::test]
 async fn a_process_that_ends_takes_nothing_that_is_said_after_an_event() {
     let runtime = hanging(&memory());
@@ -127,13 +177,7 @@ async fn a_process_that_ends_takes_nothing_that_is_said_after_an_event() {
     let (_, tail) = runtime.state(&tenant(), "k").await.unwrap();
     runtime.shutdown().await.unwrap();
     let refused = runtime
-        .react_on(
-            react("k", "two"),
-            Terms {
-                after: Some(tail),
-                ..Terms::default()
-            },
-        )
+        .react_on(react("k", "two"), Terms::after(tail))
         .await;
     assert!(
         matches!(refused, Err(RuntimeError::ShuttingDown)),
@@ -227,10 +271,7 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
     let refused = runtime
         .react_on(
             instead_of("said", "child", "other"),
-            Terms {
-                gate: Some(Arc::new(Shut)),
-                ..Terms::default()
-            },
+            Terms::through(Arc::new(Shut)),
         )
         .await;
     assert!(

@@ -286,3 +286,6 @@ impl Desks {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,21 +3,14 @@
 use runtime::{Accepted, Runtime, RuntimeError};
 use timeline::ThreadId;
 
-/// What was answered to the request of this token on a thread, if one was taken there.
+/// What was answered to the request of this token on a thread, if it has one and was taken there.
 pub(super) async fn accepted(
     runtime: &Runtime,
     thread: &ThreadId,
     token: Option<&str>,
 ) -> Result<Option<Accepted>, RuntimeError> {
-    let Some(token) = token else {
-        return Ok(None);
-    };
-    let Some(answer) = runtime.store().answer(thread, token).await? else {
-        return Ok(None);
-    };
-    let accepted: Accepted = serde_json::from_str(&answer)?;
-    Ok(Some(Accepted {
-        repeated: true,
-        ..accepted
-    }))
+    match token {
+        Some(token) => runtime.answered(thread, token).await,
+        None => Ok(None),
+    }
 }

@@ -231,3 +231,18 @@ async fn a_file_that_no_model_could_read_is_refused() {
     let (status, _, pointer) = refused.error();
     assert_eq!((status, pointer.as_deref()), (422, Some("/content/1")));
 }
+
+#[tokio::test]
+async fn a_stream_shows_the_run_that_hears_of_an_answer_to_a_sub_agent() {
+    let held = crate::held::Held::new().await;
+    held.answer_first().await;
+    let (call, key) = held.place(1);
+    let answer = json!({"toolCallId": call, "threadKey": key, "approved": true});
+    let path = format!("/api/v1/threads/{}/answers", held.thread);
+    let streams = held
+        .server
+        .post(&path, json!({"answers": [answer], "stream": true}));
+    let (streamed, ()) = tokio::join!(streams, held.let_go());
+    assert_eq!(streamed.status, 200, "{}", streamed.text);
+    assert!(streamed.text.contains("gave 2."), "{}", streamed.text);
+}

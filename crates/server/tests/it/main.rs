@@ -19,6 +19,7 @@ mod cors;
 mod documents;
 mod events;
 mod harness;
+mod held;
 mod langgraph;
 mod mcp;
 mod messages;

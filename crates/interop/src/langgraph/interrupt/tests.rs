@@ -140,3 +140,14 @@ fn a_tools_message_answers_the_call_that_wants_a_result() {
         );
     }
 }
+
+#[test]
+fn what_an_answer_names_is_told_by_the_ids_of_interrupts() {
+    let id = asked("c", false, "own/c@home").id;
+    let named = json!({id: true});
+    assert_eq!(Resume::named(&named), Some(("c", Some("own/c@home"))));
+    assert_eq!(Resume::named(&json!({"c": true})), Some(("c", None)));
+    for unnamed in [json!(true), json!([true]), json!({}), json!("c@own")] {
+        assert_eq!(Resume::named(&unnamed), None, "{unnamed}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::run_events::RunEvents;
 use crate::state::Api;
 use runtime::{Accepted, Addressed, AnswerRequest, TenantId};
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Answer, ExecutionId, Payload, Seq};
+use timeline::{ANSWER, Answer, Payload, Seq};
 
 /// The most answers in one request.
 const MAX_ANSWERS: usize = 256;
@@ -30,9 +30,6 @@ pub(crate) struct Answered {
     pub(crate) accepted: Accepted,
     /// The key of the thread that has the calls.
     pub(crate) target: String,
-    /// What ran in the thread that was asked, and its last event, before they were taken.
-    running: Option<ExecutionId>,
-    before: Seq,
 }
 
 impl Given {
@@ -66,9 +63,6 @@ impl Given {
         let tenant = &caller.tenant;
         let asked = (&self.content, self.named.as_slice(), token.as_deref());
         let target = target(api, tenant, key, asked).await?;
-        // A sub-agent is answered, and what was asked goes on with it: what runs by now, or what runs next.
-        let (state, before) = api.runtime().state(tenant, key).await?;
-        let running = state.active().map(|active| active.execution.id.clone());
         let request = AnswerRequest {
             run: None,
             tenant: tenant.clone(),
@@ -79,12 +73,7 @@ impl Given {
         let speech = Speech::new(api, caller);
         let place = |_| Place::text("/answers").by("/actor");
         let accepted = speech.answer(request, (self.actor, None), place).await?;
-        Ok(Answered {
-            accepted,
-            target,
-            running,
-            before,
-        })
+        Ok(Answered { accepted, target })
     }
 }
 
@@ -99,10 +88,8 @@ impl Answered {
         let accepted = self.accepted;
         if self.target == key {
             Ok((RunEvents::of(accepted.item_id), accepted.after))
-        } else if accepted.repeated {
-            above::went_on(api, tenant, key, &self.target, &accepted).await
         } else {
-            Ok((RunEvents::running(self.running), self.before))
+            above::went_on(api, tenant, key, &self.target, &accepted).await
         }
     }
 }

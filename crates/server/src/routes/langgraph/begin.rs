@@ -1,8 +1,10 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
+use super::disconnect::Disconnect;
 use super::resume::{Taken, above, known, resume, resumed};
-use super::threads::{items, known_already, made, place, places};
-use super::{Found, find, state};
+use super::state::{check_last, not_last};
+use super::threads::{Words, known_already, made, place};
+use super::{Found, find};
 use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -13,8 +15,7 @@ use crate::routes::threads_api::id_for;
 use crate::state::{Api, OpenStream};
 use http::HeaderMap;
 use interop::langgraph::{
-    ErrorKind, Multitask, RequestError, RunCreate, Said, Speaks, ThreadCreate, merged_metadata,
-    uuid_of,
+    ErrorKind, Multitask, RequestError, RunCreate, Speaks, ThreadCreate, merged_metadata, uuid_of,
 };
 use jiff::Timestamp;
 use runtime::{Accepted, NewThreadRequest, Policy, React, Run, RuntimeError};
@@ -32,6 +33,8 @@ pub(super) struct Begun {
     pub(super) after: Seq,
     /// The thread that is deleted when this is dropped and the run is over.
     pub(super) passing: Option<Passing>,
+    /// What stops the run when its reader goes away, where that was asked for.
+    pub(super) disconnect: Option<Disconnect>,
 }
 
 /// The thread that a run is to begin on: the one that is named, one that is made because the request asks for it, or
@@ -40,7 +43,7 @@ async fn thread_for(
     api: &Api,
     caller: &Caller,
     named: Option<&str>,
-    (asked, token): (&RunCreate, Option<&str>),
+    (asked, said, token): (&RunCreate, &Words, Option<&str>),
 ) -> Result<(Found, Option<Passing>), ApiError> {
     if let Some(id) = named {
         return match Found::of(api, caller, id).await {
@@ -49,7 +52,7 @@ async fn thread_for(
             {
                 let id = uuid_of(id).unwrap_or_else(|| id.to_owned());
                 check_named_key(caller, Some(&id), "/thread_id")?;
-                Ok((make(api, caller, asked, Some(id)).await?, None))
+                Ok((make(api, caller, (asked, said), Some(id)).await?, None))
             }
             found => Ok((found?, None)),
         };
@@ -66,7 +69,7 @@ async fn thread_for(
                 runtime: api.runtime().clone(),
                 row,
             },
-            None => make(api, caller, asked, key).await?,
+            None => make(api, caller, (asked, said), key).await?,
         };
         return Ok((found, None));
     }
@@ -86,19 +89,21 @@ async fn thread_for(
 async fn make(
     api: &Api,
     caller: &Caller,
-    asked: &RunCreate,
+    (asked, said): (&RunCreate, &Words),
     key: Option<String>,
 ) -> Result<Found, ApiError> {
+    // Nothing waits on what is not there, and it has no states.
     if asked.is_resumed() {
-        // Nothing waits on what is not there.
         resumed(asked, &[])?;
     }
-    let places = places(&asked.input.said);
-    let said = items(api.runtime(), asked.input.said.clone())?.into_iter();
-    let said = said.map(|item| (Timestamp::now(), Command::Record { item }));
-    let mut said: Vec<_> = said.collect();
+    if asked.checkpoint.is_some() {
+        return Err(not_last().into());
+    }
+    let items = said.items.iter().cloned();
+    let items = items.map(|item| (Timestamp::now(), Command::Record { item }));
+    let mut items: Vec<_> = items.collect();
     let speech = Speech::new(api, caller);
-    let judged = speech.begin(None, None, &mut said, |n| place(&places, n));
+    let judged = speech.begin(None, None, &mut items, |n| place(&said.places, n));
     judged.await.map_err(known_already)?;
     let new = match key {
         Some(id) => json!({ "thread_id": id }),
@@ -117,7 +122,8 @@ pub(super) async fn begin(
 ) -> Result<Begun, ApiError> {
     let agent = agent(api, &asked)?;
     let token = token_of(headers, "langgraph.runs")?;
-    let made_for = (&asked, token.as_deref());
+    let said = Words::read(api.runtime(), std::mem::take(&mut asked.input.said))?;
+    let made_for = (&asked, &said, token.as_deref());
     let (found, passing) = thread_for(api, caller, named, made_for).await?;
     let speech = match &passing {
         Some(_) => Speech::passing(api, caller),
@@ -125,32 +131,35 @@ pub(super) async fn begin(
     };
     let is_resumed = asked.is_resumed();
     let turn = api.turns().of(&found.row.thread.id).await;
-    let before = known(api, &found, &asked, token.as_deref()).await?;
-    let begun = if let Some(known) = before {
+    let before = known(&found, &asked, token.as_deref()).await?;
+    let is_new = before.is_none();
+    let began = if let Some(known) = before {
         // A repetition is answered as the first request was.
         known
     } else {
-        state::check_last(&found, asked.checkpoint.as_deref()).await?;
-        let said = std::mem::take(&mut asked.input.said);
-        let begun = if is_resumed {
+        check_last(&found, asked.checkpoint.as_deref()).await?;
+        if is_resumed {
             resume(&speech, &found, &asked, said, token).await?
         } else {
             Taken::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
-        };
-        // Only now, for a run that is refused changes nothing; and one that has begun goes on without it.
-        if asked.speaks == Speaks::LangGraph
-            && let Err(error) = note_agent(&found, &agent).await
-        {
-            let error = crate::error::told(&error);
-            tracing::warn!(error, "a thread's agent could not be noted on it");
         }
-        begun
     };
+    // From here on: the reader may go away while it is not told of the run yet.
+    let stops = began.run().filter(|_| asked.cancels_on_disconnect);
+    let disconnect = stops.map(|run| Disconnect::new(api, &found, run));
+    // Only now, for a run that is refused changes nothing; and one that has begun goes on without it.
+    if is_new
+        && asked.speaks == Speaks::LangGraph
+        && let Err(error) = note_agent(&found, &agent).await
+    {
+        let error = crate::error::told(&error);
+        tracing::warn!(error, "a thread's agent could not be noted on it");
+    }
     // Nobody else has to wait while a sub-agent goes on.
     drop(turn);
-    let accepted = match begun {
+    let accepted = match began {
         Taken::Here(accepted) => accepted,
-        Taken::Beneath(run, before) => above(&found, (run, before), open).await?,
+        Taken::Beneath(goes_on) => above(&found, goes_on, open).await?,
     };
     let unnamed = || RequestError::new(ErrorKind::Conflict, "the run has no id yet: ask again");
     Ok(Begun {
@@ -160,6 +169,7 @@ pub(super) async fn begin(
         after: accepted.after,
         found,
         passing,
+        disconnect,
     })
 }
 
@@ -207,12 +217,14 @@ async fn say(
     speech: &Speech<'_>,
     found: &Found,
     asked: &RunCreate,
-    said: Vec<Said>,
+    said: Words,
     (agent, token): (String, Option<String>),
 ) -> Result<Accepted, ApiError> {
     let runtime = &found.runtime;
-    let places = places(&said);
-    let mut before = items(runtime, said)?;
+    let Words {
+        items: mut before,
+        places,
+    } = said;
     let is_user = before
         .last()
         .is_some_and(|item| item.role == Some(Role::User));

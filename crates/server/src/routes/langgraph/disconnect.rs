@@ -5,10 +5,7 @@ use crate::run_events::RunEvents;
 use crate::state::Api;
 use futures_util::StreamExt as _;
 use runtime::{Runtime, RuntimeError, TenantId, Until};
-use timeline::{ExecutionId, ItemId, Seq};
-
-/// Why such a run ended.
-const GONE: &str = "user_cancelled";
+use timeline::{ExecutionId, Interruption, Seq};
 
 /// Stops a run when it is dropped before the run is over.
 pub(super) struct Disconnect {
@@ -16,20 +13,20 @@ pub(super) struct Disconnect {
     runtime: Runtime,
     tenant: TenantId,
     key: String,
-    /// What the run answers.
-    trigger: ItemId,
+    run: RunEvents,
+    /// The last event before the run.
     after: Seq,
     is_over: bool,
 }
 
 impl Disconnect {
-    pub(super) fn new(api: &Api, found: &Found, trigger: &ItemId, after: Seq) -> Self {
+    pub(super) fn new(api: &Api, found: &Found, (run, after): (RunEvents, Seq)) -> Self {
         Self {
             api: api.clone(),
             runtime: found.runtime.clone(),
             tenant: found.tenant().clone(),
             key: found.key().to_owned(),
-            trigger: trigger.clone(),
+            run,
             after,
             is_over: false,
         }
@@ -51,7 +48,7 @@ impl Drop for Disconnect {
             return;
         };
         let (runtime, tenant, key) = (self.runtime.clone(), self.tenant.clone(), self.key.clone());
-        let (mut run, after) = (RunEvents::of(self.trigger.clone()), self.after);
+        let (mut run, after) = (self.run.clone(), self.after);
         tasks.spawn(async move {
             let Ok(mut follow) = runtime.follow(&tenant, &key, after, Until::Rest).await else {
                 return;
@@ -67,7 +64,10 @@ impl Drop for Disconnect {
                 else {
                     continue;
                 };
-                match runtime.cancel(&tenant, &key, Some(execution), GONE).await {
+                match runtime
+                    .cancel(&tenant, &key, Some(execution), Interruption::USER_CANCELLED)
+                    .await
+                {
                     Err(RuntimeError::NotRunning(_)) => tried = Some(execution.clone()),
                     Err(error) => {
                         tracing::warn!(%error, "a run that nobody reads can't be stopped");

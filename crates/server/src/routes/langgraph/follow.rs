@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::routes::responses::passing::Passing;
 use crate::run_events::{RunEvents, Seen};
 use crate::sse::{self, View};
-use crate::state::{Api, OpenStream};
+use crate::state::OpenStream;
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
@@ -138,10 +138,9 @@ impl Followed {
     /// The run as a stream. Where its reader wants that, it stops when the reader goes away.
     pub(super) async fn stream(
         self,
-        api: &Api,
         modes: &[StreamMode],
         last: Option<FrameId>,
-        (cancels, open): (bool, OpenStream),
+        (disconnect, open): (Option<Disconnect>, OpenStream),
     ) -> Result<Response, ApiError> {
         let view = RunStream::new(
             self.found.shown(),
@@ -155,8 +154,6 @@ impl Followed {
             view
         };
         let view = view.after(last);
-        let disconnect =
-            cancels.then(|| Disconnect::new(api, &self.found, &self.trigger, self.after));
         let headers = self.headers("stream");
         let follow = self.follow().await?;
         let mut response = sse::response(told(self, follow, view, disconnect), Frames, open);

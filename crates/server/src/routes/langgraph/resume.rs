@@ -1,22 +1,20 @@
 //! Answers to calls that wait, and the runs that go on with them.
 
-use super::threads::{items, known_already, place, places};
+use super::threads::{Words, known_already, place};
 use super::{Found, asked};
 use crate::aitp::Speech;
 use crate::error::ApiError;
-use crate::routes::answers::{above as beneath, item as answers_item};
+use crate::routes::answers::item as answers_item;
 use crate::routes::repeated;
-use crate::run_events::RunEvents;
-use crate::state::{Api, OpenStream};
+use crate::run_events::{RunEvents, Seen};
+use crate::state::OpenStream;
 use futures_util::StreamExt as _;
-use interop::langgraph::{
-    Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate, Said,
-};
+use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate};
 use interop::options::RunOptions;
-use runtime::{Accepted, Addressed, AnswerRequest, Run, RuntimeError, Until};
+use runtime::{Accepted, Addressed, AnswerRequest, GoesOn, Run, RuntimeError, Until};
 use serde_json::{Value, json};
 use std::time::Duration;
-use timeline::{ExecutionId, Seq, beside};
+use timeline::{ExecutionId, Seq, ThreadStatus, beside};
 
 /// How long a thread may take to go on after its sub-agent was answered.
 const GOES_ON: Duration = Duration::from_secs(30);
@@ -25,14 +23,36 @@ const GOES_ON: Duration = Duration::from_secs(30);
 pub(super) enum Taken {
     /// The thread goes on with it.
     Here(Accepted),
-    /// A sub-agent was answered, and the thread goes on in this run, which begins after this event.
-    Beneath(RunEvents, Seq),
+    /// A sub-agent was answered, and the thread goes on so.
+    Beneath(GoesOn),
+}
+
+impl Taken {
+    /// The run that goes on with it, and the event before that. None where it is not known yet.
+    pub(super) fn run(&self) -> Option<(RunEvents, Seq)> {
+        match self {
+            Self::Here(accepted) => Some((RunEvents::of(accepted.item_id.clone()), accepted.after)),
+            Self::Beneath(GoesOn {
+                item: Some(item),
+                before,
+                ..
+            }) => Some((RunEvents::of(item.clone()), *before)),
+            Self::Beneath(GoesOn {
+                item: None,
+                execution,
+                before,
+            }) => {
+                let execution = execution.clone()?;
+                Some((RunEvents::running(Some(execution)), *before))
+            }
+        }
+    }
 }
 
 /// What a request was taken as that was sent before under the same token. An answer for a sub-agent was taken on
-/// that one's thread, so that an answer may cost a look at each of the thread's sub-agents.
+/// that one's thread. One that names its interrupt costs a look there; one that names neither that nor its call may
+/// repeat what any of the thread's sub-agents was ever told, and costs the logs that say which these are.
 pub(super) async fn known(
-    api: &Api,
     found: &Found,
     create: &RunCreate,
     token: Option<&str>,
@@ -48,10 +68,20 @@ pub(super) async fn known(
     if !create.is_resumed() {
         return Ok(None);
     }
-    // An answer need not name its call, but its token tells who has taken it.
-    let by = runtime
-        .addressed(tenant, key, "", None, Some(token))
+    let mut named = create.resume.as_ref().and_then(Resume::named);
+    if let [result, ..] = create.input.results.as_slice() {
+        named = named.or(Some((&result.tool_call_id, None)));
+    }
+    let (call, thread_key) = named.unwrap_or_default();
+    let mut by = runtime
+        .addressed(tenant, key, call, thread_key, Some(token))
         .await?;
+    if by == Addressed::Elsewhere {
+        // What looked like the id of an interrupt is none.
+        by = runtime
+            .addressed(tenant, key, call, None, Some(token))
+            .await?;
+    }
     let target = match by {
         Addressed::To(target) if target != key => target,
         Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => return Ok(None),
@@ -61,8 +91,8 @@ pub(super) async fn known(
     let Some(accepted) = known else {
         return Ok(None);
     };
-    let (run, before) = beneath::went_on(api, tenant, key, &target, &accepted).await?;
-    Ok(Some(Taken::Beneath(run, before)))
+    let goes_on = runtime.goes_on(tenant, key, &target, &accepted).await?;
+    Ok(Some(Taken::Beneath(goes_on)))
 }
 
 /// The answers of a request, for what waits.
@@ -78,7 +108,7 @@ pub(super) async fn resume(
     speech: &Speech<'_>,
     found: &Found,
     create: &RunCreate,
-    said: Vec<Said>,
+    said: Words,
     token: Option<String>,
 ) -> Result<Taken, ApiError> {
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
@@ -94,12 +124,10 @@ pub(super) async fn resume(
         return Err(RequestError::at("/command/resume", what).into());
     }
     let mut parts: Vec<Value> = resume.answers.into_iter().map(|it| it.part).collect();
-    let places = places(&said);
-    let said = items(runtime, said)?;
-    parts.extend(said.iter().map(|item| beside(item).value()));
+    let Words { items, places } = said;
+    parts.extend(items.iter().map(|item| beside(item).value()));
     let metadata = json!({"tenant": tenant.as_str(), "via": MESSAGE_METADATA});
-    let (state, tail) = runtime.state(tenant, key).await?;
-    let running = state.active().map(|active| active.execution.id.clone());
+    let (state, _) = runtime.state(tenant, key).await?;
     let run = match state.open().filter(|_| target == key) {
         Some(open) => Some(goes_on(
             create,
@@ -122,7 +150,8 @@ pub(super) async fn resume(
     if target == key {
         return Ok(Taken::Here(accepted));
     }
-    Ok(Taken::Beneath(RunEvents::running(running), tail))
+    let goes_on = runtime.goes_on(tenant, key, &target, &accepted).await?;
+    Ok(Taken::Beneath(goes_on))
 }
 
 /// How the run goes on that left the calls: as it began, under a new name, and as this request notes it.
@@ -144,33 +173,17 @@ fn goes_on(create: &RunCreate, began: Run, id: String) -> Result<Run, ApiError> 
 /// The run in which a thread goes on whose sub-agent was answered. The thread's turn is not held meanwhile.
 pub(super) async fn above(
     found: &Found,
-    (mut run, before): (RunEvents, Seq),
+    goes_on: GoesOn,
     open: Option<&OpenStream>,
 ) -> Result<Accepted, ApiError> {
-    let (tenant, key) = (found.tenant(), found.key());
-    let follow = found.runtime.follow(tenant, key, before, Until::Forever);
-    let mut follow = follow.await?;
-    let begun = async {
-        while run.execution().is_none() {
-            let Some(next) = follow.next().await else {
-                return Ok(None);
-            };
-            run.see(&next?.record.event);
-        }
-        Ok::<_, ApiError>(run.execution().cloned())
-    };
-    let begun: Option<ExecutionId> = tokio::select! {
+    let run = tokio::select! {
         biased;
         why = unwanted(open) => {
             return Err(why.unwrap_or(RuntimeError::ShuttingDown.into()));
         }
-        begun = tokio::time::timeout(GOES_ON, begun) => begun.unwrap_or(Ok(None))?,
+        begun = begun(found, goes_on) => begun?,
     };
-    let late = || {
-        let what = "the answer was taken, and the thread has not gone on yet: see its runs";
-        RequestError::new(ErrorKind::Conflict, what)
-    };
-    let run = super::run::Run::find(found, begun.ok_or_else(late)?.as_str()).await?;
+    let run = super::run::Run::find(found, run.as_str()).await?;
     Ok(Accepted {
         thread_id: found.row.thread.id.clone(),
         item_id: run.record.trigger,
@@ -179,6 +192,51 @@ pub(super) async fn above(
         queued: false,
         repeated: false,
     })
+}
+
+/// The execution of the run. Where nobody knows it yet, waits for it to begin: the one that answers the item, or else
+/// the next one.
+async fn begun(found: &Found, goes_on: GoesOn) -> Result<ExecutionId, ApiError> {
+    if let Some(known) = goes_on.execution {
+        return Ok(known);
+    }
+    let (tenant, key) = (found.tenant(), found.key());
+    let mut run = match goes_on.item {
+        Some(item) => RunEvents::of(item),
+        None => RunEvents::running(None),
+    };
+    let follow = found
+        .runtime
+        .follow(tenant, key, goes_on.before, Until::Forever);
+    let mut follow = follow.await?;
+    let (state, _) = found.runtime.state(tenant, key).await?;
+    let closed = || {
+        let what = "the answer was taken, but the thread is closed and does not go on with it";
+        ApiError::from(RequestError::new(ErrorKind::Conflict, what))
+    };
+    if state
+        .thread()
+        .is_some_and(|it| it.status == ThreadStatus::Closed)
+    {
+        return Err(closed());
+    }
+    let begins = async {
+        while let Some(next) = follow.next().await {
+            if run.see(&next?.record.event) == Seen::Never {
+                return Err(closed());
+            }
+            if let Some(execution) = run.execution() {
+                return Ok(Some(execution.clone()));
+            }
+        }
+        Ok(None)
+    };
+    let late = || {
+        let what = "the answer was taken, and the thread has not gone on yet: see its runs";
+        RequestError::new(ErrorKind::Conflict, what)
+    };
+    let begun = tokio::time::timeout(GOES_ON, begins).await;
+    Ok(begun.unwrap_or(Ok(None))?.ok_or_else(late)?)
 }
 
 /// Waits until the request's stream has to end.

@@ -1,12 +1,14 @@
 //! Runs of a thread that the path names.
 
 use super::begin::begin;
+use super::disconnect::Disconnect;
 use super::follow::Followed;
 use super::run::{Run, newest_first};
 use super::{Found, Pairs};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::run_events::RunEvents;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -18,9 +20,7 @@ use interop::langgraph::{
 };
 use runtime::RuntimeError;
 use serde_json::Value;
-
-/// Why a client's cancel ends a run.
-const CANCELLED: &str = "user_cancelled";
+use timeline::Interruption;
 
 /// Lists the runs of a thread, the newest first.
 #[utoipa::path(get, path = "/threads/{thread_id}/runs", operation_id = "langgraphListRuns", tag = "langgraph", security(("key" = [])),
@@ -85,7 +85,9 @@ pub(super) async fn created(
     thread_id: Option<&str>,
     body: &Value,
 ) -> Result<Response, ApiError> {
-    let asked = RunCreate::read(body)?;
+    let mut asked = RunCreate::read(body)?;
+    // Nobody reads it, and so nobody goes away.
+    asked.cancels_on_disconnect = false;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
     // An answer may wait for what goes on with it.
@@ -135,14 +137,12 @@ pub(super) async fn waited(
 ) -> Result<Response, ApiError> {
     let asked = RunCreate::read(body)?;
     let open = api.open_stream(caller)?;
-    let (speaks, cancels) = (asked.speaks, asked.cancels_on_disconnect);
+    let speaks = asked.speaks;
     let named = named(thread_id, &asked);
     let asked = (asked, Some(&open));
-    let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
-        .await?
-        .into();
-    let mut disconnect = cancels
-        .then(|| super::disconnect::Disconnect::new(api, &run.found, &run.trigger, run.after));
+    let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
+    let mut disconnect = begun.disconnect.take();
+    let run: Followed = begun.into();
     run.settled(open).await?;
     if let Some(disconnect) = &mut disconnect {
         disconnect.over();
@@ -174,13 +174,13 @@ pub(super) async fn streamed(
 ) -> Result<Response, ApiError> {
     let asked = RunCreate::read(body)?;
     let open = api.open_stream(caller)?;
-    let (modes, cancels) = (asked.modes.clone(), asked.cancels_on_disconnect);
+    let modes = asked.modes.clone();
     let named = named(thread_id, &asked);
     let asked = (asked, Some(&open));
-    let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
-        .await?
-        .into();
-    run.stream(api, &modes, None, (cancels, open)).await
+    let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
+    let disconnect = begun.disconnect.take();
+    let run: Followed = begun.into();
+    run.stream(&modes, None, (disconnect, open)).await
 }
 
 /// Reads a run.
@@ -293,8 +293,11 @@ pub(super) async fn join_streamed(
     };
     let open = api.open_stream(caller)?;
     let run = Followed::of(found, run);
-    let how = (query.cancels_on_disconnect, open);
-    run.stream(api, &modes, last, how).await
+    let own = || (RunEvents::of(run.trigger.clone()), run.after);
+    let disconnect = query
+        .cancels_on_disconnect
+        .then(|| Disconnect::new(api, &run.found, own()));
+    run.stream(&modes, last, (disconnect, open)).await
 }
 
 /// Stops a run; what was complete stays. One that waits for its turn can't be stopped until that has come.
@@ -327,7 +330,8 @@ pub(super) async fn cancelled(
             return refused("the run waits for its turn, and can be stopped once that has come");
         }
         RunStatus::Running | RunStatus::Interrupted => {
-            let stopped = runtime.cancel(tenant, key, run.last.as_ref(), CANCELLED);
+            let stopped =
+                runtime.cancel(tenant, key, run.last.as_ref(), Interruption::USER_CANCELLED);
             match stopped.await {
                 // It has ended by itself meanwhile, or what it asked is answered.
                 Err(RuntimeError::NotRunning(_)) => return refused(over),

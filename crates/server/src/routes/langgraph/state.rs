@@ -40,8 +40,13 @@ pub(super) async fn check_last(found: &Found, named: Option<&str>) -> Result<(),
     if last_checkpoint(found).await?.as_deref() == Some(named) {
         return Ok(());
     }
+    Err(not_last().into())
+}
+
+/// The refusal of a state that is not the last one: of a thread that is not there none is.
+pub(super) fn not_last() -> RequestError {
     let what = "this is not the thread's last state, and the past can't be changed: copy the thread, and go on there";
-    Err(RequestError::new(ErrorKind::Conflict, what).into())
+    RequestError::new(ErrorKind::Conflict, what)
 }
 
 /// A state of a thread. Costs the thread.

@@ -165,8 +165,7 @@ pub(super) async fn say(
     if state.open().is_some() {
         return refused("calls of the thread wait for answers: resume it, or cancel its run");
     }
-    let places = places(&said);
-    let items = items(&found.runtime, said)?;
+    let Words { items, places } = Words::read(&found.runtime, said)?;
     let last = items.last().map(|item| item.id.to_string());
     let thread = (&found.row.thread.id, found.key());
     let recorded = speech.record(thread, items, |n| place(&places, n));
@@ -174,30 +173,33 @@ pub(super) async fn say(
     Ok(last)
 }
 
-/// What is said, as items.
-pub(super) fn items(runtime: &Runtime, said: Vec<Said>) -> Result<Vec<NewItem>, ApiError> {
-    let items = said.into_iter().map(|said| {
-        let at = said.pointer.as_str();
-        check_content(&said.content).map_err(|error| RequestError::at(at, error))?;
-        if let Some(place) = unreadable_part(&said.content) {
-            let what = "this file is neither base64 nor at an address";
-            return Err(RequestError::at(format!("{at}/{place}"), what).into());
-        }
-        Ok(said.item(|| runtime.mint()))
-    });
-    items.collect()
+/// What a request says, as items, and where each stands in the request.
+#[derive(Clone, Default)]
+pub(super) struct Words {
+    pub(super) items: Vec<NewItem>,
+    pub(super) places: Vec<Place>,
 }
 
-/// Where messages stand in the request.
-pub(super) fn places(said: &[Said]) -> Vec<Place> {
-    let places = said.iter().map(|said| {
-        if said.has_parts {
-            Place::parts(said.pointer.as_str())
-        } else {
-            Place::text(said.pointer.as_str())
+impl Words {
+    /// Refuses what can't be said anywhere.
+    pub(super) fn read(runtime: &Runtime, said: Vec<Said>) -> Result<Self, ApiError> {
+        let mut words = Self::default();
+        for said in said {
+            let at = said.pointer.as_str();
+            check_content(&said.content).map_err(|error| RequestError::at(at, error))?;
+            if let Some(place) = unreadable_part(&said.content) {
+                let what = "this file is neither base64 nor at an address";
+                return Err(RequestError::at(format!("{at}/{place}"), what).into());
+            }
+            words.places.push(if said.has_parts {
+                Place::parts(at)
+            } else {
+                Place::text(at)
+            });
+            words.items.push(said.item(|| runtime.mint()));
         }
-    });
-    places.collect()
+        Ok(words)
+    }
 }
 
 /// Where the message of this number stands.

@@ -11,15 +11,16 @@ async fn meeting(turns: Value) -> (Meeting, tempfile::TempDir) {
     let script_of = json!({"turns": turns, "per_turn": false});
     std::fs::write(&script, script_of.to_string()).unwrap();
     let config = format!(
-        "default_agent = \"other\"\n[models.s]\nprovider = \"scripted\"\nscript = {script:?}\n[models.o]\nprovider = \"scripted\"\n\
+        "default_agent = \"other\"\n[models.s]\nprovider = \"scripted\"\nscript = {:?}\n[models.o]\nprovider = \"scripted\"\n\
          [agents.other]\nmodel = \"o\"\n\
-         [agents.clerk]\nmodel = \"s\"\ntools = [\"compute\"]\nrequires_approval = [\"compute\"]\n"
+         [agents.clerk]\nmodel = \"s\"\ntools = [\"compute\"]\nrequires_approval = [\"compute\"]\n",
+        script.to_str().unwrap()
     );
     (Meeting::keys(&config).await, directory)
 }
 
 /// What the client posts.
-fn input(run: &str, said: Option<&str>, resume: Value) -> Value {
+fn input(run: &str, said: Option<&str>, resume: &Value) -> Value {
     let message = |text| json!({"id": format!("said-{run}"), "role": "user", "content": text});
     let messages: Vec<Value> = said.into_iter().map(message).collect();
     json!({
@@ -32,7 +33,7 @@ async fn run(meeting: &Meeting, path: &str, body: Value) -> Answer {
     meeting.user.post(path, body).await
 }
 
-fn resolved(id: &str, payload: Value) -> Value {
+fn resolved(id: &str, payload: &Value) -> Value {
     json!({"interruptId": id, "status": "resolved", "payload": payload})
 }
 
@@ -64,7 +65,7 @@ fn interrupt_ids(outcome: &Value) -> Vec<&str> {
 }
 
 async fn asked(meeting: &Meeting) -> Answer {
-    let body = input("r1", Some("a seat, please"), json!([]));
+    let body = input("r1", Some("a seat, please"), &json!([]));
     run(meeting, "/ag-ui/agents/clerk", body).await
 }
 
@@ -87,15 +88,15 @@ async fn what_an_agent_asks_is_an_interrupt_and_it_goes_on_with_the_answer() {
     let kinds: Vec<Value> = events(&first).iter().map(|it| it["type"].clone()).collect();
     assert_eq!(kinds[kinds.len() - 2], "MESSAGES_SNAPSHOT", "as for others");
     let seq = meeting.user.seq("t").await;
-    let none = json!([resolved("decision:seat", json!({"option": "cellar"}))]);
-    let refused = run(&meeting, "/ag-ui", input("r2", None, none)).await;
+    let none = json!([resolved("decision:seat", &json!({"option": "cellar"}))]);
+    let refused = run(&meeting, "/ag-ui", input("r2", None, &none)).await;
     let (status, code, pointer) = refused.error();
     assert_eq!((status, code.as_str()), (422, "invalid_request_answer"));
     assert_eq!(pointer.as_deref(), Some("/resume/0/payload/option"));
     assert_eq!(meeting.user.seq("t").await, seq, "nothing was written");
     // The agent that has asked goes on, whose default is another.
-    let aisle = json!([resolved("decision:seat", json!({"option": "aisle"}))]);
-    let body = input("r2", None, aisle);
+    let aisle = json!([resolved("decision:seat", &json!({"option": "aisle"}))]);
+    let body = input("r2", None, &aisle);
     let answered = run(&meeting, "/ag-ui", body.clone()).await;
     assert_eq!(outcome(&answered), json!({"type": "success"}));
     let texts = meeting.texts().await;
@@ -114,22 +115,22 @@ async fn an_interrupt_that_is_given_up_is_declined_once() {
     let turns = json!([{"text": seat(None).to_string()}, said("A pity."), said("Well.")]);
     let (meeting, _directory) = meeting(turns).await;
     asked(&meeting).await;
-    let give_up = |run| input(run, None, json!([cancelled("decision:seat")]));
-    let body = give_up("r2");
-    let given_up = run(&meeting, "/ag-ui/agents/clerk", body).await;
-    assert_eq!(outcome(&given_up), json!({"type": "success"}));
+    let giving_up = |run| input(run, None, &json!([cancelled("decision:seat")]));
+    let body = giving_up("r2");
+    let declined = run(&meeting, "/ag-ui/agents/clerk", body).await;
+    assert_eq!(outcome(&declined), json!({"type": "success"}));
     assert_eq!(meeting.request("decision:seat").await["state"], "declined");
     assert_eq!(meeting.texts().await.last().unwrap(), "A pity.");
     // Somebody has declined it meanwhile: the client can always go on.
-    let body = give_up("r3");
+    let body = giving_up("r3");
     let again = run(&meeting, "/ag-ui/agents/clerk", body).await;
     assert_eq!(outcome(&again), json!({"type": "success"}));
-    let late = json!([resolved("decision:seat", json!({"option": "aisle"}))]);
-    let late = run(&meeting, "/ag-ui", input("r4", None, late)).await;
+    let late = json!([resolved("decision:seat", &json!({"option": "aisle"}))]);
+    let late = run(&meeting, "/ag-ui", input("r4", None, &late)).await;
     assert_eq!(late.status, 409, "{}", late.text);
     assert_eq!(late.error().2.as_deref(), Some("/resume/0/payload"));
-    let unknown = json!([resolved("decision:table", json!({"option": "aisle"}))]);
-    let unknown = run(&meeting, "/ag-ui", input("r4", None, unknown)).await;
+    let unknown = json!([resolved("decision:table", &json!({"option": "aisle"}))]);
+    let unknown = run(&meeting, "/ag-ui", input("r4", None, &unknown)).await;
     assert_eq!(unknown.error().1, "request_not_found");
 }
 
@@ -145,10 +146,10 @@ async fn a_call_and_a_request_are_answered_in_one_run() {
     let ids = interrupt_ids(&ended);
     assert_eq!((ids.len(), ids[1]), (2, "decision:seat"));
     let resume = json!([
-        resolved("decision:seat", json!({"option": "aisle"})),
-        resolved(ids[0], json!({"approved": true})),
+        resolved("decision:seat", &json!({"option": "aisle"})),
+        resolved(ids[0], &json!({"approved": true})),
     ]);
-    let body = input("r2", Some("quickly"), resume);
+    let body = input("r2", Some("quickly"), &resume);
     let answered = run(&meeting, "/ag-ui/agents/clerk", body).await;
     assert_eq!(outcome(&answered), json!({"type": "success"}));
     assert_eq!(meeting.request("decision:seat").await["state"], "answered");
@@ -160,7 +161,7 @@ async fn a_call_and_a_request_are_answered_in_one_run() {
 async fn only_what_the_run_has_asked_and_the_client_may_answer_interrupts_it() {
     let meeting = Meeting::new().await;
     meeting.ask(&seat(None)).await;
-    let body = input("r1", Some("hello again"), json!([]));
+    let body = input("r1", Some("hello again"), &json!([]));
     let ended = run(&meeting, "/ag-ui", body).await;
     assert_eq!(outcome(&ended), json!({"type": "success"}));
     assert_eq!(meeting.request("decision:seat").await["state"], "open");
@@ -168,7 +169,7 @@ async fn only_what_the_run_has_asked_and_the_client_may_answer_interrupts_it() {
     let own = json!({"$schema": super::DATA, "request_data": {
         "id": "name", "description": "Who?", "form": {"fields": [{"id": "name"}]},
     }});
-    let body = input("r2", Some(&own.to_string()), json!([]));
+    let body = input("r2", Some(&own.to_string()), &json!([]));
     let ended = run(&meeting, "/ag-ui", body).await;
     assert_eq!(outcome(&ended), json!({"type": "success"}));
     assert_eq!(meeting.request("data:name").await["state"], "open");

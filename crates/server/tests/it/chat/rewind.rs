@@ -152,7 +152,14 @@ async fn what_runs_and_what_waits_gives_way_to_a_message_that_is_changed() {
     let server = Server::new("").await;
     let (first, second, changed) = tokio::join!(
         say(&server, "m1", "slow 20ms say 400 words"),
-        async { server.begin("c", "I wait").await },
+        async {
+            // Not before the first one has its turn.
+            let path = "/api/v1/threads/c/messages";
+            while !server.get(path).await.text.contains("400 words") {
+                tokio::task::yield_now().await;
+            }
+            server.begin("c", "I wait").await
+        },
         async {
             loop {
                 let log = server

@@ -222,3 +222,39 @@ async fn what_is_refused_has_changed_nothing_and_says_where() {
     );
     assert_eq!(server.seq(&thread).await, before);
 }
+
+#[tokio::test]
+async fn a_run_whose_question_was_passed_over_can_not_be_stopped_and_stops_no_other_one() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    let path = format!("/threads/{thread}/runs");
+    server
+        .lang_wait(&thread, says("clerk", "use compute 6 * 7"))
+        .await;
+    let runs = server.get(&path).await.json();
+    let asks = runs[0]["run_id"].as_str().unwrap().to_owned();
+    let next = server
+        .post(&path, says("demo", "slow 3600s say 2 words"))
+        .await;
+    let next = next.json()["run_id"].as_str().unwrap().to_owned();
+    let cancel = async |run: &str| {
+        let path = format!("{path}/{run}/cancel");
+        server.call("POST", &path, None).await.status
+    };
+    assert_eq!(cancel(&asks).await, 409);
+    let runs = server.get(&format!("{path}/{next}")).await.json();
+    assert_eq!(runs["status"], "running", "{runs}");
+    assert_eq!(cancel(&next).await, 204);
+}
+
+#[tokio::test]
+async fn a_run_that_would_go_on_from_a_state_makes_no_thread() {
+    let server = Server::new(CONFIG).await;
+    let id = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+    let mut body = says("demo", "x");
+    body["if_not_exists"] = "create".into();
+    body["checkpoint_id"] = id.into();
+    let refused = server.post(&format!("/threads/{id}/runs"), body).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    assert_eq!(server.get(&format!("/threads/{id}")).await.status, 404);
+}

@@ -1,11 +1,16 @@
 //! Runs whose sub-agents ask, and runs that hand over.
 
+use super::repeated::once;
 use super::{last, says};
 use crate::harness::{Answer, Server, TEAM};
+use crate::held::Held;
 use axum::body::Body;
 use futures_util::StreamExt as _;
 use http::header;
+use loomline_server::DEV_TENANT;
+use runtime::{Append, NewRecord};
 use serde_json::{Value, json};
+use timeline::Command;
 
 #[tokio::test]
 async fn what_a_sub_agent_asks_interrupts_the_thread_above_and_is_answered_there() {
@@ -47,23 +52,20 @@ async fn two_ask(server: &Server, queries: [&str; 2]) -> (String, [Value; 2]) {
     (thread, [resume(one), resume(other)])
 }
 
-/// The run that an answer is told of is over, and then both sub-agents were heard.
+/// Both sub-agents were heard, each in the run that its answer was told of.
 async fn both_are_heard(server: &Server, thread: &str, told: [Answer; 2]) {
-    for answer in told {
+    for (answer, said) in told.into_iter().zip(["gave 42.", "gave 2."]) {
         assert_eq!(answer.status, 200, "{}", answer.text);
         let run = answer.json();
         let run = run["run_id"].as_str().unwrap();
         let path = format!("/threads/{thread}/runs/{run}/join");
-        assert_eq!(server.get(&path).await.status, 200, "{run}");
+        let joined = server.get(&path).await;
+        assert_eq!(joined.status, 200, "{run}");
+        assert!(joined.text.contains(said), "{}", joined.text);
     }
     server.at_rest(thread).await;
     let kept = server.get(&format!("/threads/{thread}")).await.json();
     assert_eq!(kept["status"], "idle", "{kept}");
-    let text = kept["values"].to_string();
-    assert!(
-        text.contains("gave 42.") && text.contains("gave 2."),
-        "{text}"
-    );
 }
 
 #[tokio::test]
@@ -76,15 +78,112 @@ async fn who_answers_one_sub_agent_holds_nobody_up_who_answers_the_next_one() {
     both_are_heard(&server, &thread, [one, other]).await;
 }
 
+/// What both calls came to is among the values, and nothing waits.
+fn is_whole(values: &Value) {
+    let text = values.to_string();
+    assert!(
+        text.contains("gave 2.") && text.contains("user_cancelled"),
+        "{text}"
+    );
+    assert_eq!(values["__interrupt__"], Value::Null, "{text}");
+}
+
 #[tokio::test]
-async fn a_sub_agent_is_heard_that_goes_on_while_the_thread_goes_on_with_another_one() {
+async fn who_waits_for_an_answer_is_told_of_the_run_that_hears_of_it() {
+    let held = Held::new().await;
+    held.answer_first().await;
+    let waits = held.server.lang_wait(&held.thread, held.resume(1));
+    let (values, ()) = tokio::join!(waits, held.let_go());
+    is_whole(&values);
+}
+
+#[tokio::test]
+async fn who_streams_an_answer_is_shown_the_run_that_hears_of_it() {
+    let held = Held::new().await;
+    held.answer_first().await;
+    let path = format!("/threads/{}/runs/stream", held.thread);
+    let streams = held.server.post(&path, held.resume(1));
+    let (streamed, ()) = tokio::join!(streams, held.let_go());
+    assert_eq!(streamed.status, 200, "{}", streamed.text);
+    assert!(streamed.text.contains("gave 2."), "{}", streamed.text);
+}
+
+#[tokio::test]
+async fn an_answer_that_waits_for_its_turn_has_a_run_of_its_own_that_waits() {
+    let held = Held::new().await;
+    let first = held.answer_first().await;
+    let path = format!("/threads/{}/runs", held.thread);
+    let send = || once(&held.server, &path, "once", held.resume(1));
+    let run = send().await.json();
+    assert_ne!(run["run_id"], first.as_str());
+    assert_eq!(run["status"], "pending", "{run}");
+    let id = run["run_id"].as_str().unwrap();
+    let read = held.server.get(&format!("{path}/{id}")).await.json();
+    assert_eq!(read["status"], "pending", "{read}");
+    assert_eq!(send().await.json()["run_id"], id);
+    held.let_go().await;
+    is_whole(&held.server.get(&format!("{path}/{id}/join")).await.json());
+    assert_eq!(send().await.json()["run_id"], id);
+}
+
+#[tokio::test]
+async fn a_reader_of_an_answer_that_goes_away_stops_the_run_that_hears_of_it_alone() {
+    let held = Held::beside("hold", "that").await;
+    let first = held.answer_first().await;
+    let mut body = held.resume(1);
+    body["on_disconnect"] = "cancel".into();
+    let path = format!("/threads/{}/runs", held.thread);
+    let request = held
+        .server
+        .request("POST", &format!("{path}/stream"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    let (status, frames) = held.server.open(request).await;
+    assert_eq!(status, 200);
+    let runs = held.server.get(&path).await.json();
+    let second = runs[0]["run_id"].as_str().unwrap().to_owned();
+    drop(frames);
+    held.let_go().await;
+    // The other one is held as well: the thread rests once its run is stopped.
+    held.server.at_rest(&held.thread).await;
+    let join = async |run: &str| held.server.get(&format!("{path}/{run}/join")).await.json();
+    let (first, second) = (join(&first).await, join(&second).await);
+    assert_eq!(first["__error__"], Value::Null, "{first}");
+    assert_eq!(second["__error__"]["error"], "UserInterrupt", "{second}");
+}
+
+/// Closes a thread, as nobody does while it waits.
+async fn close(server: &Server, key: &str) {
+    let (runtime, tenant) = (server.app.runtime(), DEV_TENANT.into());
+    let row = runtime.find(&tenant, key).await.unwrap();
+    let claim = runtime.store().claim(&row.thread.id).await.unwrap();
+    let at = claim.head.last_at;
+    let events = claim.head.state.decide(Command::Close, at).unwrap();
+    let records = events.into_iter().map(|event| NewRecord {
+        at,
+        text: event.encode().unwrap().into(),
+        event,
+    });
+    let append = Append {
+        thread: row.thread.id,
+        epoch: claim.epoch,
+        tail: claim.head.tail,
+        records: records.collect(),
+        token: None,
+    };
+    runtime.store().append(append).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_answers_beneath_a_thread_that_is_closed_is_told_so() {
     let server = Server::new(TEAM).await;
-    let queries = ["slow 50ms compute 6 * 7", "compute 1 + 1"];
-    let (thread, [one, other]) = two_ask(&server, queries).await;
+    let (thread, [one, _]) = two_ask(&server, ["compute 6 * 7", "compute 1 + 1"]).await;
+    close(&server, &thread).await;
     let path = format!("/threads/{thread}/runs");
-    let one = server.post(&path, one).await;
-    let other = server.post(&path, other).await;
-    both_are_heard(&server, &thread, [one, other]).await;
+    let refused = server.post(&path, one).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    assert!(refused.text.contains("closed"), "{}", refused.text);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Tools: what they take, give and refuse.
 
 use super::{CONFIG, call, connect, document, failure, lifecycles, served, structured};
-use crate::harness::TEAM;
+use crate::harness::{Served, TEAM};
+use crate::held::Held;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -223,6 +224,21 @@ async fn progress_is_told_where_a_sub_agent_was_answered() {
         let told = client.service().all();
         assert!(told.len() > n_told, "nothing more was told than {told:?}");
     }
+}
+
+#[tokio::test]
+async fn who_answers_a_sub_agent_is_told_what_the_run_comes_to_that_hears_of_it() {
+    let held = Held::new().await;
+    let socket = Served::new(held.server.app.clone()).await;
+    let [lifecycle, _] = lifecycles();
+    let client = connect(&socket, None, lifecycle).await;
+    held.answer_first().await;
+    let (call_id, key) = held.place(1);
+    let answers = json!([{"toolCallId": call_id, "threadKey": key, "approved": true}]);
+    let answer = json!({"key": held.thread, "answers": answers});
+    let (done, ()) = tokio::join!(structured(&client, "answer", answer), held.let_go());
+    assert_eq!(done["status"], "completed", "{done}");
+    assert!(done["text"].as_str().unwrap().contains("gave 2."), "{done}");
 }
 
 #[tokio::test]
