@@ -35,6 +35,15 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     losses.with(messages)
 }
 
+/// The first text that an item says to the agents, and its id.
+pub(super) fn first_said(item: &Item) -> Option<(String, String)> {
+    let beside = said_beside(item);
+    let item = beside.first().unwrap_or(item);
+    let message = said(item, "", &mut Losses::default())?;
+    let text = message.get("content").and_then(Value::as_str)?;
+    Some((item.id.to_string(), text.to_owned()))
+}
+
 fn said(item: &Item, at: &str, losses: &mut Losses) -> Option<Value> {
     let role = match (item.item_type, item.role) {
         (ItemType::Message, Some(Role::User) | None) => "user",

@@ -1,6 +1,6 @@
 //! From the log of one execution to the events of a run.
 
-use super::messages::{arguments, reasoning_id, result_id, text_id};
+use super::messages::{arguments, first_said, reasoning_id, result_id, text_id};
 use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 #[cfg(feature = "aitp")]
 use crate::aitp::Question;
@@ -39,10 +39,23 @@ pub struct RunView {
     open: Vec<OpenCall>,
     /// The call that the record is about.
     part: Option<ToolPart>,
+    heard: Heard,
     wants_messages: bool,
     is_over: bool,
     ending: Option<Ending>,
     out: Vec<Value>,
+}
+
+/// The first message that a run hears.
+#[derive(Clone, Debug, Default)]
+enum Heard {
+    /// The client knows it.
+    #[default]
+    Known,
+    /// It is to be told.
+    Awaited,
+    /// It is this, and is told when the run has begun.
+    Said { id: String, text: String },
 }
 
 /// How a run ends.
@@ -76,6 +89,7 @@ impl RunView {
             open_calls: BTreeMap::new(),
             open: Vec::new(),
             part: None,
+            heard: Heard::Known,
             wants_messages: false,
             is_over: false,
             ending: None,
@@ -94,11 +108,11 @@ impl RunView {
         }
     }
 
-    /// A view that gives all messages at the end: the thread has some that the client does not know.
+    /// A view that begins with the first message that the run hears, which its client does not know.
     #[must_use]
-    pub fn with_messages(self) -> Self {
+    pub fn telling(self) -> Self {
         Self {
-            wants_messages: true,
+            heard: Heard::Awaited,
             ..self
         }
     }
@@ -173,6 +187,11 @@ impl RunView {
             // Some models give the calls of every step the same ids.
             self.calls.clear();
         }
+        if let (Event::ItemCreated { item }, Heard::Awaited) = (event, &self.heard)
+            && let Some((id, text)) = first_said(item)
+        {
+            self.heard = Heard::Said { id, text };
+        }
         if let Event::StepStatusChanged {
             step_id,
             to: StepStatus::Completed,
@@ -211,6 +230,7 @@ impl RunView {
                 let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
                 let started = json!({"type": "RUN_STARTED", "threadId": thread, "runId": run});
                 self.push(started);
+                self.tell();
             }
             "start-step" => {
                 self.step_open = true;
@@ -253,6 +273,18 @@ impl RunView {
             }
             _ => {}
         }
+    }
+
+    /// What the run has heard, as a message of the user's.
+    fn tell(&mut self) {
+        let Heard::Said { id, text } = std::mem::take(&mut self.heard) else {
+            return;
+        };
+        self.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "user"}));
+        if !text.is_empty() {
+            self.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}));
+        }
+        self.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
     }
 
     fn step_name(&self) -> String {

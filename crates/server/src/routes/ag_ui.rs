@@ -147,11 +147,7 @@ async fn run(
         view
     };
     // What was filled in is a message of the user's by now.
-    let view = if is_filled {
-        view.with_messages()
-    } else {
-        view
-    };
+    let view = if is_filled { view.telling() } else { view };
     let shown = Shown {
         run,
         view,

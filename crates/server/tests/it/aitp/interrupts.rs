@@ -99,7 +99,11 @@ async fn what_an_agent_asks_is_an_interrupt_and_it_goes_on_with_the_answer() {
     let body = input("r2", None, &aisle);
     let answered = run(&meeting, "/ag-ui", body.clone()).await;
     assert_eq!(outcome(&answered), json!({"type": "success"}));
+    let told = events(&answered);
+    assert_eq!(told[0]["type"], "RUN_STARTED");
+    assert_eq!(told[1]["role"], "user", "what was filled in, as a message");
     let texts = meeting.texts().await;
+    assert_eq!(told[2]["delta"], texts[texts.len() - 2]);
     let said: Value = serde_json::from_str(&texts[texts.len() - 2]).unwrap();
     assert_eq!(said["decision"]["options"][0]["id"], "aisle");
     assert_eq!(texts.last().unwrap(), "It is booked.");
