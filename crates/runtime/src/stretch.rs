@@ -284,6 +284,8 @@ async fn before_place(chain: &Chain<'_>, before: Place, n: usize) -> Cut {
     // What ran before the first message was said counts, too.
     let more =
         !chain.said_before(first, 1).await?.is_empty() || chain.run_before(first).await?.is_some();
+    // What was only kept before the first message goes with it.
+    let first = if more { first } else { Place::START.next() };
     Ok((Span { first, last }, more))
 }
 

@@ -87,6 +87,7 @@ macro_rules! store_suite {
             pages_of_a_fork_begin_with_its_ancestors
             a_stretch_of_an_execution_has_what_belongs_to_it
             a_run_without_a_message_is_a_stretch_of_its_own
+            what_was_kept_before_the_first_message_is_read_with_it
             a_place_within_an_execution_stands_for_all_of_it
             a_title_and_metadata_that_change_are_the_threads
             what_is_removed_is_read_no_more

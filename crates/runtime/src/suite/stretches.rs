@@ -276,6 +276,21 @@ pub async fn a_run_without_a_message_is_a_stretch_of_its_own(subject: impl Subje
     );
 }
 
+/// What is no message can stand before the first one, and is read with it.
+pub async fn what_was_kept_before_the_first_message_is_read_with_it(subject: impl Subject) {
+    let kept = NewItem::reference("kept", None);
+    let commands = vec![Command::Record { item: kept }, keep("m-1"), keep("m-2")];
+    told(&subject, "t", None, commands).await;
+    let runtime = runtime(&subject);
+    for n in 1..4 {
+        let all = backwards(&runtime, "t", n).await;
+        assert_eq!(names(&all), ["kept", "m-1", "m-2"], "{n} at once");
+    }
+    let before = Place::END;
+    let page = read(&runtime, "t", Stretch::Before { before, n: 2 }).await;
+    assert!(!page.more && page.first == Place::START.next(), "{page:?}");
+}
+
 /// An execution that runs is read up to the end of the log, from any place in it.
 pub async fn a_place_within_an_execution_stands_for_all_of_it(subject: impl Subject) {
     let commands = vec![

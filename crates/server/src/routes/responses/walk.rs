@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
                 after: piece.last,
                 n: PIECE,
             }),
-            // What was not said to an agent may still stand before the first thing that was.
+            Stretch::Before { .. } | Stretch::UpTo { .. } if !piece.more => None,
             Stretch::Before { .. }
             | Stretch::UpTo { .. }
             | Stretch::Execution(_)
