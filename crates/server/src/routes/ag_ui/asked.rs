@@ -43,9 +43,12 @@ impl Filled {
 }
 
 impl Reader {
-    /// What was asked after an event of the log, is open, and may be answered by the one who began the
-    /// thread. Costs what came since.
-    pub(super) async fn asked(&self, after: Seq) -> Result<Vec<Question>, RuntimeError> {
+    /// What was asked from this event of the log to that one, is open, and may be answered by the one
+    /// who began the thread. Costs what came since.
+    pub(super) async fn asked(
+        &self,
+        (first, last): (Seq, Seq),
+    ) -> Result<Vec<Question>, RuntimeError> {
         let Self { api, caller, key } = self;
         let row = api.runtime().find(&caller.tenant, key).await?;
         let now = Timestamp::now();
@@ -56,9 +59,10 @@ impl Reader {
         };
         let ledger = desk.ledger();
         let asked = ledger.requests().rev();
-        let asked = asked.take_while(|request| request.seq > after);
+        let asked = asked.take_while(|request| request.seq >= first);
         let is_for_them = |request: &&interop::aitp::Request| {
-            request.state(now) == State::Open
+            request.seq <= last
+                && request.state(now) == State::Open
                 && ledger.may_answer(&request.ask, &Party::Initiator).is_ok()
         };
         let asked = asked.filter(is_for_them);

@@ -54,6 +54,7 @@ fn told(
     reader: Reader,
 ) -> BoxStream<'static, Result<Told, StoreError>> {
     let told = async_stream::stream! {
+        let mut first = None;
         while let Some(next) = follow.next().await {
             let logged = match next {
                 Ok(logged) => logged,
@@ -63,13 +64,17 @@ fn told(
                 }
             };
             let mut events = shown.view.events(&logged.record);
+            let seq = logged.record.seq;
             let seen = shown.run.see(&logged.record.event);
             if seen == Seen::Never {
                 events.push(RunView::failed("the thread was closed before the run began", "closed"));
             }
+            if shown.run.has_begun() {
+                first.get_or_insert(seq);
+            }
             let is_last = seen.flow().is_break();
             if seen == Seen::Last {
-                match shown.end(&reader).await {
+                match shown.end(&reader, (first.unwrap_or(seq), seq)).await {
                     Ok(end) => events.extend(end),
                     Err(error) => {
                         yield Err(error);
@@ -89,9 +94,9 @@ fn told(
 impl Shown {
     /// What stands at the end: what the run has asked by AITP, and all messages where the client needs
     /// them.
-    async fn end(&mut self, reader: &Reader) -> Result<Vec<Value>, StoreError> {
+    async fn end(&mut self, reader: &Reader, own: (Seq, Seq)) -> Result<Vec<Value>, StoreError> {
         if self.view.is_finished() {
-            let asked = reader.asked(self.after).await;
+            let asked = reader.asked(own).await;
             self.view.ask(&read(asked)?.unwrap_or_default());
         }
         let mut messages = None;
