@@ -4,33 +4,24 @@ use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{TenantId, ThreadRow};
+use crate::store::{StoreError, TenantId, ThreadRow};
 use std::sync::{Arc, PoisonError};
 use timeline::{Event, Seq, ThreadId};
 
-/// A thread that is not there yet; forgotten unless it is made.
+/// A thread that is not there yet.
 pub(crate) struct Unmade<'a> {
     runtime: &'a Runtime,
-    live: Option<Arc<Live>>,
+    pub(crate) live: Arc<Live>,
 }
 
 impl Unmade<'_> {
-    pub(crate) fn live(&self) -> Result<&Arc<Live>, RuntimeError> {
-        self.live.as_ref().ok_or(RuntimeError::BrokenOff)
-    }
-
-    /// It is there now.
-    pub(crate) fn made(mut self) {
-        if let Some(live) = self.live.take() {
-            self.runtime.name(&live);
-        }
-    }
-}
-
-impl Drop for Unmade<'_> {
-    fn drop(&mut self) {
-        if let Some(live) = &self.live {
-            self.runtime.forget(live);
+    /// Looks at what came of making it.
+    pub(crate) fn settle<T>(self, made: &Result<T, RuntimeError>) {
+        match made {
+            Ok(_) => self.runtime.name(&self.live),
+            // It may be there all the same: the log knows, and whoever looks for it asks that.
+            Err(RuntimeError::Store(StoreError::Failed(_) | StoreError::Closed)) => {}
+            Err(_) => self.runtime.forget(&self.live),
         }
     }
 }
@@ -60,7 +51,7 @@ impl Runtime {
         let live = self.kept_or(thread, place, tail, |live| live.unmade(first));
         Ok(Unmade {
             runtime: self,
-            live: Some(live),
+            live,
         })
     }
 
@@ -156,11 +147,15 @@ impl Runtime {
     /// Forgets a thread that the store no longer has.
     pub(crate) fn forget(&self, live: &Live) {
         live.gone();
-        self.inner
-            .live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&live.thread);
+        let all = &self.inner.live;
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        // By now this process may know it anew.
+        let is_it = |found: &Arc<Live>| std::ptr::eq(Arc::as_ptr(found), live);
+        if !all.get(&live.thread).is_some_and(is_it) {
+            return;
+        }
+        all.remove(&live.thread);
+        drop(all);
         let keys = &self.inner.keys;
         let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (live.tenant.clone(), live.key.clone());

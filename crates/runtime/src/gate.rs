@@ -28,7 +28,8 @@ pub struct Entering<'a> {
 ///
 /// It is asked while the thread's lock is held, so what it has found out stays true until the items
 /// are in the log. It must not call a [`Runtime`]'s methods that write, and should cost no more than
-/// what is said. A request that is repeated is answered again and not judged.
+/// what is said. A request that is repeated is answered again and not judged; one that somebody else
+/// was ahead of in making its thread is judged again, on that.
 pub trait Gate: Send + Sync {
     /// Gets ready to judge what is said on a thread whose log ends about here. The thread's lock is
     /// not held, so what is done here nobody waits for. A thread that is gone is no error.
@@ -112,7 +113,7 @@ pub(crate) async fn judged(
     let is_there = !held.core()?.is_unmade();
     let entering = Entering {
         thread: is_there.then_some(&live.thread),
-        tail,
+        tail: if is_there { tail } else { Seq::ZERO },
         at,
         items,
     };

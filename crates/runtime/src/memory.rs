@@ -19,9 +19,6 @@ use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 use timeline::{Event, Open, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
 
-/// The claim of who makes a thread.
-const FIRST_CLAIM: Epoch = Epoch(1);
-
 /// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
@@ -153,7 +150,7 @@ impl Kept {
         };
         let mut log = Log {
             tenant: tenant.clone(),
-            epoch: FIRST_CLAIM,
+            epoch: Epoch::FIRST,
             state: State::default().with_open(open),
             records: Vec::new(),
             bytes: 0,
@@ -174,7 +171,7 @@ impl Kept {
         self.threads.insert(thread.id.clone(), log);
         Ok(Created {
             thread: thread.id,
-            claim: Some(FIRST_CLAIM),
+            claim: Some(Epoch::FIRST),
         })
     }
 

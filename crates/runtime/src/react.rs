@@ -20,6 +20,9 @@ use timeline::{
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// How often a thread that others make and delete meanwhile is looked for.
+const MAX_TRIES: u32 = 8;
+
 /// What a runtime allows.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeOptions {
@@ -184,28 +187,27 @@ impl Runtime {
         request.must_exist |= request.rewind.is_some() || terms.after.is_some();
         let runtime = self.clone();
         self.owned(async move {
-            if let Some(live) = runtime.entered(&request, &terms).await? {
-                match live.hold().await {
-                    // It was deleted a moment ago: the key is free for a new thread, if that will do.
-                    Err(RuntimeError::Store(StoreError::NotFound)) => runtime.forget(&live),
-                    held => return runtime.accept_held(&live, held?, request, &terms).await,
+            let mut n_tries = 0;
+            loop {
+                n_tries += 1;
+                if let Some(live) = runtime.entered(&request, &terms).await? {
+                    match live.hold().await {
+                        // It was deleted a moment ago: the key is free for a new thread, if that will do.
+                        Err(RuntimeError::Store(StoreError::NotFound)) => runtime.forget(&live),
+                        held => {
+                            return runtime.accept_held(&live, held?, request, &terms).await;
+                        }
+                    }
                 }
-            }
-            runtime.check_new(&request)?;
-            let (tenant, key) = (request.tenant.clone(), request.key.clone());
-            let unmade = runtime.unmade(&tenant, &key)?;
-            let made = runtime.accept_on(unmade.live()?, request.clone(), &terms);
-            match made.await {
-                // Somebody else has made it a moment ago.
-                Err(RuntimeError::Store(StoreError::KeyTaken(_))) => {
-                    drop(unmade);
-                    let live = runtime.existing(&tenant, &key).await?;
-                    runtime.accept_on(&live, request, &terms).await
-                }
-                made => {
-                    let accepted = made?;
-                    unmade.made();
-                    Ok(accepted)
+                runtime.check_new(&request)?;
+                let unmade = runtime.unmade(&request.tenant, &request.key)?;
+                let made = runtime.accept_on(&unmade.live, request.clone(), &terms);
+                let made = made.await;
+                unmade.settle(&made);
+                match made {
+                    // Somebody else has made it a moment ago.
+                    Err(RuntimeError::Store(StoreError::KeyTaken(_))) if n_tries < MAX_TRIES => {}
+                    made => return made,
                 }
             }
         })

@@ -38,6 +38,11 @@ impl std::fmt::Display for TenantId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
+impl Epoch {
+    /// The claim of who makes a thread.
+    pub const FIRST: Self = Self(1);
+}
+
 /// A record to be appended: the event and its text, encoded once.
 #[derive(Clone, Debug)]
 pub struct NewRecord {

@@ -4,10 +4,11 @@ use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, Entering, Filter, Gate, MemoryStore, Policy, React, Run, Runtime, RuntimeError,
-    RuntimeOptions, TenantId, Terms,
+    Accepted, AgentReactor, Entering, Filter, Gate, MemoryStore, Policy, React, Run, Runtime,
+    RuntimeError, RuntimeOptions, TenantId, Terms,
 };
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use timeline::{Entry, NewItem, Role, Seq, Transcript};
 
@@ -136,4 +137,57 @@ async fn a_request_that_is_repeated_is_answered_and_not_judged() {
     let again = through("once-2").await.unwrap();
     assert!(again.repeated && again.item_id == first.item_id);
     assert_eq!(gate.asked.lock().unwrap().len(), n_asked);
+}
+
+/// Holds the first two back until both are there: neither has found the thread.
+struct AtOnce {
+    both: tokio::sync::Barrier,
+    n_asked: AtomicUsize,
+}
+
+impl Gate for AtOnce {
+    fn judge<'a>(&'a self, _: Entering<'a>) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            if self.n_asked.fetch_add(1, Ordering::SeqCst) < 2 {
+                self.both.wait().await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What two requests come to that make the same thread at once.
+async fn both(tokens: [Option<&str>; 2]) -> (Runtime, [Accepted; 2]) {
+    let runtime = runtime();
+    let gate: Arc<dyn Gate> = Arc::new(AtOnce {
+        both: tokio::sync::Barrier::new(2),
+        n_asked: AtomicUsize::new(0),
+    });
+    let [one, two] = tokens;
+    let say =
+        |id, token| runtime.react_on(react("k", id, token), Terms::through(Arc::clone(&gate)));
+    let (one, two) = tokio::join!(say("one", one), say("two", two));
+    let both = [one.unwrap(), two.unwrap()];
+    (runtime, both)
+}
+
+#[tokio::test]
+async fn of_two_who_make_a_thread_at_once_one_does_and_both_are_heard_there() {
+    let (runtime, [one, two]) = both([None, None]).await;
+    assert_eq!(one.thread_id, two.thread_id);
+    let mut said: Vec<String> = said(&runtime, "k")
+        .await
+        .into_iter()
+        .map(|it| it.0)
+        .collect();
+    said.sort();
+    assert_eq!(said, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn of_two_who_make_a_thread_at_once_under_one_token_one_is_answered_again() {
+    let (runtime, [one, two]) = both([Some("once"), Some("once")]).await;
+    assert_eq!(one.item_id, two.item_id);
+    assert_ne!(one.repeated, two.repeated);
+    assert_eq!(said(&runtime, "k").await.len(), 1);
 }

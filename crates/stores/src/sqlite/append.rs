@@ -9,9 +9,6 @@ use runtime::{Append, Created, Epoch, NewRecord, StoreError, TenantId, Token};
 use rusqlite::{Connection, OptionalExtension, params};
 use timeline::{Event, Seq, Thread, ThreadId};
 
-/// The claim of who makes a thread.
-const FIRST_CLAIM: Epoch = Epoch(1);
-
 /// The first records of a thread.
 pub(super) struct NewLog {
     tenant: TenantId,
@@ -83,7 +80,7 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
         last(first).unwrap_or(created_at),
         int(first.len() as u64),
         int(size(first) as u64),
-        int(FIRST_CLAIM.0),
+        int(Epoch::FIRST.0),
     ];
     let insert = conn
         .prepare_cached(sql)
@@ -95,7 +92,7 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
     write(conn, no, Seq::ZERO, first)?;
     Ok(Created {
         thread: thread.id.clone(),
-        claim: Some(FIRST_CLAIM),
+        claim: Some(Epoch::FIRST),
     })
 }
 
