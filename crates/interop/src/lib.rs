@@ -43,6 +43,7 @@ pub mod archive;
 mod canonical;
 pub mod convert;
 pub mod document;
+mod fields;
 pub mod ids;
 pub mod langgraph;
 mod loss;

@@ -22,14 +22,14 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         let what = "expected exactly one of text, raw, url and data";
         return Err(RequestError::param(pointer, what));
     }
-    let media_type = fields.text("mediaType", MAX_ID)?;
+    let media_type = fields.said("mediaType", MAX_ID)?;
     let mut said = if let [Some(_), ..] = given {
-        let text = fields.text("text", MAX_TEXT)?.unwrap_or_default();
+        let text = fields.said("text", MAX_TEXT)?.unwrap_or_default();
         json!({"type": "input_text", "text": text})
     } else if let [.., Some(data)] = given {
         json!({"type": "input_text", "text": data.to_string(), "media_type": JSON})
     } else if given[1].is_some() {
-        let raw = fields.text("raw", usize::MAX)?;
+        let raw = fields.said("raw", usize::MAX)?;
         let raw = raw.ok_or_else(|| RequestError::param(fields.at("raw"), "expected base64"))?;
         // Both alphabets of base64 are allowed here, and one there.
         let raw = raw.replace('-', "+").replace('_', "/");
@@ -40,7 +40,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         }
         file(&url, Some(media_type))
     } else {
-        let url = fields.text("url", MAX_TEXT)?.unwrap_or_default();
+        let url = fields.said("url", MAX_TEXT)?.unwrap_or_default();
         if !url.starts_with("https://") && !url.starts_with("http://") {
             return Err(RequestError {
                 kind: ErrorKind::ContentTypeNotSupported,
@@ -49,7 +49,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         }
         file(url, media_type)
     };
-    if let Some(name) = fields.text("filename", MAX_ID)? {
+    if let Some(name) = fields.said("filename", MAX_ID)? {
         said["filename"] = name.into();
     }
     if let Some(metadata) = fields.get("metadata") {

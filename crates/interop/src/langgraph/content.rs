@@ -2,6 +2,7 @@
 
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
+use crate::fields::check_length;
 use crate::parts::OUTPUT_FILE;
 use crate::request::{is_base64, is_web};
 use serde_json::{Value, json};
@@ -21,10 +22,7 @@ pub(super) fn read(
     text_type: &str,
 ) -> Result<Vec<Value>, RequestError> {
     let text = |text: &str, pointer: &str| {
-        if text.len() > MAX_TEXT {
-            let what = format!("expected at most {MAX_TEXT} bytes");
-            return Err(RequestError::at(pointer, what));
-        }
+        check_length(pointer, text, MAX_TEXT)?;
         Ok(json!({"type": text_type, "text": text}))
     };
     match content {
@@ -51,12 +49,10 @@ pub(super) fn read(
 }
 
 fn read_block(block: &Value, pointer: &str, text_type: &str) -> Result<Value, RequestError> {
-    let fields = Fields::open(block, pointer)?;
+    let fields = Fields::of(block, pointer)?;
     match fields.text("type", MAX_ID)? {
         Some("text") => {
-            let text = fields.text("text", MAX_TEXT)?;
-            let text =
-                text.ok_or_else(|| RequestError::at(fields.at("text"), "expected a string"))?;
+            let text = fields.required("text", MAX_TEXT)?;
             Ok(json!({"type": text_type, "text": text}))
         }
         Some("image_url") => {
@@ -66,13 +62,13 @@ fn read_block(block: &Value, pointer: &str, text_type: &str) -> Result<Value, Re
                 None => None,
             };
             let url = url.filter(|url| is_web(url) || crate::request::is_inline(url));
-            let url = url.ok_or_else(|| RequestError::at(fields.at("image_url"), wanted))?;
+            let url = url.ok_or_else(|| fields.wrong("image_url", wanted))?;
             Ok(json!({"type": "input_image", "image_url": url}))
         }
         Some(kind) if KINDS.contains(&kind) => media(&fields, kind),
         Some(_) | None => {
             let what = super::fields::expected(KINDS.into_iter());
-            Err(RequestError::at(fields.at("type"), what))
+            Err(fields.wrong("type", what))
         }
     }
 }
@@ -88,7 +84,7 @@ fn media(fields: &Fields<'_>, kind: &str) -> Result<Value, RequestError> {
     let url = match (fields.text("url", MAX_TEXT)?, data) {
         (Some(url), None) if is_web(url) => url.to_owned(),
         (None, Some(data)) if is_base64(data) => {
-            let missing = || RequestError::at(fields.at("mime_type"), "expected a media type");
+            let missing = || fields.wrong("mime_type", "expected a media type");
             format!("data:{};base64,{data}", media_type.ok_or_else(missing)?)
         }
         _ => {
