@@ -60,6 +60,7 @@ pub mod remote;
 mod request;
 pub mod responses;
 pub mod runs;
+pub mod sse;
 pub mod threads;
 
 use loss::Losses;

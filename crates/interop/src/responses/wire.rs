@@ -1,5 +1,6 @@
 //! How events are written: as server-sent events, or as lines of JSON.
 
+use crate::sse;
 use std::fmt::{Arguments, Write as _};
 
 /// What stands around an event.
@@ -64,9 +65,7 @@ impl Wire {
             return;
         }
         if self.framing == Framing::Sse {
-            out.push_str("event: ");
-            out.push_str(kind);
-            out.push_str("\ndata: ");
+            sse::begin(kind, out);
         }
         out.push_str("{\"type\":\"");
         out.push_str(kind);
@@ -82,7 +81,7 @@ impl Wire {
     /// Writes the end of the stream.
     pub(super) fn done(&self, out: &mut String) {
         if !self.is_muted && self.framing == Framing::Sse {
-            out.push_str("data: [DONE]\n\n");
+            sse::write_event(sse::DONE, out);
         }
     }
 }

@@ -175,8 +175,6 @@ impl View<Arc<Logged>> for OneRun {
         seen.flow()
     }
 
-    fn finish(&mut self, _: &mut String) {}
-
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         sse::failure_frame(error, out);
     }
