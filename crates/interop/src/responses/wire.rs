@@ -46,11 +46,6 @@ impl Wire {
         self.from = number.saturating_add(1);
     }
 
-    /// The number of the next event.
-    pub(super) fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Whether the next event is written at all.
     pub(super) fn is_heard(&self) -> bool {
         !self.is_muted && self.next >= self.from
