@@ -3,7 +3,7 @@
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
 use crate::parts::OUTPUT_FILE;
-use crate::request::is_inline;
+use crate::request::{file, inline, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 
@@ -38,16 +38,16 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         if !is_inline(&url) {
             return Err(RequestError::param(fields.at("raw"), "expected base64"));
         }
-        file(&url, Some(media_type))
+        file(&url, is_image(media_type), Some(media_type))
     } else {
         let url = fields.said("url", MAX_TEXT)?.unwrap_or_default();
-        if !url.starts_with("https://") && !url.starts_with("http://") {
+        if !is_web(url) {
             return Err(RequestError {
                 kind: ErrorKind::ContentTypeNotSupported,
                 ..RequestError::param(fields.at("url"), "expected an http: or https: URL")
             });
         }
-        file(url, media_type)
+        file(url, media_type.is_some_and(is_image), media_type)
     };
     if let Some(name) = fields.said("filename", MAX_ID)? {
         said["filename"] = name.into();
@@ -56,20 +56,6 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         said["metadata"] = metadata.clone();
     }
     Ok(said)
-}
-
-fn file(url: &str, media_type: Option<&str>) -> Value {
-    let mut part = match media_type {
-        Some(kind) if kind.starts_with("image/") => {
-            json!({"type": "input_image", "image_url": url})
-        }
-        _ if url.starts_with("data:") => json!({"type": "input_file", "file_data": url}),
-        _ => json!({"type": "input_file", "file_url": url}),
-    };
-    if let Some(media_type) = media_type {
-        part["media_type"] = media_type.into();
-    }
-    part
 }
 
 /// A part of the log's as the protocol has it; none of what it has no word for: calls, reasoning, and what other
@@ -104,16 +90,9 @@ pub(super) fn show(part: &Value) -> Option<Value> {
 
 /// A file, by what it is or where it is.
 pub(super) fn shown_file(url: &str, media_type: Option<&str>) -> Value {
-    let inline = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    let (mut shown, said) = match inline {
-        Some((kind, data)) => (json!({"raw": data}), Some(kind)),
-        // Base64 alone, as some protocols send it.
-        None if !url.contains(':') => (json!({"raw": url}), None),
-        None => (json!({"url": url}), None),
-    };
-    if let Some(kind) = media_type.or(said).filter(|kind| !kind.is_empty()) {
+    let (data, kind) = inline(url, media_type);
+    let mut shown = data.map_or_else(|| json!({"url": url}), |data| json!({"raw": data}));
+    if let Some(kind) = kind {
         shown["mediaType"] = kind.into();
     }
     shown

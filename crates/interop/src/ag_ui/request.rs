@@ -2,7 +2,7 @@
 
 use crate::fields::{Refusal, Wrong, check_count, check_length};
 use crate::options::{ClientTool, RunOptions, TOOL_NAME, is_tool_name, repeated};
-use crate::request::{is_inline, is_web};
+use crate::request::{file, is_inline, is_web};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind, Payload};
 
@@ -245,7 +245,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
                         let pointer = format!("{pointer}/source/value");
                         return Err(expected(pointer, "base64"));
                     }
-                    Ok(file(&kind, &url, Some(&mime)))
+                    Ok(file(&url, kind == "image", Some(&mime)))
                 }
                 "url" if is_web(&value) => {
                     // A client need not know the type, and the part says what it shows.
@@ -254,7 +254,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
                         "video" => Some("video/*"),
                         _ => None,
                     };
-                    Ok(file(&kind, &value, mime.as_deref().or(range)))
+                    Ok(file(&value, kind == "image", mime.as_deref().or(range)))
                 }
                 "url" => Err(expected(
                     format!("{pointer}/source/value"),
@@ -271,18 +271,6 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
             "\"text\", \"image\", \"audio\", \"video\" or \"document\"",
         )),
     }
-}
-
-fn file(kind: &str, url: &str, mime: Option<&str>) -> Value {
-    let mut part = match kind {
-        "image" => json!({"type": "input_image", "image_url": url}),
-        _ if url.starts_with("data:") => json!({"type": "input_file", "file_data": url}),
-        _ => json!({"type": "input_file", "file_url": url}),
-    };
-    if let Some(mime) = mime {
-        part["media_type"] = mime.into();
-    }
-    part
 }
 
 fn result(message: &Value, pointer: String) -> Result<ToolAnswer, RunInputError> {

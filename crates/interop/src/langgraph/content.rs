@@ -4,7 +4,7 @@ use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
 use crate::fields::check_length;
 use crate::parts::OUTPUT_FILE;
-use crate::request::{is_base64, is_web};
+use crate::request::{file, inline, is_base64, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 
@@ -61,7 +61,7 @@ fn read_block(block: &Value, pointer: &str, text_type: &str) -> Result<Value, Re
                 Some(given) => given.get("url").unwrap_or(given).as_str(),
                 None => None,
             };
-            let url = url.filter(|url| is_web(url) || crate::request::is_inline(url));
+            let url = url.filter(|url| is_web(url) || is_inline(url));
             let url = url.ok_or_else(|| fields.wrong("image_url", wanted))?;
             Ok(json!({"type": "input_image", "image_url": url}))
         }
@@ -92,17 +92,8 @@ fn media(fields: &Fields<'_>, kind: &str) -> Result<Value, RequestError> {
             return Err(RequestError::at(fields.pointer(), what));
         }
     };
-    let is_image = kind == "image" || media_type.is_some_and(|kind| kind.starts_with("image/"));
-    let mut part = if is_image {
-        json!({"type": "input_image", "image_url": url})
-    } else if url.starts_with("data:") {
-        json!({"type": "input_file", "file_data": url})
-    } else {
-        json!({"type": "input_file", "file_url": url})
-    };
-    if let Some(media_type) = media_type {
-        part["media_type"] = media_type.into();
-    }
+    let is_image = kind == "image" || media_type.is_some_and(is_image);
+    let mut part = file(&url, is_image, media_type);
     let noted = fields.get("metadata").and_then(Value::as_object);
     let noted = |key: &str| noted.and_then(|it| it.get(key)).and_then(Value::as_str);
     let name = match fields.text("filename", MAX_ID)? {
@@ -151,16 +142,8 @@ pub(super) fn reasoning_block(text: &str) -> Value {
 
 /// A file, by what it is or where it is.
 pub(super) fn file_block(url: &str, media_type: Option<&str>) -> Value {
-    let inline = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    let (mut block, said) = match inline {
-        Some((kind, data)) => (json!({"base64": data}), Some(kind)),
-        // Base64 alone, as some protocols send it.
-        None if !url.contains(':') => (json!({"base64": url}), None),
-        None => (json!({"url": url}), None),
-    };
-    let media_type = media_type.or(said).filter(|kind| !kind.is_empty());
+    let (data, media_type) = inline(url, media_type);
+    let mut block = data.map_or_else(|| json!({"url": url}), |data| json!({"base64": data}));
     let kind = match media_type.and_then(|kind| kind.split_once('/')) {
         Some((kind @ ("image" | "audio" | "video"), _)) => kind,
         Some(_) | None => "file",

@@ -4,7 +4,7 @@ use super::{ChatRequestError, MAX_ID_BYTES, MAX_MESSAGES, MAX_PARTS, MAX_TEXT_BY
 use crate::ai_sdk::messages::METADATA;
 use crate::ai_sdk::revision::is_free;
 use crate::fields::{Fields, check_count, check_length};
-use crate::request::{is_inline, is_web};
+use crate::request::{self, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{ANSWER, Payload};
 
@@ -201,20 +201,13 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
 }
 
 fn file(part: &Value, url: &str, mime: &str, pointer: &str) -> Result<Value, ChatRequestError> {
-    let inline = is_inline(url);
-    if !inline && !is_web(url) {
+    if !is_inline(url) && !is_web(url) {
         let pointer = format!("{pointer}/url");
         return Err(ChatRequestError::Url { pointer });
     }
-    let mut own = if mime.starts_with("image/") {
-        json!({"type": "input_image", "image_url": url, "media_type": mime})
-    } else {
-        let field = if inline { "file_data" } else { "file_url" };
-        json!({"type": "input_file", field: url, "media_type": mime})
-    };
-    let name = part.get("filename").and_then(Value::as_str);
-    if let (Value::Object(own), Some(name)) = (&mut own, name) {
-        own.insert("filename".to_owned(), name.into());
+    let mut own = request::file(url, is_image(mime), Some(mime));
+    if let Some(name) = part.get("filename").and_then(Value::as_str) {
+        own["filename"] = name.into();
     }
     Ok(own)
 }
