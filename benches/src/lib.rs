@@ -7,7 +7,7 @@
 use agents::{Agent, AgentOptions};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use runtime::{AgentReactor, Policy, React, Run, Runtime, RuntimeOptions, Store};
+use runtime::{AgentReactor, React, Runtime, RuntimeOptions, Store};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -64,17 +64,7 @@ pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
 /// A trigger with a text.
 pub fn saying(runtime: &Runtime, key: &str, text: &str) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
-    React {
-        rewind: None,
-        before: Vec::new(),
-        tenant: "bench".into(),
-        key: key.to_owned(),
-        item: NewItem::user(runtime.mint(), content),
-        run: Run::default(),
-        policy: Policy::Queue,
-        must_exist: false,
-        token: None,
-    }
+    React::new("bench".into(), key, NewItem::user(runtime.mint(), content))
 }
 
 /// The value at a share of the sorted samples, in microseconds.

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::output::{DIM, Output, TOOL, clean};
 use crate::store::Place;
 use futures_util::StreamExt;
-use runtime::{Logged, Policy, React, Run, SubagentEvent, Until, Watched};
+use runtime::{Logged, React, Run, SubagentEvent, Until, Watched};
 use serde_json::{Value, json};
 use server::{DEV_TENANT, OpenMode};
 use std::ops::ControlFlow;
@@ -25,19 +25,12 @@ pub(crate) async fn run(
     let key = options.thread.unwrap_or_else(|| runtime.mint());
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
     let request = React {
-        before: Vec::new(),
-        rewind: None,
-        tenant,
-        key: key.clone(),
-        item: NewItem::user(runtime.mint(), content),
         run: Run {
             agent: options.agent,
             max_steps: options.max_steps,
             ..Run::default()
         },
-        policy: Policy::Queue,
-        must_exist: false,
-        token: None,
+        ..React::new(tenant, key.clone(), NewItem::user(runtime.mint(), content))
     };
     let tenant = request.tenant.clone();
     let accepted = runtime.react(request).await?;

@@ -43,6 +43,7 @@ pub mod archive;
 mod canonical;
 pub mod convert;
 pub mod document;
+mod fields;
 pub mod ids;
 pub mod langgraph;
 mod loss;
@@ -59,6 +60,7 @@ pub mod remote;
 mod request;
 pub mod responses;
 pub mod runs;
+pub mod sse;
 pub mod threads;
 
 use loss::Losses;

@@ -1,5 +1,7 @@
 //! What the requests of several protocols have in common.
 
+use crate::document::data_url;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// A key as a segment of a JSON pointer (RFC 6901).
@@ -36,7 +38,40 @@ pub(crate) fn is_web(url: &str) -> bool {
 
 /// Whether this is a `data:` URL in base64.
 pub(crate) fn is_inline(url: &str) -> bool {
-    crate::document::data_url(url).is_some_and(|(_, data)| is_base64(data))
+    data_url(url).is_some_and(|(_, data)| is_base64(data))
+}
+
+/// A file as a part of the log's: an image, or else a file by what it is (`data:`) or where it is.
+pub(crate) fn file(url: &str, is_image: bool, media_type: Option<&str>) -> Value {
+    let mut part = if is_image {
+        json!({"type": "input_image", "image_url": url})
+    } else if url.starts_with("data:") {
+        json!({"type": "input_file", "file_data": url})
+    } else {
+        json!({"type": "input_file", "file_url": url})
+    };
+    if let Some(media_type) = media_type {
+        part["media_type"] = media_type.into();
+    }
+    part
+}
+
+/// What a file of the log's is, in base64, if it is not elsewhere; and its type, if anything says it.
+pub(crate) fn inline<'a>(
+    url: &'a str,
+    media_type: Option<&'a str>,
+) -> (Option<&'a str>, Option<&'a str>) {
+    let (data, said) = match data_url(url) {
+        Some((said, data)) => (Some(data), Some(said)),
+        // Base64 alone, as some protocols send it.
+        None => (Some(url).filter(|url| !url.contains(':')), None),
+    };
+    (data, media_type.or(said).filter(|kind| !kind.is_empty()))
+}
+
+/// Whether this is an image's media type.
+pub(crate) fn is_image(media_type: &str) -> bool {
+    media_type.starts_with("image/")
 }
 
 /// Whether this is base64, with or without its padding.

@@ -132,6 +132,23 @@ pub struct React {
     pub token: Option<String>,
 }
 
+impl React {
+    /// An item that a thread's default agent answers, in its turn. The thread is made if there is none.
+    pub fn new(tenant: TenantId, key: impl Into<String>, item: NewItem) -> Self {
+        Self {
+            tenant,
+            key: key.into(),
+            before: Vec::new(),
+            rewind: None,
+            item,
+            run: Run::default(),
+            policy: Policy::Queue,
+            must_exist: false,
+            token: None,
+        }
+    }
+}
+
 /// Answers to calls that a thread has left open.
 #[derive(Clone, Debug)]
 pub struct AnswerRequest {

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, MemoryStore, Policy, React, Reacted, Reactor, ReactorError, Run, Runtime,
+    AgentReactor, MemoryStore, Policy, React, Reacted, Reactor, ReactorError, Runtime,
     RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms, Until,
 };
 use serde_json::{Value, json};
@@ -48,15 +48,8 @@ fn over(store: &Arc<MemoryStore>, reactor: Arc<impl Reactor + 'static>) -> Runti
 fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: tenant(),
-        key: "k".into(),
-        item: NewItem::user(runtime.mint(), content),
-        run: Run::default(),
         policy,
-        must_exist: false,
-        token: None,
+        ..React::new(tenant(), "k", NewItem::user(runtime.mint(), content))
     }
 }
 

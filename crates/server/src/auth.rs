@@ -77,7 +77,8 @@ fn hash(key: &str) -> [u8; 32] {
     bytes
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits, small ones.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

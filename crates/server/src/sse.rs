@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use interop::aitp::shown_metadata;
+use interop::sse;
 use runtime::{Logged, StoreError};
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -27,11 +28,17 @@ pub(crate) trait View<T>: Send + 'static {
     /// Writes the frames of one thing that happened; breaks after the last one.
     fn write(&mut self, happened: &T, out: &mut String) -> ControlFlow<()>;
 
-    /// Writes what stands at the end of a stream that was not cut off.
-    fn finish(&mut self, out: &mut String);
-
     /// Writes that the stream can't go on.
     fn fail(&mut self, error: &ApiError, out: &mut String);
+}
+
+/// Breaks where a stream is over.
+pub(crate) fn flow(is_over: bool) -> ControlFlow<()> {
+    if is_over {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
 }
 
 /// The stream of a view, until the view, the log, the server or the end of the caller's key ends it.
@@ -59,7 +66,7 @@ pub(crate) fn response<T: Send + 'static>(
             let mut text = String::new();
             let flow = match next {
                 Err(_) => {
-                    text.push_str(": keep-alive\n\n");
+                    text.push_str(sse::KEEP_ALIVE);
                     ControlFlow::Continue(())
                 }
                 Ok(None) => ControlFlow::Break(()),
@@ -73,9 +80,6 @@ pub(crate) fn response<T: Send + 'static>(
                     }
                 }),
             };
-            if flow.is_break() {
-                view.finish(&mut text);
-            }
             if !text.is_empty() {
                 yield Ok::<_, Infallible>(Bytes::from(text));
             }
@@ -113,9 +117,10 @@ pub(crate) fn frame(
     out: &mut String,
 ) {
     out.reserve(logged.text.len() + head.len() + 128);
-    // Writing to a string can't fail.
-    let _ = write!(out, "id: {id}\nevent: {event}\ndata: {head}");
-    let start = out.len() - head.len();
+    sse::write_id(id, out);
+    sse::begin(event, out);
+    let start = out.len();
+    out.push_str(head);
     record_fields(logged, out);
     // JSON that came from outside is kept as it came, line breaks between its tokens included.
     if out
@@ -130,7 +135,7 @@ pub(crate) fn frame(
             .replace('\r', "\n");
         out.push_str(&data.replace('\n', "\ndata: "));
     }
-    out.push_str("\n\n");
+    out.push_str(sse::END);
 }
 
 /// Writes a record as JSON: `{"seq": …, "at": …, …event}`.
@@ -143,6 +148,7 @@ pub(crate) fn record_json(logged: &Logged, out: &mut String) {
 fn record_fields(logged: &Logged, out: &mut String) {
     let text = shown(logged);
     let fields = text.strip_prefix('{').unwrap_or("}");
+    // Writing to a string can't fail.
     let _ = write!(
         out,
         r#""seq":{},"at":"{}","#,
@@ -176,7 +182,7 @@ pub(crate) fn failure_frame(error: &ApiError, out: &mut String) {
         error: error.failure(),
     })
     .unwrap_or_else(|_| "{}".into());
-    let _ = write!(out, "event: error\ndata: {body}\n\n");
+    sse::write_named("error", body, out);
 }
 
 /// Whether the client asks for JSON and not for a stream.

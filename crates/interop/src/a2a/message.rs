@@ -32,8 +32,8 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn read(fields: &Fields<'_>, pointer: &str) -> Result<Self, RequestError> {
-        let id = |key: &str| Ok(fields.text(key, MAX_ID)?.map(str::to_owned));
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, RequestError> {
+        let id = |key: &str| Ok(fields.said(key, MAX_ID)?.map(str::to_owned));
         let message_id = id("messageId")?.ok_or_else(|| fields.missing("messageId"))?;
         match fields.get("role") {
             Some(role) if role == "ROLE_USER" || role == 1 => {}
@@ -42,18 +42,18 @@ impl Incoming {
                 return Err(RequestError::param(fields.at("role"), what));
             }
         }
-        let parts = fields.list("parts", MAX_PARTS)?;
+        let parts = fields.list("parts", MAX_PARTS)?.unwrap_or_default();
         if parts.is_empty() {
             let what = "expected at least one part";
             return Err(RequestError::param(fields.at("parts"), what));
         }
         let mut own = Map::new();
         own.insert("messageId".to_owned(), message_id.as_str().into());
-        if let Some(metadata) = fields.object("metadata")?.and(fields.get("metadata")) {
-            own.insert("metadata".to_owned(), metadata.clone());
+        if let Some(metadata) = fields.object("metadata")? {
+            own.insert("metadata".to_owned(), metadata.map().clone().into());
         }
         for key in ["extensions", "referenceTaskIds"] {
-            let names = fields.list(key, MAX_NAMED)?;
+            let names = fields.list(key, MAX_NAMED)?.unwrap_or_default();
             if names.iter().any(|name| !name.is_string()) {
                 let what = "expected a list of strings";
                 return Err(RequestError::param(fields.at(key), what));
@@ -67,7 +67,7 @@ impl Incoming {
             context_id: id("contextId")?,
             task_id: id("taskId")?,
             parts: parts.to_vec(),
-            pointer: pointer.to_owned(),
+            pointer: fields.pointer().to_owned(),
             metadata: json!({ MESSAGE_METADATA: own }),
         })
     }

@@ -3,7 +3,7 @@
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
 use crate::parts::OUTPUT_FILE;
-use crate::request::is_inline;
+use crate::request::{file, inline, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 
@@ -22,14 +22,14 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         let what = "expected exactly one of text, raw, url and data";
         return Err(RequestError::param(pointer, what));
     }
-    let media_type = fields.text("mediaType", MAX_ID)?;
+    let media_type = fields.said("mediaType", MAX_ID)?;
     let mut said = if let [Some(_), ..] = given {
-        let text = fields.text("text", MAX_TEXT)?.unwrap_or_default();
+        let text = fields.said("text", MAX_TEXT)?.unwrap_or_default();
         json!({"type": "input_text", "text": text})
     } else if let [.., Some(data)] = given {
         json!({"type": "input_text", "text": data.to_string(), "media_type": JSON})
     } else if given[1].is_some() {
-        let raw = fields.text("raw", usize::MAX)?;
+        let raw = fields.said("raw", usize::MAX)?;
         let raw = raw.ok_or_else(|| RequestError::param(fields.at("raw"), "expected base64"))?;
         // Both alphabets of base64 are allowed here, and one there.
         let raw = raw.replace('-', "+").replace('_', "/");
@@ -38,38 +38,24 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         if !is_inline(&url) {
             return Err(RequestError::param(fields.at("raw"), "expected base64"));
         }
-        file(&url, Some(media_type))
+        file(&url, is_image(media_type), Some(media_type))
     } else {
-        let url = fields.text("url", MAX_TEXT)?.unwrap_or_default();
-        if !url.starts_with("https://") && !url.starts_with("http://") {
+        let url = fields.said("url", MAX_TEXT)?.unwrap_or_default();
+        if !is_web(url) {
             return Err(RequestError {
                 kind: ErrorKind::ContentTypeNotSupported,
                 ..RequestError::param(fields.at("url"), "expected an http: or https: URL")
             });
         }
-        file(url, media_type)
+        file(url, media_type.is_some_and(is_image), media_type)
     };
-    if let Some(name) = fields.text("filename", MAX_ID)? {
+    if let Some(name) = fields.said("filename", MAX_ID)? {
         said["filename"] = name.into();
     }
     if let Some(metadata) = fields.get("metadata") {
         said["metadata"] = metadata.clone();
     }
     Ok(said)
-}
-
-fn file(url: &str, media_type: Option<&str>) -> Value {
-    let mut part = match media_type {
-        Some(kind) if kind.starts_with("image/") => {
-            json!({"type": "input_image", "image_url": url})
-        }
-        _ if url.starts_with("data:") => json!({"type": "input_file", "file_data": url}),
-        _ => json!({"type": "input_file", "file_url": url}),
-    };
-    if let Some(media_type) = media_type {
-        part["media_type"] = media_type.into();
-    }
-    part
 }
 
 /// A part of the log's as the protocol has it; none of what it has no word for: calls, reasoning, and what other
@@ -104,16 +90,9 @@ pub(super) fn show(part: &Value) -> Option<Value> {
 
 /// A file, by what it is or where it is.
 pub(super) fn shown_file(url: &str, media_type: Option<&str>) -> Value {
-    let inline = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    let (mut shown, said) = match inline {
-        Some((kind, data)) => (json!({"raw": data}), Some(kind)),
-        // Base64 alone, as some protocols send it.
-        None if !url.contains(':') => (json!({"raw": url}), None),
-        None => (json!({"url": url}), None),
-    };
-    if let Some(kind) = media_type.or(said).filter(|kind| !kind.is_empty()) {
+    let (data, kind) = inline(url, media_type);
+    let mut shown = data.map_or_else(|| json!({"url": url}), |data| json!({"raw": data}));
+    if let Some(kind) = kind {
         shown["mediaType"] = kind.into();
     }
     shown

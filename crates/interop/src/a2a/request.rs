@@ -53,17 +53,15 @@ impl SendMessage {
     /// What is wrong, and where. That notifications are wanted is an error of its own.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
-        let message = fields.object("message")?;
-        let message = message.ok_or_else(|| fields.missing("message"))?;
-        let message = Incoming::read(&message, &fields.at("message"))?;
+        let message = Incoming::read(&fields.inner("message")?)?;
         let configuration = fields.object("configuration")?;
         let (mut history_length, mut return_immediately) = (None, false);
         if let Some(configuration) = &configuration {
             if configuration.get("taskPushNotificationConfig").is_some() {
                 return Err(RequestError::no_push());
             }
-            history_length = configuration.whole("historyLength", 0)?;
-            return_immediately = configuration.flag("returnImmediately")?;
+            history_length = configuration.whole("historyLength")?;
+            return_immediately = configuration.flag("returnImmediately")?.unwrap_or_default();
         }
         Ok(Self {
             message,
@@ -90,10 +88,10 @@ impl TaskId {
     /// What is wrong, and where.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
-        let id = fields.text("id", usize::MAX)?;
+        let id = fields.said("id", usize::MAX)?;
         Ok(Self {
             id: id.ok_or_else(|| fields.missing("id"))?.to_owned(),
-            history_length: fields.whole("historyLength", 0)?,
+            history_length: fields.whole("historyLength")?,
         })
     }
 }
@@ -125,13 +123,13 @@ impl ListTasks {
     /// What is wrong, and where.
     pub fn read(params: &Value, pointer: &str) -> Result<Self, RequestError> {
         let fields = Fields::of(params, pointer)?;
-        let text = |key: &str, max| Ok(fields.text(key, max)?.map(str::to_owned));
-        let page_size = fields.whole("pageSize", 0)?.filter(|size| *size > 0);
+        let text = |key: &str, max| Ok(fields.said(key, max)?.map(str::to_owned));
+        let page_size = fields.whole("pageSize")?.filter(|size| *size > 0);
         if page_size.is_some_and(|size| size > MAX_PAGE) {
             let what = format!("expected 1 to {MAX_PAGE}");
             return Err(RequestError::param(fields.at("pageSize"), what));
         }
-        let after = fields.text("statusTimestampAfter", MAX_ID)?;
+        let after = fields.said("statusTimestampAfter", MAX_ID)?;
         let after = after.map(|text| {
             text.parse().map_err(|_| {
                 let what = "expected a time such as 2026-01-31T12:00:00Z";
@@ -144,8 +142,8 @@ impl ListTasks {
             after: after.transpose()?,
             page_size: page_size.unwrap_or(PAGE),
             page_token: text("pageToken", 4 * MAX_ID)?,
-            history_length: fields.whole("historyLength", 0)?,
-            include_artifacts: fields.flag("includeArtifacts")?,
+            history_length: fields.whole("historyLength")?,
+            include_artifacts: fields.flag("includeArtifacts")?.unwrap_or_default(),
         })
     }
 }

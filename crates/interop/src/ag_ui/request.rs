@@ -1,7 +1,8 @@
 //! The body of a request: `RunAgentInput`.
 
+use crate::fields::{Refusal, Wrong, check_count, check_length};
 use crate::options::{ClientTool, RunOptions, TOOL_NAME, is_tool_name, repeated};
-use crate::request::{is_inline, is_web};
+use crate::request::{file, is_inline, is_web};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind, Payload};
 
@@ -144,13 +145,16 @@ fn expected(pointer: impl Into<String>, expected: &'static str) -> RunInputError
     RunInputError::Expected { pointer, expected }
 }
 
-fn at_most(pointer: &str, n: usize, limit: usize) -> Result<(), RunInputError> {
-    if n <= limit {
-        return Ok(());
+impl Refusal for RunInputError {
+    fn refuse(pointer: String, wrong: Wrong<'_>) -> Self {
+        match wrong {
+            Wrong::Missing(what) | Wrong::Kind(what, _) => expected(pointer, what),
+            Wrong::Long(_, limit) | Wrong::Many(_, limit) => Self::TooLarge { pointer, limit },
+        }
     }
-    let pointer = pointer.to_owned();
-    Err(RunInputError::TooLarge { pointer, limit })
 }
+
+type Fields<'a> = crate::fields::Fields<'a, RunInputError>;
 
 /// Reads the body of a request; members it does not know are left alone. Costs what the client adds, and
 /// counting the rest.
@@ -159,8 +163,8 @@ fn at_most(pointer: &str, n: usize, limit: usize) -> Result<(), RunInputError> {
 ///
 /// What is wrong, and where.
 pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
-    let body = body.as_object().ok_or_else(|| expected("", "an object"))?;
-    let messages = list(body, "messages", MAX_MESSAGES)?;
+    let body = Fields::of(body, "")?;
+    let messages = body.list("messages", MAX_MESSAGES)?.unwrap_or_default();
     let n_results = messages
         .iter()
         .rev()
@@ -168,22 +172,26 @@ pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
         .count();
     let first = messages.len() - n_results;
     let results = messages.iter().enumerate().skip(first);
-    let results = results.map(|(place, message)| result(message, &format!("/messages/{place}")));
+    let results = results.map(|(place, message)| result(message, format!("/messages/{place}")));
     let said = match messages.last() {
         Some(last) if role(last) == Some("user") => {
-            Some(said(last, &format!("/messages/{}", messages.len() - 1))?)
+            let last = Fields::of(last, format!("/messages/{}", messages.len() - 1))?;
+            Some(Said {
+                id: last.id("id", MAX_ID_BYTES)?,
+                content: content(&last)?.into(),
+            })
         }
         Some(_) | None => None,
     };
-    let resume = list(body, "resume", MAX_ENTRIES)?.iter().enumerate();
-    let resume = resume.map(|(place, entry)| answer(entry, &format!("/resume/{place}")));
+    let resume = body.placed("resume", MAX_ENTRIES)?.unwrap_or_default();
+    let resume = resume.into_iter().map(|(at, entry)| answer(entry, at));
     Ok(RunInput {
-        thread_id: id(body, "", "threadId")?,
-        run_id: id(body, "", "runId")?,
+        thread_id: body.id("threadId", MAX_ID_BYTES)?,
+        run_id: body.id("runId", MAX_ID_BYTES)?,
         said,
         results: results.collect::<Result<_, _>>()?,
         resume: resume.collect::<Result<_, _>>()?,
-        options: options(body)?,
+        options: options(&body)?,
     })
 }
 
@@ -191,50 +199,16 @@ fn role(message: &Value) -> Option<&str> {
     message.get("role").and_then(Value::as_str)
 }
 
-/// A list that may be absent.
-fn list<'a>(
-    body: &'a Map<String, Value>,
-    key: &str,
-    limit: usize,
-) -> Result<&'a [Value], RunInputError> {
-    let pointer = format!("/{key}");
-    let list = match body.get(key) {
-        None | Some(Value::Null) => &[],
-        Some(Value::Array(list)) => list.as_slice(),
-        Some(_) => return Err(expected(pointer, "an array")),
-    };
-    at_most(&pointer, list.len(), limit)?;
-    Ok(list)
-}
-
-fn id(object: &Map<String, Value>, pointer: &str, key: &str) -> Result<String, RunInputError> {
-    let pointer = format!("{pointer}/{key}");
-    let id = object.get(key).and_then(Value::as_str);
-    let id = id.filter(|id| !id.is_empty());
-    let id = id.ok_or_else(|| expected(pointer.as_str(), "a string that is not empty"))?;
-    at_most(&pointer, id.len(), MAX_ID_BYTES)?;
-    Ok(id.to_owned())
-}
-
-fn said(message: &Value, pointer: &str) -> Result<Said, RunInputError> {
-    let object = message.as_object();
-    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
-    Ok(Said {
-        id: id(object, pointer, "id")?,
-        content: content(message, pointer)?.into(),
-    })
-}
-
 /// What a message says, as parts of the log's.
-fn content(message: &Value, pointer: &str) -> Result<Value, RunInputError> {
-    let pointer = format!("{pointer}/content");
+fn content(message: &Fields<'_>) -> Result<Value, RunInputError> {
+    let pointer = message.at("content");
     match message.get("content") {
         Some(Value::String(text)) => {
-            at_most(&pointer, text.len(), MAX_TEXT_BYTES)?;
+            check_length(&pointer, text, MAX_TEXT_BYTES)?;
             Ok(json!([{"type": "input_text", "text": text}]))
         }
         Some(Value::Array(parts)) if !parts.is_empty() => {
-            at_most(&pointer, parts.len(), MAX_PARTS)?;
+            check_count(&pointer, parts.len(), MAX_PARTS)?;
             let parts = parts.iter().enumerate();
             parts
                 .map(|(place, part)| own_part(part, &format!("{pointer}/{place}")))
@@ -256,7 +230,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
     match kind.as_str() {
         "text" => {
             let said = text(part, "", "text")?;
-            at_most(&format!("{pointer}/text"), said.len(), MAX_TEXT_BYTES)?;
+            check_length(&format!("{pointer}/text"), &said, MAX_TEXT_BYTES)?;
             Ok(json!({"type": "input_text", "text": said}))
         }
         "image" | "audio" | "video" | "document" => {
@@ -271,7 +245,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
                         let pointer = format!("{pointer}/source/value");
                         return Err(expected(pointer, "base64"));
                     }
-                    Ok(file(&kind, &url, Some(&mime)))
+                    Ok(file(&url, kind == "image", Some(&mime)))
                 }
                 "url" if is_web(&value) => {
                     // A client need not know the type, and the part says what it shows.
@@ -280,7 +254,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
                         "video" => Some("video/*"),
                         _ => None,
                     };
-                    Ok(file(&kind, &value, mime.as_deref().or(range)))
+                    Ok(file(&value, kind == "image", mime.as_deref().or(range)))
                 }
                 "url" => Err(expected(
                     format!("{pointer}/source/value"),
@@ -299,22 +273,9 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
     }
 }
 
-fn file(kind: &str, url: &str, mime: Option<&str>) -> Value {
-    let mut part = match kind {
-        "image" => json!({"type": "input_image", "image_url": url}),
-        _ if url.starts_with("data:") => json!({"type": "input_file", "file_data": url}),
-        _ => json!({"type": "input_file", "file_url": url}),
-    };
-    if let Some(mime) = mime {
-        part["media_type"] = mime.into();
-    }
-    part
-}
-
-fn result(message: &Value, pointer: &str) -> Result<ToolAnswer, RunInputError> {
-    let object = message.as_object();
-    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
-    let tool_call_id = id(object, pointer, "toolCallId")?;
+fn result(message: &Value, pointer: String) -> Result<ToolAnswer, RunInputError> {
+    let message = Fields::of(message, pointer)?;
+    let tool_call_id = message.id("toolCallId", MAX_ID_BYTES)?;
     let mut part = json!({"type": ANSWER, "toolCallId": tool_call_id});
     if let Some(error) = message.get("error").and_then(Value::as_str) {
         part["errorText"] = error.into();
@@ -322,47 +283,42 @@ fn result(message: &Value, pointer: &str) -> Result<ToolAnswer, RunInputError> {
         // A text stays the text it is, even one that reads as JSON: so it comes back as it came.
         part["output"] = match message.get("content").and_then(Value::as_str) {
             Some(text) => text.into(),
-            None => content(message, pointer)?,
+            None => content(&message)?,
         };
     }
     Ok(ToolAnswer { tool_call_id, part })
 }
 
-fn answer(entry: &Value, pointer: &str) -> Result<Resume, RunInputError> {
-    let object = entry.as_object();
-    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
-    let payload = match object.get("status").and_then(Value::as_str) {
-        Some("resolved") => Some(object.get("payload").cloned().unwrap_or_default()),
-        Some("cancelled") => None,
-        _ => {
-            return Err(expected(
-                format!("{pointer}/status"),
-                "\"resolved\" or \"cancelled\"",
-            ));
-        }
+fn answer(entry: &Value, pointer: String) -> Result<Resume, RunInputError> {
+    let entry = Fields::of(entry, pointer)?;
+    let is_resolved = |status: &Value| match status.as_str() {
+        Some("resolved") => Some(true),
+        Some("cancelled") => Some(false),
+        Some(_) | None => None,
     };
+    let is_resolved = entry.expect("status", "\"resolved\" or \"cancelled\"", is_resolved)?;
+    let payload = is_resolved.then(|| entry.get("payload").cloned().unwrap_or_default());
     Ok(Resume {
-        interrupt_id: id(object, pointer, "interruptId")?,
+        interrupt_id: entry.id("interruptId", MAX_ID_BYTES)?,
         payload,
     })
 }
 
-fn options(body: &Map<String, Value>) -> Result<RunOptions, RunInputError> {
-    let tools = list(body, "tools", MAX_ENTRIES)?.iter().enumerate();
-    let tools = tools.map(|(place, tool)| client_tool(tool, &format!("/tools/{place}")));
-    let context = list(body, "context", MAX_ENTRIES)?.iter().enumerate();
-    let context = context.map(|(place, piece)| {
+fn options(body: &Fields<'_>) -> Result<RunOptions, RunInputError> {
+    let tools = body.placed("tools", MAX_ENTRIES)?.unwrap_or_default();
+    let tools = tools.into_iter().map(|(at, tool)| client_tool(tool, at));
+    let context = body.placed("context", MAX_ENTRIES)?.unwrap_or_default();
+    let context = context.into_iter().map(|(at, piece)| {
         let text = |key: &str| {
             let text = piece.get(key).and_then(Value::as_str);
-            text.ok_or_else(|| expected(format!("/context/{place}/{key}"), "a string"))
+            text.ok_or_else(|| expected(format!("{at}/{key}"), "a string"))
         };
         Ok(format!("{}: {}", text("description")?, text("value")?))
     });
     let context = context.collect::<Result<Vec<String>, RunInputError>>()?;
     let mut echo = Map::new();
     for key in ["runId", "parentRunId", "state", "forwardedProps"] {
-        let said = body.get(key).filter(|value| !value.is_null());
-        echo.extend(said.map(|value| (key.to_owned(), value.clone())));
+        echo.extend(body.get(key).map(|value| (key.to_owned(), value.clone())));
     }
     let tools: Vec<ClientTool> = tools.collect::<Result<_, _>>()?;
     if let Some(place) = repeated(&tools) {
@@ -377,23 +333,14 @@ fn options(body: &Map<String, Value>) -> Result<RunOptions, RunInputError> {
     })
 }
 
-fn client_tool(tool: &Value, pointer: &str) -> Result<ClientTool, RunInputError> {
-    let object = tool.as_object();
-    let object = object.ok_or_else(|| expected(pointer, "an object"))?;
-    let parameters = match object.get("parameters") {
-        None | Some(Value::Null) => None,
-        Some(schema @ Value::Object(_)) => Some(schema.clone()),
-        Some(_) => {
-            return Err(expected(
-                format!("{pointer}/parameters"),
-                "a JSON Schema, an object",
-            ));
-        }
-    };
+fn client_tool(tool: &Value, pointer: String) -> Result<ClientTool, RunInputError> {
+    let tool = Fields::of(tool, pointer)?;
+    let schema = |schema: &Value| schema.is_object().then(|| schema.clone());
+    let parameters = tool.read("parameters", "a JSON Schema, an object", schema)?;
     let description = tool.get("description").and_then(Value::as_str);
-    let name = id(object, pointer, "name")?;
+    let name = tool.id("name", MAX_ID_BYTES)?;
     if !is_tool_name(&name) {
-        return Err(expected(format!("{pointer}/name"), TOOL_NAME));
+        return Err(expected(tool.at("name"), TOOL_NAME));
     }
     Ok(ClientTool {
         name,

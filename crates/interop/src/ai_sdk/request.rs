@@ -4,7 +4,8 @@ mod message;
 
 pub use message::{ChatAnswer, SentMessage, SentRole, UserMessage};
 
-use serde_json::{Map, Value};
+use crate::fields::{Fields, Refusal, Wrong, check_count};
+use serde_json::Value;
 
 /// The most messages a request may have.
 const MAX_MESSAGES: usize = 10_000;
@@ -115,15 +116,13 @@ fn expected(pointer: impl Into<String>, expected: &'static str) -> ChatRequestEr
 
 /// Reads the body of a request; members it does not know are left alone. Of its messages no more is
 /// read than that they are some.
-pub fn from_chat_request(body: Value) -> Result<ChatRequest, ChatRequestError> {
-    let Value::Object(mut body) = body else {
-        return Err(expected("", "an object"));
-    };
-    let chat_id = id(&body, "")?;
+pub fn from_chat_request(mut body: Value) -> Result<ChatRequest, ChatRequestError> {
+    let fields = Fields::of(&body, "")?;
+    let chat_id = fields.id("id", MAX_ID_BYTES)?;
     if matches!(chat_id.as_str(), "." | "..") || chat_id.contains(['/', '\0']) {
         return Err(ChatRequestError::ChatId { id: chat_id });
     }
-    let trigger = match body.get("trigger").map(Value::as_str) {
+    let trigger = match fields.given("trigger").map(Value::as_str) {
         None | Some(Some("submit-message")) => ChatTrigger::SubmitMessage,
         Some(Some("regenerate-message")) => ChatTrigger::RegenerateMessage,
         Some(_) => {
@@ -131,15 +130,16 @@ pub fn from_chat_request(body: Value) -> Result<ChatRequest, ChatRequestError> {
             return Err(expected("/trigger", words));
         }
     };
-    let message_id = match body.get("messageId") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(id)) if id.len() <= MAX_ID_BYTES => Some(id.clone()),
-        Some(_) => return Err(expected("/messageId", "a string of tolerable length")),
+    let short = |id: &Value| {
+        id.as_str()
+            .filter(|id| id.len() <= MAX_ID_BYTES)
+            .map(str::to_owned)
     };
-    let Some(Value::Array(messages)) = body.remove("messages") else {
+    let message_id = fields.read("messageId", "a string of tolerable length", short)?;
+    let Some(Value::Array(messages)) = body.get_mut("messages").map(Value::take) else {
         return Err(expected("/messages", "an array"));
     };
-    at_most("/messages", messages.len(), MAX_MESSAGES)?;
+    check_count("/messages", messages.len(), MAX_MESSAGES)?;
     let messages = messages.into_iter().enumerate();
     let messages = messages.map(|(place, message)| SentMessage::read(message, place));
     Ok(ChatRequest {
@@ -150,21 +150,11 @@ pub fn from_chat_request(body: Value) -> Result<ChatRequest, ChatRequestError> {
     })
 }
 
-fn id(object: &Map<String, Value>, pointer: &str) -> Result<String, ChatRequestError> {
-    let id = object
-        .get("id")
-        .and_then(Value::as_str)
-        .filter(|id| !id.is_empty());
-    let pointer = format!("{pointer}/id");
-    let id = id.ok_or_else(|| expected(pointer.as_str(), "a string that is not empty"))?;
-    at_most(&pointer, id.len(), MAX_ID_BYTES)?;
-    Ok(id.to_owned())
-}
-
-fn at_most(pointer: &str, n: usize, limit: usize) -> Result<(), ChatRequestError> {
-    if n <= limit {
-        return Ok(());
+impl Refusal for ChatRequestError {
+    fn refuse(pointer: String, wrong: Wrong<'_>) -> Self {
+        match wrong {
+            Wrong::Missing(what) | Wrong::Kind(what, _) => expected(pointer, what),
+            Wrong::Long(_, limit) | Wrong::Many(_, limit) => Self::TooLarge { pointer, limit },
+        }
     }
-    let pointer = pointer.to_owned();
-    Err(ChatRequestError::TooLarge { pointer, limit })
 }

@@ -7,21 +7,8 @@
 
 mod chunks;
 
+pub use crate::sse::{DONE, write_event};
 pub use chunks::{Chunks, ChunksError};
-
-/// The data of the event that ends a stream.
-pub const DONE: &str = "[DONE]";
-
-/// Writes one event with this data, which may have several lines.
-pub fn write_event(data: &str, out: &mut String) {
-    // A reader ends lines at CR too. Neither stands bare in JSON.
-    for line in data.split(['\n', '\r']) {
-        out.push_str("data: ");
-        out.push_str(line);
-        out.push('\n');
-    }
-    out.push('\n');
-}
 
 /// An event is larger than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -124,7 +124,7 @@ impl AgentSearch {
 
     /// Reads a body. All agents are as old as each other, so sorting them changes nothing.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         let text = |key: &str| Ok::<_, RequestError>(fields.text(key, MAX_ID)?.map(str::to_owned));
         let sorts = [
             "assistant_id",

@@ -2,8 +2,9 @@
 
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
+use crate::fields::check_length;
 use crate::parts::OUTPUT_FILE;
-use crate::request::{is_base64, is_web};
+use crate::request::{file, inline, is_base64, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 
@@ -21,10 +22,7 @@ pub(super) fn read(
     text_type: &str,
 ) -> Result<Vec<Value>, RequestError> {
     let text = |text: &str, pointer: &str| {
-        if text.len() > MAX_TEXT {
-            let what = format!("expected at most {MAX_TEXT} bytes");
-            return Err(RequestError::at(pointer, what));
-        }
+        check_length(pointer, text, MAX_TEXT)?;
         Ok(json!({"type": text_type, "text": text}))
     };
     match content {
@@ -51,12 +49,10 @@ pub(super) fn read(
 }
 
 fn read_block(block: &Value, pointer: &str, text_type: &str) -> Result<Value, RequestError> {
-    let fields = Fields::open(block, pointer)?;
+    let fields = Fields::of(block, pointer)?;
     match fields.text("type", MAX_ID)? {
         Some("text") => {
-            let text = fields.text("text", MAX_TEXT)?;
-            let text =
-                text.ok_or_else(|| RequestError::at(fields.at("text"), "expected a string"))?;
+            let text = fields.required("text", MAX_TEXT)?;
             Ok(json!({"type": text_type, "text": text}))
         }
         Some("image_url") => {
@@ -65,14 +61,14 @@ fn read_block(block: &Value, pointer: &str, text_type: &str) -> Result<Value, Re
                 Some(given) => given.get("url").unwrap_or(given).as_str(),
                 None => None,
             };
-            let url = url.filter(|url| is_web(url) || crate::request::is_inline(url));
-            let url = url.ok_or_else(|| RequestError::at(fields.at("image_url"), wanted))?;
+            let url = url.filter(|url| is_web(url) || is_inline(url));
+            let url = url.ok_or_else(|| fields.wrong("image_url", wanted))?;
             Ok(json!({"type": "input_image", "image_url": url}))
         }
         Some(kind) if KINDS.contains(&kind) => media(&fields, kind),
         Some(_) | None => {
             let what = super::fields::expected(KINDS.into_iter());
-            Err(RequestError::at(fields.at("type"), what))
+            Err(fields.wrong("type", what))
         }
     }
 }
@@ -88,7 +84,7 @@ fn media(fields: &Fields<'_>, kind: &str) -> Result<Value, RequestError> {
     let url = match (fields.text("url", MAX_TEXT)?, data) {
         (Some(url), None) if is_web(url) => url.to_owned(),
         (None, Some(data)) if is_base64(data) => {
-            let missing = || RequestError::at(fields.at("mime_type"), "expected a media type");
+            let missing = || fields.wrong("mime_type", "expected a media type");
             format!("data:{};base64,{data}", media_type.ok_or_else(missing)?)
         }
         _ => {
@@ -96,17 +92,8 @@ fn media(fields: &Fields<'_>, kind: &str) -> Result<Value, RequestError> {
             return Err(RequestError::at(fields.pointer(), what));
         }
     };
-    let is_image = kind == "image" || media_type.is_some_and(|kind| kind.starts_with("image/"));
-    let mut part = if is_image {
-        json!({"type": "input_image", "image_url": url})
-    } else if url.starts_with("data:") {
-        json!({"type": "input_file", "file_data": url})
-    } else {
-        json!({"type": "input_file", "file_url": url})
-    };
-    if let Some(media_type) = media_type {
-        part["media_type"] = media_type.into();
-    }
+    let is_image = kind == "image" || media_type.is_some_and(is_image);
+    let mut part = file(&url, is_image, media_type);
     let noted = fields.get("metadata").and_then(Value::as_object);
     let noted = |key: &str| noted.and_then(|it| it.get(key)).and_then(Value::as_str);
     let name = match fields.text("filename", MAX_ID)? {
@@ -155,16 +142,8 @@ pub(super) fn reasoning_block(text: &str) -> Value {
 
 /// A file, by what it is or where it is.
 pub(super) fn file_block(url: &str, media_type: Option<&str>) -> Value {
-    let inline = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    let (mut block, said) = match inline {
-        Some((kind, data)) => (json!({"base64": data}), Some(kind)),
-        // Base64 alone, as some protocols send it.
-        None if !url.contains(':') => (json!({"base64": url}), None),
-        None => (json!({"url": url}), None),
-    };
-    let media_type = media_type.or(said).filter(|kind| !kind.is_empty());
+    let (data, media_type) = inline(url, media_type);
+    let mut block = data.map_or_else(|| json!({"url": url}), |data| json!({"base64": data}));
     let kind = match media_type.and_then(|kind| kind.split_once('/')) {
         Some((kind @ ("image" | "audio" | "video"), _)) => kind,
         Some(_) | None => "file",

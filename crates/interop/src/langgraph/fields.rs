@@ -1,6 +1,7 @@
-//! Reading the members of an object, each with its place. Null is absent; what is not known is refused.
+//! Reading the members of an object. Null is absent; what is not known is refused.
 
 use super::error::RequestError;
+use crate::fields::{Refusal, Wrong};
 use serde_json::{Map, Value};
 
 /// The most bytes of an id or a name.
@@ -9,72 +10,35 @@ pub(super) const MAX_ID: usize = 512;
 pub(super) const MAX_NOTED: usize = 1 << 16;
 
 /// An object, and where it stands.
-#[derive(Clone)]
-pub(super) struct Fields<'a> {
-    map: &'a Map<String, Value>,
-    pointer: String,
+pub(super) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
+
+impl Refusal for RequestError {
+    fn refuse(pointer: String, wrong: Wrong<'_>) -> Self {
+        Self::at(pointer, wrong)
+    }
 }
 
 impl<'a> Fields<'a> {
     /// An object with no members but these.
-    pub(super) fn of(
+    pub(super) fn closed(
         value: &'a Value,
-        pointer: impl Into<String>,
+        pointer: impl Into<std::borrow::Cow<'a, str>>,
         known: &[&str],
     ) -> Result<Self, RequestError> {
-        let fields = Self::open(value, pointer)?;
-        let unknown = fields.map.keys().find(|key| !known.contains(&key.as_str()));
-        match unknown {
+        let fields = Self::of(value, pointer)?;
+        let mut keys = fields.map().keys();
+        match keys.find(|key| !known.contains(&key.as_str())) {
             None => Ok(fields),
             Some(key) => {
                 let what = format!("is not known here; expected one of {}", known.join(", "));
-                Err(RequestError::at(fields.at(key), what))
+                Err(fields.wrong(key, what))
             }
         }
     }
 
-    /// An object that may have other members.
-    pub(super) fn open(value: &'a Value, pointer: impl Into<String>) -> Result<Self, RequestError> {
-        let pointer = pointer.into();
-        let Some(map) = value.as_object() else {
-            return Err(RequestError::at(pointer, "expected an object"));
-        };
-        Ok(Self { map, pointer })
-    }
-
-    /// Where a member stands.
-    pub(super) fn at(&self, key: &str) -> String {
-        format!("{}/{}", self.pointer, crate::request::token(key))
-    }
-
-    /// The place of the whole.
-    pub(super) fn pointer(&self) -> &str {
-        &self.pointer
-    }
-
-    /// Whether a member is there, be it null.
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.map.contains_key(key)
-    }
-
-    /// A member that is there and not null.
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
-        self.map.get(key).filter(|value| !value.is_null())
-    }
-
-    /// A text of at most so many bytes.
-    pub(super) fn text(&self, key: &str, max: usize) -> Result<Option<&'a str>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let Some(text) = value.as_str() else {
-            return Err(RequestError::at(self.at(key), "expected a string"));
-        };
-        if text.len() > max {
-            let what = format!("expected at most {max} bytes");
-            return Err(RequestError::at(self.at(key), what));
-        }
-        Ok(Some(text))
+    /// The error of a member.
+    pub(super) fn wrong(&self, key: &str, what: impl std::fmt::Display) -> RequestError {
+        RequestError::at(self.at(key), what)
     }
 
     /// One of some words.
@@ -83,56 +47,27 @@ impl<'a> Fields<'a> {
         key: &str,
         words: &[(&str, T)],
     ) -> Result<Option<T>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let word = value.as_str();
-        let found = words.iter().find(|(name, _)| word == Some(name));
-        found
-            .map(|(_, meant)| Some(*meant))
-            .ok_or_else(|| RequestError::at(self.at(key), expected(words.iter().map(|it| it.0))))
-    }
-
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, RequestError> {
-        match self.get(key) {
-            None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(RequestError::at(self.at(key), "expected true or false")),
-        }
+        let word = self.get(key).map(Value::as_str);
+        word.map(|word| choose(word, words, || self.at(key)))
+            .transpose()
     }
 
     /// A whole number within bounds.
     pub(super) fn whole(&self, key: &str, min: u64, max: u64) -> Result<Option<u64>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let number = value.as_u64().filter(|it| (min..=max).contains(it));
-        let what = || format!("expected a whole number from {min} to {max}");
-        let number = number.ok_or_else(|| RequestError::at(self.at(key), what()));
-        number.map(Some)
-    }
-
-    /// A list of at most so many entries.
-    pub(super) fn list(&self, key: &str, max: usize) -> Result<&'a [Value], RequestError> {
-        match self.get(key) {
-            None => Ok(&[]),
-            Some(Value::Array(list)) if list.len() <= max => Ok(list),
-            Some(Value::Array(_)) => {
-                let what = format!("expected at most {max} entries");
-                Err(RequestError::at(self.at(key), what))
-            }
-            Some(_) => Err(RequestError::at(self.at(key), "expected an array")),
-        }
+        let number = self.get(key).map(Value::as_u64);
+        number
+            .map(|number| within(number, (min, max), || self.at(key)))
+            .transpose()
     }
 
     /// Words of a list of at most so many.
     pub(super) fn texts(&self, key: &str, max: usize) -> Result<Vec<String>, RequestError> {
-        let list = self.list(key, max)?.iter().enumerate();
-        let texts = list.map(|(place, entry)| match entry.as_str() {
+        let list = self.placed(key, max)?.unwrap_or_default().into_iter();
+        let texts = list.map(|(pointer, entry)| match entry.as_str() {
             Some(text) if text.len() <= MAX_ID => Ok(text.to_owned()),
             Some(_) | None => {
                 let what = format!("expected a string of at most {MAX_ID} bytes");
-                Err(RequestError::at(format!("{}/{place}", self.at(key)), what))
+                Err(RequestError::at(pointer, what))
             }
         });
         texts.collect()
@@ -140,17 +75,11 @@ impl<'a> Fields<'a> {
 
     /// What a client notes: an object of a bounded size.
     pub(super) fn noted(&self, key: &str) -> Result<Option<Map<String, Value>>, RequestError> {
-        match self.get(key) {
-            None => Ok(None),
-            Some(value @ Value::Object(map)) => {
-                if value.to_string().len() > MAX_NOTED {
-                    let what = format!("expected at most {MAX_NOTED} bytes");
-                    return Err(RequestError::at(self.at(key), what));
-                }
-                Ok(Some(map.clone()))
-            }
-            Some(_) => Err(RequestError::at(self.at(key), "expected an object")),
+        let noted = self.read(key, "an object", |it| it.as_object().map(|map| (it, map)))?;
+        if noted.is_some_and(|(whole, _)| whole.to_string().len() > MAX_NOTED) {
+            return Err(self.wrong(key, format!("expected at most {MAX_NOTED} bytes")));
         }
+        Ok(noted.map(|(_, map)| map.clone()))
     }
 
     /// Refuses a member that asks for something; what asks for nothing (null, false, none of a list) is taken.
@@ -162,10 +91,32 @@ impl<'a> Fields<'a> {
             Some(Value::Bool(true) | Value::String(_) | Value::Object(_)) => true,
         };
         if asks {
-            return Err(RequestError::at(self.at(key), why));
+            return Err(self.wrong(key, why));
         }
         Ok(())
     }
+}
+
+/// What one of some words means.
+pub(super) fn choose<T: Copy>(
+    word: Option<&str>,
+    words: &[(&str, T)],
+    at: impl FnOnce() -> String,
+) -> Result<T, RequestError> {
+    let found = words.iter().find(|(name, _)| word == Some(name));
+    let wrong = || RequestError::at(at(), expected(words.iter().map(|it| it.0)));
+    found.map(|(_, meant)| *meant).ok_or_else(wrong)
+}
+
+/// A whole number within bounds.
+pub(super) fn within(
+    number: Option<u64>,
+    (min, max): (u64, u64),
+    at: impl FnOnce() -> String,
+) -> Result<u64, RequestError> {
+    let number = number.filter(|it| (min..=max).contains(it));
+    let what = || format!("expected a whole number from {min} to {max}");
+    number.ok_or_else(|| RequestError::at(at(), what()))
 }
 
 /// What stands in a refusal of a word.

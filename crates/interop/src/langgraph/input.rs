@@ -92,7 +92,7 @@ impl Input {
 
     /// Reads `{"messages": …}`.
     pub(super) fn read(input: &Value, pointer: &str) -> Result<Self, RequestError> {
-        let fields = Fields::of(input, pointer, &["messages"])?;
+        let fields = Fields::closed(input, pointer, &["messages"])?;
         let mut read = Self::default();
         if let Some(messages) = fields.get("messages") {
             read.messages(messages, &fields.at("messages"))?;
@@ -127,7 +127,7 @@ impl Input {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => message.clone(),
         };
-        let fields = Fields::of(&whole, pointer, &KNOWN)?;
+        let fields = Fields::closed(&whole, pointer, &KNOWN)?;
         let named = if fields.get("role").is_some() {
             "role"
         } else {
@@ -142,7 +142,7 @@ impl Input {
             Some("tool") => return self.result(&fields),
             Some(_) | None => {
                 let what = "expected \"user\", \"assistant\", \"system\" or \"tool\", or LangChain's \"human\" or \"ai\"";
-                return Err(RequestError::at(fields.at(named), what));
+                return Err(fields.wrong(named, what));
             }
         };
         for key in ["tool_calls", "invalid_tool_calls"] {
@@ -176,7 +176,7 @@ impl Input {
 
     fn result(&mut self, fields: &Fields<'_>) -> Result<(), RequestError> {
         let call = fields.text("tool_call_id", MAX_ID)?;
-        let missing = || RequestError::at(fields.at("tool_call_id"), "expected the id of a call");
+        let missing = || fields.wrong("tool_call_id", "expected the id of a call");
         let status = [("success", false), ("error", true)];
         let is_error = fields.word("status", &status)?.unwrap_or_default();
         let pointer = fields.at("content");

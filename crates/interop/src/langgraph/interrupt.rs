@@ -255,7 +255,7 @@ fn approval(answer: &Value, pointer: &str) -> Result<Map<String, Value>, Request
     }
     if answer.get("approved").is_some() {
         let known = ["approved", "arguments", "message"];
-        let fields = Fields::of(answer, pointer, &known)?;
+        let fields = Fields::closed(answer, pointer, &known)?;
         let yes = fields.flag("approved")?.ok_or_else(wrong)?;
         let mut says = approved(yes);
         for key in ["arguments", "message"] {
@@ -263,7 +263,7 @@ fn approval(answer: &Value, pointer: &str) -> Result<Map<String, Value>, Request
         }
         return Ok(says);
     }
-    let fields = Fields::of(
+    let fields = Fields::closed(
         answer,
         pointer,
         &["type", "args", "edited_action", "message"],

@@ -42,7 +42,7 @@ pub fn uuid_of(id: &str) -> Option<String> {
 fn uuid(fields: &Fields<'_>, key: &str) -> Result<Option<String>, RequestError> {
     let text = fields.text(key, super::fields::MAX_ID)?;
     let read = text.map(|text| {
-        let wrong = || RequestError::at(fields.at(key), "expected a UUID");
+        let wrong = || fields.wrong(key, "expected a UUID");
         uuid_of(text).ok_or_else(wrong)
     });
     read.transpose()
@@ -62,11 +62,11 @@ fn checkpoint(fields: &Fields<'_>) -> Result<Option<String>, RequestError> {
 
 /// The id in a checkpoint's object.
 fn checkpoint_of(value: &Value, pointer: &str) -> Result<Option<String>, RequestError> {
-    let fields = Fields::open(value, pointer)?;
+    let fields = Fields::of(value, pointer)?;
     let ns = fields.text("checkpoint_ns", super::fields::MAX_ID)?;
     if ns.is_some_and(|ns| !ns.is_empty()) {
         let what = "there are no subgraphs here: expected \"\"";
-        return Err(RequestError::at(fields.at("checkpoint_ns"), what));
+        return Err(fields.wrong("checkpoint_ns", what));
     }
     let id = fields.text("checkpoint_id", super::fields::MAX_ID)?;
     Ok(id.map(str::to_owned))

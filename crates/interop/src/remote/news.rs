@@ -1,7 +1,7 @@
 //! What an agent elsewhere has not heard yet.
 
 use super::place::Place;
-use upp::{Message, Messages, ToolResult, UserMessage};
+use upp::{Message, Messages, ToolResult};
 
 /// At most so many messages are told, the last: a conversation that others had before an agent elsewhere came to it
 /// is as long as it is.
@@ -64,14 +64,6 @@ impl<'a> News<'a> {
             }
         }
         news
-    }
-
-    /// What people said since; other agents' words are history.
-    pub fn heard(&self) -> impl Iterator<Item = &'a UserMessage> {
-        self.messages.iter().filter_map(|message| match message {
-            Message::User(user) => Some(&**user),
-            Message::Assistant(_) | Message::ToolResult(_) => None,
-        })
     }
 }
 
@@ -170,7 +162,7 @@ mod tests {
             let messages: Messages = all.into_iter().collect();
             let news = News::of(&messages, "far", "https://a.b", "t");
             assert_eq!((news.superseded, news.results.len()), (superseded, 1));
-            assert_eq!(news.heard().count(), 1);
+            assert_eq!(news.messages.len(), 1);
         }
     }
 

@@ -93,12 +93,6 @@ impl Said {
         self.blocks.clone()
     }
 
-    /// How many bytes of text there are.
-    pub fn n_bytes(&self) -> usize {
-        let texts = self.blocks.iter().filter_map(text_of);
-        texts.map(str::len).sum()
-    }
-
     fn place(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|known| known == name)
     }

@@ -47,7 +47,7 @@ impl CompactRequest {
     /// Reads the body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let fields = Fields::of(body, "")?;
-        let model = fields.needed("model", 256)?.to_owned();
+        let model = fields.required("model", 256)?.to_owned();
         let continues = match continues(&fields)? {
             Continues::Conversation { .. } => {
                 let message = "a conversation keeps itself in bounds";
@@ -59,12 +59,12 @@ impl CompactRequest {
         if input.is_empty() && continues == Continues::Nothing {
             return Err(fields.missing("input"));
         }
-        fields.short("prompt_cache_key", 64)?;
+        fields.text("prompt_cache_key", 64)?;
         Ok(Self {
             model,
             continues,
             input,
-            instructions: fields.text("instructions")?.map(str::to_owned),
+            instructions: fields.text("instructions", usize::MAX)?.map(str::to_owned),
         })
     }
 

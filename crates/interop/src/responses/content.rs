@@ -35,7 +35,7 @@ pub(super) fn content(
     match fields.get(key) {
         None => Err(fields.missing(key)),
         Some(Value::String(text)) => {
-            fields.short(key, MAX_TEXT)?;
+            fields.text(key, MAX_TEXT)?;
             let kind = match side {
                 Side::Input | Side::Result => "input_text",
                 Side::Output => "output_text",
@@ -43,11 +43,9 @@ pub(super) fn content(
             Ok(vec![json!({"type": kind, "text": text})])
         }
         Some(Value::Array(_)) => {
-            let parts = fields.list(key, MAX_PARTS)?.unwrap_or_default();
-            let read = |(place, value): (usize, &Value)| {
-                part(value, &format!("{}/{place}", fields.at(key)), side)
-            };
-            parts.iter().enumerate().map(read).collect()
+            let parts = fields.placed(key, MAX_PARTS)?.unwrap_or_default();
+            let read = |(at, value): (String, &Value)| part(value, &at, side);
+            parts.into_iter().map(read).collect()
         }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
             Err(wrong(fields.at(key), "a string or an array of parts"))
@@ -57,26 +55,26 @@ pub(super) fn content(
 
 fn part(value: &Value, pointer: &str, side: Side) -> Result<Value, RequestError> {
     let fields = Fields::of(value, pointer)?;
-    let kind = fields.needed("type", 256)?;
+    let kind = fields.required("type", 256)?;
     match (kind, side) {
         // Clients also send texts of either kind for the other side.
         ("input_text", Side::Output) => {
-            let text = fields.needed("text", MAX_TEXT)?;
+            let text = fields.required("text", MAX_TEXT)?;
             Ok(json!({"type": "output_text", "text": text}))
         }
         ("input_text", Side::Input | Side::Result) | ("output_text", Side::Input) => {
-            let text = fields.needed("text", MAX_TEXT)?;
+            let text = fields.required("text", MAX_TEXT)?;
             Ok(json!({"type": "input_text", "text": text}))
         }
         ("output_text", Side::Output) => output_text(&fields),
         ("refusal", Side::Output) => {
-            let refusal = fields.needed("refusal", MAX_TEXT)?;
+            let refusal = fields.required("refusal", MAX_TEXT)?;
             Ok(json!({"type": "refusal", "refusal": refusal}))
         }
         ("input_image", Side::Input | Side::Result) => image(&fields),
         ("input_file", Side::Input | Side::Result) => file(&fields),
         ("input_video", Side::Result) => {
-            let url = fields.needed("video_url", MAX_FILE)?;
+            let url = fields.required("video_url", MAX_FILE)?;
             Ok(json!({"type": "input_video", "video_url": url}))
         }
         _ => Err(unsupported(
@@ -87,7 +85,7 @@ fn part(value: &Value, pointer: &str, side: Side) -> Result<Value, RequestError>
 }
 
 fn output_text(fields: &Fields<'_>) -> Result<Value, RequestError> {
-    let text = fields.needed("text", MAX_TEXT)?;
+    let text = fields.required("text", MAX_TEXT)?;
     let mut part = json!({"type": "output_text", "text": text});
     let known: Vec<Value> = fields
         .list("annotations", MAX_PARTS)?
@@ -119,9 +117,7 @@ pub(super) fn citation(annotation: &Value) -> Option<Value> {
 
 fn image(fields: &Fields<'_>) -> Result<Value, RequestError> {
     no_file_id(fields)?;
-    let url = fields
-        .text("image_url")?
-        .ok_or_else(|| fields.missing("image_url"))?;
+    let url = fields.required("image_url", usize::MAX)?;
     if url.len() > MAX_IMAGE {
         return Err(too_long(fields.at("image_url"), MAX_IMAGE));
     }
@@ -138,9 +134,12 @@ fn image(fields: &Fields<'_>) -> Result<Value, RequestError> {
 
 fn file(fields: &Fields<'_>) -> Result<Value, RequestError> {
     no_file_id(fields)?;
-    let name = fields.short("filename", 1_024)?;
+    let name = fields.text("filename", 1_024)?;
     let mut part = Map::from_iter([("type".to_owned(), Value::from("input_file"))]);
-    match (fields.text("file_data")?, fields.text("file_url")?) {
+    match (
+        fields.text("file_data", usize::MAX)?,
+        fields.text("file_url", usize::MAX)?,
+    ) {
         (Some(data), _) => {
             if data.len() > MAX_FILE {
                 return Err(too_long(fields.at("file_data"), MAX_FILE));

@@ -1,100 +1,59 @@
 //! Reading members of a request, with what was expected where.
 
 use super::error::RequestError;
+use crate::fields::{Refusal, Wrong, check_length, has_more_characters};
 use crate::metadata::{EXPECTED, is_aitp, is_own};
-use crate::request::token;
 use serde_json::{Map, Value};
 
 /// An object of a request, and where it stands.
-#[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    map: &'a Map<String, Value>,
-    pointer: &'a str,
+pub(super) type Fields<'a> = crate::fields::Fields<'a, RequestError>;
+
+impl Refusal for RequestError {
+    fn refuse(pointer: String, wrong: Wrong<'_>) -> Self {
+        let (code, message) = match wrong {
+            Wrong::Missing(_) => (
+                "missing_required_parameter",
+                format!("Missing required parameter: {pointer}."),
+            ),
+            Wrong::Kind(expected, _) => return self::wrong(pointer, expected),
+            Wrong::Long(_, max) => return too_long(pointer, max),
+            Wrong::Many(_, max) => (
+                "array_above_max_length",
+                format!("{pointer}: at most {max} elements are allowed."),
+            ),
+        };
+        Self::at(pointer, code, message)
+    }
+
+    fn is_longer(text: &str, max: usize) -> bool {
+        has_more_characters(text, max)
+    }
+}
+
+fn error(pointer: impl Into<String>, code: &'static str, message: &str) -> RequestError {
+    let pointer = pointer.into();
+    let shown = if pointer.is_empty() {
+        "the request"
+    } else {
+        &pointer
+    };
+    let message = format!("{shown}: {message}.");
+    RequestError::at(pointer, code, message)
 }
 
 pub(super) fn wrong(pointer: impl Into<String>, expected: &str) -> RequestError {
-    let pointer = pointer.into();
-    let message = format!("{}: expected {expected}.", shown(&pointer));
-    RequestError::at(pointer, "invalid_type", message)
+    error(pointer, "invalid_type", &format!("expected {expected}"))
 }
 
 pub(super) fn invalid(pointer: impl Into<String>, message: &str) -> RequestError {
-    let pointer = pointer.into();
-    let message = format!("{}: {message}.", shown(&pointer));
-    RequestError::at(pointer, "invalid_value", message)
+    error(pointer, "invalid_value", message)
 }
 
 pub(super) fn unsupported(pointer: impl Into<String>, message: &str) -> RequestError {
-    let pointer = pointer.into();
-    let message = format!("{}: {message}.", shown(&pointer));
-    RequestError::at(pointer, "unsupported_value", message)
-}
-
-fn shown(pointer: &str) -> &str {
-    if pointer.is_empty() {
-        "the request"
-    } else {
-        pointer
-    }
+    error(pointer, "unsupported_value", message)
 }
 
 impl<'a> Fields<'a> {
-    /// The members of this value, if it is an object.
-    pub(super) fn of(value: &'a Value, pointer: &'a str) -> Result<Self, RequestError> {
-        let map = value
-            .as_object()
-            .ok_or_else(|| wrong(pointer, "an object"))?;
-        Ok(Self { map, pointer })
-    }
-
-    /// Where a member stands.
-    pub(super) fn at(&self, key: &str) -> String {
-        format!("{}/{key}", self.pointer)
-    }
-
-    /// A member that is there and not null.
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
-        self.map.get(key).filter(|value| !value.is_null())
-    }
-
-    /// The error of a member that must be there.
-    pub(super) fn missing(&self, key: &str) -> RequestError {
-        let message = format!("Missing required parameter: {}.", self.at(key));
-        RequestError::at(self.at(key), "missing_required_parameter", message)
-    }
-
-    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let text = value.as_str();
-        text.map(Some)
-            .ok_or_else(|| wrong(self.at(key), "a string"))
-    }
-
-    /// A text of at most so many characters.
-    pub(super) fn short(&self, key: &str, limit: usize) -> Result<Option<&'a str>, RequestError> {
-        let text = self.text(key)?;
-        if text.is_some_and(|text| is_longer(text, limit)) {
-            return Err(too_long(self.at(key), limit));
-        }
-        Ok(text)
-    }
-
-    /// A text that must be there.
-    pub(super) fn needed(&self, key: &str, limit: usize) -> Result<&'a str, RequestError> {
-        self.short(key, limit)?.ok_or_else(|| self.missing(key))
-    }
-
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let flag = value.as_bool();
-        flag.map(Some)
-            .ok_or_else(|| wrong(self.at(key), "true or false"))
-    }
-
     /// A number in this range.
     pub(super) fn number(
         &self,
@@ -102,19 +61,13 @@ impl<'a> Fields<'a> {
         low: f64,
         high: f64,
     ) -> Result<Option<f64>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let number = value
-            .as_f64()
-            .ok_or_else(|| wrong(self.at(key), "a number"))?;
-        if (low..=high).contains(&number) {
-            return Ok(Some(number));
+        match self.read(key, "a number", Value::as_f64)? {
+            Some(number) if !(low..=high).contains(&number) => {
+                let message = format!("expected {low} to {high}, got {number}");
+                Err(invalid(self.at(key), &message))
+            }
+            number => Ok(number),
         }
-        Err(invalid(
-            self.at(key),
-            &format!("expected {low} to {high}, got {number}"),
-        ))
     }
 
     /// A whole number that is not below `low`.
@@ -124,62 +77,28 @@ impl<'a> Fields<'a> {
         low: u64,
         high: u64,
     ) -> Result<Option<u64>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let count = value
-            .as_u64()
-            .ok_or_else(|| wrong(self.at(key), "a whole number"))?;
-        if (low..=high).contains(&count) {
-            return Ok(Some(count));
-        }
-        let range = if high == u64::MAX {
-            format!("expected {low} or more, got {count}")
-        } else {
-            format!("expected {low} to {high}, got {count}")
+        let range = match self.read(key, "a whole number", Value::as_u64)? {
+            Some(count) if count < low && high == u64::MAX => {
+                format!("expected {low} or more, got {count}")
+            }
+            Some(count) if !(low..=high).contains(&count) => {
+                format!("expected {low} to {high}, got {count}")
+            }
+            count => return Ok(count),
         };
         Err(invalid(self.at(key), &range))
     }
 
     /// One of these words.
     pub(super) fn word(&self, key: &str, words: &[&str]) -> Result<Option<&'a str>, RequestError> {
-        let Some(word) = self.text(key)? else {
-            return Ok(None);
-        };
-        if words.contains(&word) {
-            return Ok(Some(word));
+        match self.text(key, usize::MAX)? {
+            Some(word) if !words.contains(&word) => {
+                let message = format!("{word:?} is none of {}", words.join(", "));
+                Err(invalid(self.at(key), &message))
+            }
+            word => Ok(word),
         }
-        let message = format!("{word:?} is none of {}", words.join(", "));
-        Err(invalid(self.at(key), &message))
     }
-
-    /// A list of at most so many elements.
-    pub(super) fn list(
-        &self,
-        key: &str,
-        limit: usize,
-    ) -> Result<Option<&'a [Value]>, RequestError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let list = value
-            .as_array()
-            .ok_or_else(|| wrong(self.at(key), "an array"))?;
-        if list.len() <= limit {
-            return Ok(Some(list));
-        }
-        let message = format!("{}: at most {limit} elements are allowed.", self.at(key));
-        Err(RequestError::at(
-            self.at(key),
-            "array_above_max_length",
-            message,
-        ))
-    }
-}
-
-/// Whether a text has more characters than this; looks no further than it must.
-fn is_longer(text: &str, limit: usize) -> bool {
-    text.len() > limit && text.chars().nth(limit).is_some()
 }
 
 pub(super) fn too_long(pointer: impl Into<String>, limit: usize) -> RequestError {
@@ -190,29 +109,20 @@ pub(super) fn too_long(pointer: impl Into<String>, limit: usize) -> RequestError
 
 /// Metadata of an object: at most 16 pairs, keys of at most 64 and values of at most 512 characters.
 pub(super) fn metadata(fields: &Fields<'_>, key: &str) -> Result<Map<String, Value>, RequestError> {
-    let Some(value) = fields.get(key) else {
+    let Some(pairs) = fields.object(key)? else {
         return Ok(Map::new());
     };
-    let at = fields.at(key);
-    let pairs = value
-        .as_object()
-        .ok_or_else(|| wrong(at.as_str(), "an object"))?;
-    if pairs.len() > 16 {
-        return Err(invalid(at, "at most 16 pairs are allowed"));
+    if pairs.map().len() > 16 {
+        return Err(invalid(fields.at(key), "at most 16 pairs are allowed"));
     }
-    for (name, value) in pairs {
-        let at = format!("{at}/{}", token(name));
-        if is_longer(name, 64) {
-            return Err(too_long(at, 64));
-        }
-        let text = value
-            .as_str()
-            .ok_or_else(|| wrong(at.as_str(), "a string"))?;
-        if is_longer(text, 512) {
-            return Err(too_long(at, 512));
-        }
+    for (name, value) in pairs.map() {
+        let at = pairs.at(name);
+        check_length(&at, name, 64)?;
+        let text = value.as_str();
+        let text = text.ok_or_else(|| wrong(at.as_str(), "a string"))?;
+        check_length(&at, text, 512)?;
     }
-    Ok(pairs.clone())
+    Ok(pairs.map().clone())
 }
 
 /// The metadata of a conversation, which is its thread's: it has no members that are the server's own

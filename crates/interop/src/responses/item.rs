@@ -83,7 +83,7 @@ pub(super) fn input(fields: &Fields<'_>, key: &str) -> Result<Vec<InputItem>, Re
     match fields.get(key) {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => {
-            fields.short(key, MAX_TEXT)?;
+            fields.text(key, MAX_TEXT)?;
             let content = vec![json!({"type": "input_text", "text": text})];
             let (role, phase) = (Role::User, None);
             Ok(vec![InputItem {
@@ -108,15 +108,16 @@ pub(super) fn items(
     key: &str,
     limit: usize,
 ) -> Result<Vec<InputItem>, RequestError> {
-    let list = fields.list(key, limit)?.unwrap_or_default();
-    let read = |(place, value): (usize, &Value)| item(value, format!("{}/{place}", fields.at(key)));
-    list.iter().enumerate().map(read).collect()
+    let list = fields.placed(key, limit)?.unwrap_or_default();
+    list.into_iter()
+        .map(|(at, value)| item(value, at))
+        .collect()
 }
 
 /// Reads one item.
 pub(super) fn item(value: &Value, pointer: String) -> Result<InputItem, RequestError> {
     let fields = Fields::of(value, &pointer)?;
-    let says = match fields.text("type")? {
+    let says = match fields.text("type", usize::MAX)? {
         Some("message") => message(&fields)?,
         None if fields.get("role").is_some() => message(&fields)?,
         Some("function_call") => call(&fields)?,
@@ -124,14 +125,12 @@ pub(super) fn item(value: &Value, pointer: String) -> Result<InputItem, RequestE
         Some("reasoning") => reasoning(&fields)?,
         Some("compaction" | "compaction_summary") => compaction(&fields)?,
         None | Some("item_reference") => InputSays::Reference {
-            id: fields.needed("id", 1_024)?.to_owned(),
+            id: fields.required("id", 1_024)?.to_owned(),
         },
         Some(APPROVAL_RESPONSE) => InputSays::Approval {
             call_id: call_id(&fields)?,
-            approve: fields
-                .flag("approve")?
-                .ok_or_else(|| fields.missing("approve"))?,
-            reason: fields.short("reason", MAX_TEXT)?.map(str::to_owned),
+            approve: fields.expect("approve", "true or false", Value::as_bool)?,
+            reason: fields.text("reason", MAX_TEXT)?.map(str::to_owned),
         },
         Some(kind) => {
             let message = format!("items of type {kind:?} are not supported");
@@ -166,7 +165,7 @@ fn message(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
 
 /// The name of a tool.
 pub(super) fn name(fields: &Fields<'_>) -> Result<String, RequestError> {
-    let name = fields.needed("name", MAX_NAME)?;
+    let name = fields.required("name", MAX_NAME)?;
     if is_tool_name(name) {
         return Ok(name.to_owned());
     }
@@ -174,7 +173,7 @@ pub(super) fn name(fields: &Fields<'_>) -> Result<String, RequestError> {
 }
 
 fn call_id(fields: &Fields<'_>) -> Result<String, RequestError> {
-    let id = fields.needed("call_id", MAX_CALL_ID)?;
+    let id = fields.required("call_id", MAX_CALL_ID)?;
     if id.is_empty() {
         return Err(invalid(
             fields.at("call_id"),
@@ -188,14 +187,14 @@ fn call(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
     Ok(InputSays::Call {
         call_id: call_id(fields)?,
         name: name(fields)?,
-        arguments: fields.needed("arguments", MAX_TEXT)?.to_owned(),
+        arguments: fields.required("arguments", MAX_TEXT)?.to_owned(),
     })
 }
 
 fn call_output(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
     let output = match fields.get("output") {
         Some(Value::String(text)) => {
-            fields.short("output", MAX_TEXT)?;
+            fields.text("output", MAX_TEXT)?;
             text.as_str().into()
         }
         _ => Value::Array(content(fields, "output", Side::Result)?),
@@ -210,24 +209,15 @@ fn call_output(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
 fn reasoning(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
     let mut texts = Vec::new();
     for key in ["content", "summary"] {
-        for (place, value) in fields
-            .list(key, 1_000)?
-            .unwrap_or_default()
-            .iter()
-            .enumerate()
-        {
-            let pointer = format!("{}/{place}", fields.at(key));
-            texts.push(
-                Fields::of(value, &pointer)?
-                    .needed("text", MAX_TEXT)?
-                    .to_owned(),
-            );
+        for (at, value) in fields.placed(key, 1_000)?.unwrap_or_default() {
+            let text = Fields::of(value, &at)?;
+            texts.push(text.required("text", MAX_TEXT)?.to_owned());
         }
         if !texts.is_empty() {
             break;
         }
     }
-    let sealed = fields.short("encrypted_content", MAX_TEXT)?;
+    let sealed = fields.text("encrypted_content", MAX_TEXT)?;
     let (provider, signature) = sealed.and_then(sealed::open_reasoning).unzip();
     let part = ReasoningPart {
         part_type: "reasoning".to_owned(),
@@ -241,7 +231,7 @@ fn reasoning(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
 }
 
 fn compaction(fields: &Fields<'_>) -> Result<InputSays, RequestError> {
-    let sealed = fields.needed("encrypted_content", MAX_TEXT)?;
+    let sealed = fields.required("encrypted_content", MAX_TEXT)?;
     let summary = sealed::open_summary(sealed).ok_or_else(|| {
         invalid(
             fields.at("encrypted_content"),

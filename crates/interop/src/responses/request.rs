@@ -108,7 +108,7 @@ impl CreateRequest {
     /// say how the answer comes, for it always is a stream.
     pub fn read_socket(message: &Value) -> Result<Converted<Self>, RequestError> {
         let fields = Fields::of(message, "")?;
-        match fields.needed("type", 256)? {
+        match fields.required("type", 256)? {
             "response.create" => {}
             kind => {
                 let message = format!("messages of type {kind:?} are not understood");
@@ -136,16 +136,13 @@ impl CreateRequest {
 
 /// What a request goes on with.
 pub(super) fn continues(fields: &Fields<'_>) -> Result<Continues, RequestError> {
-    let previous = fields.short("previous_response_id", 1_024)?;
+    let previous = fields.text("previous_response_id", 1_024)?;
     let conversation = match fields.get("conversation") {
         None => None,
-        Some(Value::String(id)) => {
-            fields.short("conversation", 1_024)?;
-            Some(id.clone())
-        }
+        Some(Value::String(_)) => fields.text("conversation", 1_024)?.map(str::to_owned),
         Some(value @ Value::Object(_)) => {
-            let at = fields.at("conversation");
-            Some(Fields::of(value, &at)?.needed("id", 1_024)?.to_owned())
+            let named = Fields::of(value, fields.at("conversation"))?;
+            Some(named.required("id", 1_024)?.to_owned())
         }
         Some(_) => {
             return Err(wrong(
@@ -181,13 +178,11 @@ fn wishes(
     options: &mut RunOptions,
     echo: &mut Echo,
 ) -> Result<(), RequestError> {
-    let model = fields
-        .short("model", 256)?
-        .filter(|model| !model.is_empty());
+    let model = fields.text("model", 256)?.filter(|model| !model.is_empty());
     options.model = model.map(str::to_owned);
     echo.model.clone_from(&options.model);
     options.instructions = fields
-        .short("instructions", MAX_INSTRUCTIONS)?
+        .text("instructions", MAX_INSTRUCTIONS)?
         .map(str::to_owned);
     echo.say("instructions", options.instructions.clone());
     options.tools = tools::tools(fields)?;
@@ -222,11 +217,9 @@ fn reasoning(
     options: &mut RunOptions,
     echo: &mut Echo,
 ) -> Result<(), RequestError> {
-    let Some(value) = fields.get("reasoning") else {
+    let Some(reasoning) = fields.object("reasoning")? else {
         return Ok(());
     };
-    let at = fields.at("reasoning");
-    let reasoning = Fields::of(value, &at)?;
     let efforts = ["none", "minimal", "low", "medium", "high", "xhigh"];
     let summaries = ["auto", "concise", "detailed"];
     let effort = reasoning.word("effort", &efforts)?;
@@ -271,16 +264,9 @@ fn sampling(
 
 fn included(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result<(), RequestError> {
     let mut options = ListOptions::default();
-    for (place, value) in fields
-        .list("include", 64)?
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
-        let at = format!("{}/{place}", fields.at("include"));
-        let value = value
-            .as_str()
-            .ok_or_else(|| wrong(at.as_str(), "a string"))?;
+    for (at, value) in fields.placed("include", 64)?.unwrap_or_default() {
+        let value = value.as_str();
+        let value = value.ok_or_else(|| wrong(at.as_str(), "a string"))?;
         if !options.include(value, &at)? {
             losses.push(at, format!("{value:?} is not kept"));
         }
@@ -318,17 +304,16 @@ fn unheeded(fields: &Fields<'_>, echo: &mut Echo, losses: &mut Losses) -> Result
         ("prompt_cache_key", 64),
         ("user", 512),
     ] {
-        if let Some(text) = fields.short(key, limit)? {
+        if let Some(text) = fields.text(key, limit)? {
             echo.say(key, text);
         }
     }
     if let Some(word) = fields.word("prompt_cache_retention", &["in_memory", "in-memory", "24h"])? {
         echo.say("prompt_cache_retention", word);
     }
-    if let Some(value) = fields.get("stream_options") {
-        let at = fields.at("stream_options");
+    if let Some(options) = fields.object("stream_options")? {
         // Padding against guesses at the length of tokens: the log's pieces are no tokens.
-        Fields::of(value, &at)?.flag("include_obfuscation")?;
+        options.flag("include_obfuscation")?;
     }
     if fields.get("prompt").is_some() {
         let message = "prompts are not kept here; send their text as \"instructions\"";

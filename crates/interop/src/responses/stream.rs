@@ -123,11 +123,6 @@ impl ResponseStream {
         serde_json::from_str(head.id()).ok()
     }
 
-    /// The number of the next event.
-    pub fn next_number(&self) -> u64 {
-        self.output.wire.next()
-    }
-
     /// The response as it stands; none before its execution begins.
     pub fn object(&mut self) -> Option<ResponseObject> {
         let head = self.head.as_ref()?;

@@ -13,16 +13,11 @@ const MAX_DESCRIPTION: usize = 65_536;
 
 /// The tools of a request, which its client executes.
 pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError> {
-    let list = fields.list("tools", MAX_TOOLS)?.unwrap_or_default();
-    let at = fields.at("tools");
-    let read = |(place, value)| tool(value, &format!("{at}/{place}"));
-    let tools: Vec<ClientTool> = list
-        .iter()
-        .enumerate()
-        .map(read)
-        .collect::<Result<_, _>>()?;
+    let list = fields.placed("tools", MAX_TOOLS)?.unwrap_or_default();
+    let tools = list.into_iter().map(|(at, value)| tool(value, &at));
+    let tools: Vec<ClientTool> = tools.collect::<Result<_, _>>()?;
     if let Some(place) = repeated(&tools) {
-        let pointer = format!("{at}/{place}/name");
+        let pointer = format!("{}/{place}/name", fields.at("tools"));
         return Err(invalid(pointer, "expected a name that no other tool has"));
     }
     Ok(tools)
@@ -30,22 +25,19 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, RequestError
 
 fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
     let fields = Fields::of(value, pointer)?;
-    match fields.needed("type", 256)? {
+    match fields.required("type", 256)? {
         "function" => {}
         kind => {
             let message = format!("tools of type {kind:?} are not offered, only \"function\"");
             return Err(unsupported(fields.at("type"), &message));
         }
     }
-    let parameters = match fields.get("parameters") {
-        None => None,
-        Some(schema @ Value::Object(_)) => Some(schema.clone()),
-        Some(_) => return Err(wrong(fields.at("parameters"), "a JSON Schema of an object")),
-    };
+    let schema = |it: &Value| it.is_object().then(|| it.clone());
+    let parameters = fields.read("parameters", "a JSON Schema of an object", schema)?;
     Ok(ClientTool {
         name: name(&fields)?,
         description: fields
-            .short("description", MAX_DESCRIPTION)?
+            .text("description", MAX_DESCRIPTION)?
             .map(str::to_owned),
         parameters,
         strict: fields.flag("strict")?,
@@ -82,8 +74,8 @@ pub(super) fn tool_choice(
             Ok((Some(choice), said.clone()))
         }
         Some(value @ Value::Object(_)) => {
-            let choice = Fields::of(value, &at)?;
-            match choice.needed("type", 256)? {
+            let choice = Fields::of(value, at)?;
+            match choice.required("type", 256)? {
                 "function" => {
                     let name = name(&choice)?;
                     let said = json!({"type": "function", "name": name});
@@ -104,15 +96,14 @@ pub(super) fn tool_choice(
 }
 
 fn allowed(choice: &Fields<'_>) -> Result<(ToolChoice, Value), RequestError> {
-    let tools = choice.list("tools", MAX_TOOLS)?.unwrap_or_default();
+    let tools = choice.placed("tools", MAX_TOOLS)?.unwrap_or_default();
     if tools.is_empty() {
         return Err(invalid(choice.at("tools"), "expected 1 to 128 tools"));
     }
     let mut names = Vec::with_capacity(tools.len());
-    for (place, value) in tools.iter().enumerate() {
-        let pointer = format!("{}/{place}", choice.at("tools"));
-        let tool = Fields::of(value, &pointer)?;
-        if tool.needed("type", 256)? != "function" {
+    for (pointer, value) in tools {
+        let tool = Fields::of(value, pointer)?;
+        if tool.required("type", 256)? != "function" {
             return Err(unsupported(
                 tool.at("type"),
                 "only tools of type \"function\" can be allowed",
@@ -138,16 +129,13 @@ fn allowed(choice: &Fields<'_>) -> Result<(ToolChoice, Value), RequestError> {
 /// The form of the answer, and `text` as responses say it again.
 pub(super) fn text(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestError> {
     let plain = || json!({"format": {"type": "text"}});
-    let Some(value) = fields.get("text") else {
+    let Some(text) = fields.object("text")? else {
         return Ok((None, plain()));
     };
-    let at = fields.at("text");
-    let text = Fields::of(value, &at)?;
-    let (format, mut said) = match text.get("format") {
+    let (format, mut said) = match text.object("format")? {
         None => (None, plain()),
-        Some(value) => {
-            let at = text.at("format");
-            let (format, said) = format(&Fields::of(value, &at)?)?;
+        Some(given) => {
+            let (format, said) = format(&given)?;
             (format, json!({"format": said}))
         }
     };
@@ -158,28 +146,24 @@ pub(super) fn text(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value),
 }
 
 fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestError> {
-    match fields.needed("type", 256)? {
+    match fields.required("type", 256)? {
         "text" => Ok((None, json!({"type": "text"}))),
         "json_object" => Ok((
             Some(AnswerFormat::JsonObject),
             json!({"type": "json_object"}),
         )),
         "json_schema" => {
-            let name = fields.needed("name", 64)?;
+            let name = fields.required("name", 64)?;
             if !is_tool_name(name) {
                 return Err(invalid(fields.at("name"), &format!("expected {TOOL_NAME}")));
             }
-            let schema = match fields.get("schema") {
-                Some(Value::Object(schema)) => schema.clone(),
-                Some(_) => return Err(wrong(fields.at("schema"), "a JSON Schema")),
-                None => return Err(fields.missing("schema")),
-            };
+            let schema = fields.expect("schema", "a JSON Schema", Value::as_object)?;
             let said: Map<String, Value> = [
                 ("type", "json_schema".into()),
                 ("name", name.into()),
                 (
                     "description",
-                    fields.short("description", MAX_DESCRIPTION)?.into(),
+                    fields.text("description", MAX_DESCRIPTION)?.into(),
                 ),
                 ("schema", schema.clone().into()),
                 ("strict", fields.flag("strict")?.unwrap_or(false).into()),
@@ -187,7 +171,7 @@ fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestE
             .into_iter()
             .map(|(key, value): (&str, Value)| (key.to_owned(), value))
             .collect();
-            let schema = Value::Object(schema);
+            let schema = Value::Object(schema.clone());
             Ok((Some(AnswerFormat::JsonSchema { schema }), said.into()))
         }
         kind => {

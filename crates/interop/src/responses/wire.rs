@@ -1,5 +1,6 @@
 //! How events are written: as server-sent events, or as lines of JSON.
 
+use crate::sse;
 use std::fmt::{Arguments, Write as _};
 
 /// What stands around an event.
@@ -45,11 +46,6 @@ impl Wire {
         self.from = number.saturating_add(1);
     }
 
-    /// The number of the next event.
-    pub(super) fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Whether the next event is written at all.
     pub(super) fn is_heard(&self) -> bool {
         !self.is_muted && self.next >= self.from
@@ -64,9 +60,7 @@ impl Wire {
             return;
         }
         if self.framing == Framing::Sse {
-            out.push_str("event: ");
-            out.push_str(kind);
-            out.push_str("\ndata: ");
+            sse::begin(kind, out);
         }
         out.push_str("{\"type\":\"");
         out.push_str(kind);
@@ -82,7 +76,7 @@ impl Wire {
     /// Writes the end of the stream.
     pub(super) fn done(&self, out: &mut String) {
         if !self.is_muted && self.framing == Framing::Sse {
-            out.push_str("data: [DONE]\n\n");
+            sse::write_event(sse::DONE, out);
         }
     }
 }

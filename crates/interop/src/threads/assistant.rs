@@ -165,7 +165,7 @@ impl AssistantChange {
         };
         let mut all = Vec::new();
         let mut set = |key: &str, to: Set| {
-            if fields.has(key) {
+            if fields.given(key).is_some() {
                 all.push(to);
             }
         };

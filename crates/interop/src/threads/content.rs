@@ -1,9 +1,10 @@
 //! The content of messages: read from requests, and shown from parts.
 
 use super::error::RequestError;
-use super::fields::{Fields, MAX_ID, check_length, wrong};
+use super::fields::{Fields, MAX_ID, wrong};
 use crate::Losses;
 use crate::document::data_url;
+use crate::fields::{check_count, check_length};
 use crate::parts::OUTPUT_FILE;
 use crate::request::{is_inline, is_web};
 use serde::Serialize;
@@ -116,21 +117,14 @@ pub(super) fn read_content(
     if parts.is_empty() {
         return Err(empty(pointer));
     }
-    if parts.len() > MAX_PARTS {
-        return Err(RequestError::TooMany {
-            pointer: pointer.to_owned(),
-            max: MAX_PARTS,
-            len: parts.len(),
-        });
-    }
+    check_count(pointer, parts.len(), MAX_PARTS)?;
     let parts = parts.iter().enumerate().map(|(place, part)| {
         let pointer = format!("{pointer}/{place}");
         if let Value::String(said) = part {
             return text(said, &pointer);
         }
         let part = Fields::of(part, pointer)?;
-        let kind = part.word("type", KINDS)?;
-        match kind.ok_or_else(|| part.missing("type"))? {
+        match part.kind(KINDS)? {
             "text" => text(part.required("text", MAX_TEXT)?, &part.at("text")),
             "image_url" => image_url(&part),
             _ => image_file(&part),
@@ -140,8 +134,7 @@ pub(super) fn read_content(
 }
 
 fn image_url(part: &Fields<'_>) -> Result<Value, RequestError> {
-    let image = part.object("image_url")?;
-    let image = image.ok_or_else(|| part.missing("image_url"))?;
+    let image = part.inner("image_url")?;
     let url = image.required("url", MAX_URL)?;
     if !is_web(url) && !is_inline(url) {
         let pointer = image.at("url");
@@ -153,8 +146,7 @@ fn image_url(part: &Fields<'_>) -> Result<Value, RequestError> {
 }
 
 fn image_file(part: &Fields<'_>) -> Result<Value, RequestError> {
-    let image = part.object("image_file")?;
-    let image = image.ok_or_else(|| part.missing("image_file"))?;
+    let image = part.inner("image_file")?;
     let id = image.required("file_id", MAX_ID)?;
     let detail = image.word("detail", DETAILS)?.unwrap_or("auto");
     Ok(json!({"type": "input_image", "file_id": id, "detail": detail}))

@@ -1,8 +1,8 @@
 //! Files: what an upload must say, and the object.
 
 use super::error::RequestError;
-use super::fields::check_length;
 use super::object::Named;
+use crate::fields::check_length;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of one file.

@@ -1,10 +1,11 @@
 //! What clients note on objects, and AITP's members among it.
 
 use super::error::RequestError;
-use super::fields::{Fields, check_length, wrong};
+use super::fields::{Fields, wrong};
 use crate::Losses;
 #[cfg(feature = "aitp")]
 use crate::aitp::{Actor, read_actors};
+use crate::fields::check_length;
 use crate::metadata::{EXPECTED, is_aitp, is_own};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -74,14 +75,14 @@ impl Metadata {
             return Ok(None);
         };
         let is_pair = |(key, _): &(&String, &Value)| !carrier.is_aitp(key);
-        let len = object.entries().filter(is_pair).count();
+        let len = object.map().iter().filter(is_pair).count();
         if len > MAX_PAIRS {
             let pointer = fields.at("metadata");
             let max = MAX_PAIRS;
             return Err(RequestError::TooMany { pointer, max, len });
         }
         let mut members = Map::new();
-        for (key, value) in object.entries() {
+        for (key, value) in object.map() {
             let pointer = object.at(key);
             if carrier == Carrier::Thread && key == ACTORS {
                 check_size(&pointer, value)?;

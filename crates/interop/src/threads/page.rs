@@ -3,6 +3,7 @@
 use super::error::RequestError;
 use super::fields::check_word;
 use super::object::{List, Named};
+use crate::fields::check_length;
 pub use crate::page::{Order, Page};
 
 const MAX_LIMIT: usize = 100;
@@ -107,7 +108,7 @@ impl ListQuery {
 }
 
 fn cursor(pointer: &str, value: &str) -> Result<Option<String>, RequestError> {
-    super::fields::check_length(pointer, value, super::fields::MAX_ID)?;
+    check_length(pointer, value, super::fields::MAX_ID)?;
     Ok((!value.is_empty()).then(|| value.to_owned()))
 }
 

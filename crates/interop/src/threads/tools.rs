@@ -37,18 +37,16 @@ pub enum Tool {
 
 /// Reads the member `tools`. Tools that only `OpenAI` executes are refused by name.
 pub(super) fn tools(fields: &Fields<'_>, max: usize) -> Result<Option<Vec<Tool>>, RequestError> {
-    let Some(list) = fields.list("tools", max)? else {
+    let Some(list) = fields.placed("tools", max)? else {
         return Ok(None);
     };
     let tools = list.into_iter().map(|(pointer, value)| {
         let tool = Fields::of(value, pointer)?;
-        let kind = tool.word("type", TOOLS)?;
-        let what = match kind.ok_or_else(|| tool.missing("type"))? {
+        let what = match tool.kind(TOOLS)? {
             "code_interpreter" => "the tool code_interpreter",
             "file_search" => "the tool file_search",
             _ => {
-                let function = tool.object("function")?;
-                let function = function.ok_or_else(|| tool.missing("function"))?;
+                let function = tool.inner("function")?;
                 let function = client_tool(&function)?;
                 return Ok(Tool::Function { function });
             }
@@ -122,13 +120,11 @@ pub(super) fn tool_choice(
 }
 
 fn named(choice: &Fields<'_>) -> Result<ToolChoice, RequestError> {
-    let kind = choice.word("type", TOOLS)?;
-    let what = match kind.ok_or_else(|| choice.missing("type"))? {
+    let what = match choice.kind(TOOLS)? {
         "code_interpreter" => "the tool code_interpreter",
         "file_search" => "the tool file_search",
         _ => {
-            let function = choice.object("function")?;
-            let function = function.ok_or_else(|| choice.missing("function"))?;
+            let function = choice.inner("function")?;
             let name = tool_name(&function)?;
             return Ok(ToolChoice::Function { name });
         }
@@ -159,12 +155,10 @@ pub(super) fn response_format(
 }
 
 fn answer_format(format: &Fields<'_>) -> Result<Option<AnswerFormat>, RequestError> {
-    let kind = format.word("type", FORMATS)?;
-    match kind.ok_or_else(|| format.missing("type"))? {
+    match format.kind(FORMATS)? {
         "json_object" => Ok(Some(AnswerFormat::JsonObject)),
         "json_schema" => {
-            let about = format.object("json_schema")?;
-            let about = about.ok_or_else(|| format.missing("json_schema"))?;
+            let about = format.inner("json_schema")?;
             about.required("name", MAX_NAME)?;
             about.flag("strict")?;
             about.object("schema")?;

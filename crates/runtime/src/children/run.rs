@@ -9,7 +9,7 @@ use crate::error::{RuntimeError, told};
 use crate::follow::{Until, facts, follow};
 use crate::gate::Terms;
 use crate::live::Live;
-use crate::request::{Accepted, NewThreadRequest, ParentRun, Policy, React, Run};
+use crate::request::{Accepted, NewThreadRequest, ParentRun, React, Run};
 use crate::store::StoreError;
 use agents::{AgentError, Spawn, SubAgentRun, Waits};
 use futures_util::StreamExt;
@@ -276,19 +276,17 @@ impl Site {
             execution_id: self.execution.clone(),
         };
         let request = React {
-            before: Vec::new(),
-            rewind: None,
-            tenant: child.tenant.clone(),
-            key: child.key.clone(),
-            item: NewItem::user(self.runtime.mint(), content),
             run: Run {
                 agent: Some(spawn.agent.name().to_owned()),
                 parent: Some(parent),
                 ..Run::default()
             },
-            policy: Policy::Queue,
-            must_exist: false,
             token: Some(token.to_owned()),
+            ..React::new(
+                child.tenant.clone(),
+                child.key.clone(),
+                NewItem::user(self.runtime.mint(), content),
+            )
         };
         let (runtime, live) = (self.runtime.clone(), Arc::clone(&self.live));
         let (execution, child) = (self.execution.clone(), Arc::clone(child));

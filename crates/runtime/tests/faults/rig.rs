@@ -4,7 +4,7 @@ use crate::store::Rigged;
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Delta, Filter, NewThreadRequest, Policy, React, Reacted, Reactor, ReactorError, Run, Runtime,
+    Delta, Filter, NewThreadRequest, Policy, React, Reacted, Reactor, ReactorError, Runtime,
     RuntimeOptions, StepRun, Store, TenantId, ThreadRow,
 };
 use serde_json::json;
@@ -111,15 +111,8 @@ pub(crate) fn running(store: &Arc<Rigged>, reactor: Arc<impl Reactor + 'static>)
 pub(crate) fn say(runtime: &Runtime, key: &str, text: &str, policy: Policy) -> React {
     let content = json!([{"type": "input_text", "text": text}]).into();
     React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: tenant(),
-        key: key.into(),
-        item: NewItem::user(runtime.mint(), content),
-        run: Run::default(),
         policy,
-        must_exist: false,
-        token: None,
+        ..React::new(tenant(), key, NewItem::user(runtime.mint(), content))
     }
 }
 

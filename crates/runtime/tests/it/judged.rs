@@ -4,8 +4,8 @@ use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::{
-    Accepted, AgentReactor, Entering, Filter, Gate, MemoryStore, Policy, React, Run, Runtime,
-    RuntimeError, RuntimeOptions, TenantId, Terms,
+    Accepted, AgentReactor, Entering, Filter, Gate, MemoryStore, React, Runtime, RuntimeError,
+    RuntimeOptions, TenantId, Terms,
 };
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,15 +56,8 @@ fn item(id: &str) -> NewItem {
 
 fn react(key: &str, id: &str, token: Option<&str>) -> React {
     React {
-        must_exist: false,
-        rewind: None,
-        tenant: tenant(),
-        key: key.to_owned(),
-        before: Vec::new(),
-        item: item(id),
-        run: Run::default(),
-        policy: Policy::Queue,
         token: token.map(str::to_owned),
+        ..React::new(tenant(), key, item(id))
     }
 }
 

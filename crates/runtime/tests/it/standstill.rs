@@ -5,8 +5,8 @@ use futures_util::future::{BoxFuture, pending};
 use loomline_runtime as runtime;
 use runtime::suite::Author;
 use runtime::{
-    Entering, Gate, MemoryStore, ParentRun, Policy, React, Reacted, Reactor, ReactorError, Rewind,
-    Run, Runtime, RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms,
+    Entering, Gate, MemoryStore, ParentRun, React, Reacted, Reactor, ReactorError, Rewind, Run,
+    Runtime, RuntimeError, RuntimeOptions, StepRun, Store, StoreError, TenantId, Terms,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,17 +53,7 @@ fn item(id: &str) -> NewItem {
 }
 
 fn react(key: &str, id: &str) -> React {
-    React {
-        tenant: tenant(),
-        key: key.to_owned(),
-        before: Vec::new(),
-        rewind: None,
-        item: item(id),
-        run: Run::default(),
-        policy: Policy::Queue,
-        must_exist: false,
-        token: None,
-    }
+    React::new(tenant(), key, item(id))
 }
 
 fn instead_of(old: &str, key: &str, id: &str) -> React {

@@ -22,9 +22,7 @@ use interop::ag_ui::{
     Resume, RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
 };
 use interop::aitp::Key;
-use runtime::{
-    Accepted, AnswerRequest, Filter, Policy, React, Run, RuntimeError, StoreError, TenantId,
-};
+use runtime::{Accepted, AnswerRequest, Filter, React, Run, RuntimeError, StoreError, TenantId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stream::Shown;
@@ -226,14 +224,9 @@ impl Saying<'_> {
         let n_filled = usize::from(filled.is_some());
         let react = |before, item| React {
             before,
-            rewind: None,
-            tenant: self.tenant.clone(),
-            key: self.input.thread_id.clone(),
-            item,
             run: self.run.clone(),
-            policy: Policy::Queue,
-            must_exist: false,
             token: Some(token(self.input)),
+            ..React::new(self.tenant.clone(), self.input.thread_id.clone(), item)
         };
         let place = |n: usize| places[usize::from(n >= n_filled)].clone();
         if let Some(said) = &self.input.said {

@@ -24,7 +24,7 @@ use history::Chat;
 use http::{HeaderMap, StatusCode};
 use interop::ai_sdk::{ChatRequestError, from_chat_request, subagent, to_ui_messages};
 use nested::Shown;
-use runtime::{Filter, Policy, React, Run, RuntimeError, StoreError};
+use runtime::{Filter, React, Run, RuntimeError, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stream::{UiStream, Wanted, questions};
@@ -144,18 +144,16 @@ pub(crate) async fn post(
     let saying = say::saying(chat, &request).await?;
     let open = api.open_stream(&caller)?;
     let react = React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: caller.tenant.clone(),
-        key: request.chat_id.clone(),
-        item: NewItem::reference(ItemId::from(""), None),
         run: Run {
             agent: query.agent,
             ..Run::default()
         },
-        policy: Policy::Queue,
-        must_exist: false,
         token,
+        ..React::new(
+            caller.tenant.clone(),
+            request.chat_id.clone(),
+            NewItem::reference(ItemId::from(""), None),
+        )
     };
     let speech = Speech::new(&api, &caller);
     let first = request.messages.len().saturating_sub(saying.n_said());

@@ -57,14 +57,8 @@ impl View<Arc<Logged>> for AllEvents {
     fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
         sse::record_frame(logged, out);
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        sse::flow(self.left == 0)
     }
-
-    fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         sse::failure_frame(error, out);

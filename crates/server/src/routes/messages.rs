@@ -112,15 +112,10 @@ impl Sayable {
         token: Option<String>,
     ) -> Result<Accepted, ApiError> {
         let request = React {
-            must_exist: false,
-            rewind: None,
-            before: Vec::new(),
-            tenant: caller.tenant.clone(),
-            key: key.to_owned(),
-            item: self.item,
             run: self.run,
             policy: self.policy,
             token,
+            ..React::new(caller.tenant.clone(), key, self.item)
         };
         let speech = Speech::new(api, caller);
         let place = |_| self.place.clone().by("/metadata/actor");
@@ -174,8 +169,6 @@ impl View<Arc<Logged>> for OneRun {
         }
         seen.flow()
     }
-
-    fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         sse::failure_frame(error, out);

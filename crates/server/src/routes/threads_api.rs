@@ -18,7 +18,7 @@ pub(super) use notes::forget;
 
 use super::messages::token_of;
 use crate::aitp::Place;
-use crate::auth::Caller;
+use crate::auth::{Caller, hex};
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
@@ -28,7 +28,6 @@ use interop::ids::THREAD;
 use interop::threads::{ObjectKind, RequestError};
 use runtime::ThreadRow;
 use serde_json::Value;
-use std::fmt::Write as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -134,11 +133,7 @@ pub(super) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
         hashed.update(&(part.len() as u64).to_be_bytes());
         hashed.update(part.as_bytes());
     }
-    let mut digits = String::with_capacity(64);
-    for byte in hashed.finish().as_ref() {
-        // Writing to a string can't fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
+    let digits = hex(hashed.finish().as_ref());
     // A UUID of version 8: what its bits mean is whoever makes it to say.
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     let (first, second, third) = (part(0, 8), part(8, 12), part(13, 16));

@@ -184,8 +184,6 @@ impl View<Below> for TreeEvents {
         flow
     }
 
-    fn finish(&mut self, _: &mut String) {}
-
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         sse::failure_frame(error, out);
     }

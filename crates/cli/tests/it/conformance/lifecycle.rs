@@ -36,15 +36,9 @@ pub(crate) async fn say(
         ..Run::default()
     };
     let request = React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: "acme".into(),
-        key: KEY.into(),
-        item: NewItem::user(runtime.mint(), content),
         run,
         policy: Policy::Reject,
-        must_exist: false,
-        token: None,
+        ..React::new("acme".into(), KEY, NewItem::user(runtime.mint(), content))
     };
     runtime.react(request).await?;
     let follow = runtime

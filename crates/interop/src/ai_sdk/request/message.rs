@@ -1,9 +1,10 @@
 //! One message of a request.
 
-use super::{ChatRequestError, MAX_MESSAGES, MAX_PARTS, MAX_TEXT_BYTES, at_most, expected, id};
+use super::{ChatRequestError, MAX_ID_BYTES, MAX_MESSAGES, MAX_PARTS, MAX_TEXT_BYTES, expected};
 use crate::ai_sdk::messages::METADATA;
 use crate::ai_sdk::revision::is_free;
-use crate::request::{is_inline, is_web};
+use crate::fields::{Fields, check_count, check_length};
+use crate::request::{self, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{ANSWER, Payload};
 
@@ -81,27 +82,24 @@ impl ChatAnswer {
 }
 
 impl SentMessage {
-    pub(super) fn read(message: Value, place: usize) -> Result<Self, ChatRequestError> {
-        let pointer = format!("/messages/{place}");
-        let Value::Object(mut message) = message else {
-            return Err(expected(pointer, "an object"));
+    pub(super) fn read(mut message: Value, place: usize) -> Result<Self, ChatRequestError> {
+        let fields = Fields::of(&message, format!("/messages/{place}"))?;
+        let id = fields.id("id", MAX_ID_BYTES)?;
+        let role = |role: &Value| match role.as_str()? {
+            "user" => Some(SentRole::User),
+            "assistant" => Some(SentRole::Assistant),
+            "system" => Some(SentRole::System),
+            _ => None,
         };
-        let id = id(&message, &pointer)?;
-        let role = match message.get("role").and_then(Value::as_str) {
-            Some("user") => SentRole::User,
-            Some("assistant") => SentRole::Assistant,
-            Some("system") => SentRole::System,
-            Some(_) | None => {
-                let words = "\"user\", \"assistant\" or \"system\"";
-                return Err(expected(format!("{pointer}/role"), words));
-            }
-        };
-        let parts_at = format!("{pointer}/parts");
-        let Some(Value::Array(parts)) = message.remove("parts") else {
+        let words = "\"user\", \"assistant\" or \"system\"";
+        let role = fields.expect("role", words, role)?;
+        let parts_at = fields.at("parts");
+        let mut take = |key: &str| message.get_mut(key).map(Value::take);
+        let Some(Value::Array(parts)) = take("parts") else {
             return Err(expected(parts_at, "an array"));
         };
-        at_most(&parts_at, parts.len(), MAX_MESSAGES)?;
-        let metadata = message.remove("metadata").filter(|noted| !noted.is_null());
+        check_count(&parts_at, parts.len(), MAX_MESSAGES)?;
+        let metadata = take("metadata").filter(|noted| !noted.is_null());
         Ok(Self {
             id,
             role,
@@ -129,7 +127,7 @@ impl SentMessage {
         if self.parts.is_empty() {
             return Err(expected(pointer, "at least one part"));
         }
-        at_most(&pointer, self.parts.len(), MAX_PARTS)?;
+        check_count(&pointer, self.parts.len(), MAX_PARTS)?;
         let content = self
             .parts
             .iter()
@@ -190,7 +188,7 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
     match kind {
         "text" => {
             let said = text("text")?;
-            at_most(&format!("{pointer}/text"), said.len(), MAX_TEXT_BYTES)?;
+            check_length(&format!("{pointer}/text"), said, MAX_TEXT_BYTES)?;
             Ok(json!({"type": "input_text", "text": said}))
         }
         "file" => file(part, text("url")?, text("mediaType")?, pointer),
@@ -203,20 +201,13 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, ChatRequestError> {
 }
 
 fn file(part: &Value, url: &str, mime: &str, pointer: &str) -> Result<Value, ChatRequestError> {
-    let inline = is_inline(url);
-    if !inline && !is_web(url) {
+    if !is_inline(url) && !is_web(url) {
         let pointer = format!("{pointer}/url");
         return Err(ChatRequestError::Url { pointer });
     }
-    let mut own = if mime.starts_with("image/") {
-        json!({"type": "input_image", "image_url": url, "media_type": mime})
-    } else {
-        let field = if inline { "file_data" } else { "file_url" };
-        json!({"type": "input_file", field: url, "media_type": mime})
-    };
-    let name = part.get("filename").and_then(Value::as_str);
-    if let (Value::Object(own), Some(name)) = (&mut own, name) {
-        own.insert("filename".to_owned(), name.into());
+    let mut own = request::file(url, is_image(mime), Some(mime));
+    if let Some(name) = part.get("filename").and_then(Value::as_str) {
+        own["filename"] = name.into();
     }
     Ok(own)
 }

@@ -4,7 +4,7 @@ use super::run::StreamMode;
 use super::thread::MAX_OFFSET;
 use super::{checkpoint_of, uuid};
 use crate::langgraph::error::RequestError;
-use crate::langgraph::fields::{Fields, MAX_ID, expected};
+use crate::langgraph::fields::{Fields, MAX_ID, choose, within};
 use crate::langgraph::run::RunStatus;
 use crate::langgraph::select::Select;
 use serde_json::Value;
@@ -35,14 +35,9 @@ fn whole(
     bounds: (u64, u64),
     default: u64,
 ) -> Result<usize, RequestError> {
-    let (min, max) = bounds;
     let number = match last(pairs, key) {
         None => default,
-        Some(text) => {
-            let number = text.parse().ok().filter(|it| (min..=max).contains(it));
-            let what = || format!("expected a whole number from {min} to {max}");
-            number.ok_or_else(|| RequestError::at(format!("/{key}"), what()))?
-        }
+        Some(text) => within(text.parse().ok(), bounds, || format!("/{key}"))?,
     };
     Ok(usize::try_from(number).unwrap_or(usize::MAX))
 }
@@ -52,12 +47,9 @@ fn word<T: Copy>(
     key: &str,
     words: &[(&str, T)],
 ) -> Result<Option<T>, RequestError> {
-    let Some(text) = last(pairs, key) else {
-        return Ok(None);
-    };
-    let found = words.iter().find(|(name, _)| *name == text);
-    let wrong = || RequestError::at(format!("/{key}"), expected(words.iter().map(|it| it.0)));
-    found.map(|it| Some(it.1)).ok_or_else(wrong)
+    let word = last(pairs, key);
+    word.map(|word| choose(Some(word), words, || format!("/{key}")))
+        .transpose()
 }
 
 /// All values of a member, whether it is repeated or has commas.
@@ -153,7 +145,7 @@ impl RunsSearch {
 
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         for key in ["metadata", "agent_id"] {
             fields.refuse(key, "runs are found by their thread and their status here")?;
         }
@@ -203,7 +195,7 @@ impl HistoryQuery {
 
     /// Reads a body.
     pub fn read_body(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         let by_metadata = fields.get("metadata").and_then(Value::as_object);
         if by_metadata.is_none_or(|it| !it.is_empty()) {
             fields.refuse("metadata", "states are not found by their metadata here")?;
@@ -212,7 +204,7 @@ impl HistoryQuery {
             && checkpoint_of(named, &fields.at("checkpoint"))?.is_some()
         {
             let what = "expected no checkpoint: say before which state";
-            return Err(RequestError::at(fields.at("checkpoint"), what));
+            return Err(fields.wrong("checkpoint", what));
         }
         let before = match fields.get("before") {
             Some(Value::Object(named)) => {
@@ -255,7 +247,7 @@ impl StateQuery {
 
     /// Reads a body.
     pub fn read_body(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         fields.flag("subgraphs")?;
         let named = fields.get("checkpoint");
         let named = named.map(|it| checkpoint_of(it, &fields.at("checkpoint")));

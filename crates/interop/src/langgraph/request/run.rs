@@ -2,7 +2,7 @@
 
 use super::{Speaks, checkpoint, uuid};
 use crate::langgraph::error::RequestError;
-use crate::langgraph::fields::{Fields, MAX_ID};
+use crate::langgraph::fields::{Fields, MAX_ID, choose};
 use crate::langgraph::input::Input;
 use crate::langgraph::run::ECHO;
 use crate::options::RunOptions;
@@ -86,10 +86,7 @@ impl StreamMode {
 
     /// Reads a name.
     pub(in crate::langgraph) fn read(name: &str, pointer: &str) -> Result<Self, RequestError> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
-        let names = Self::NAMES.iter().map(|it| it.0);
-        let wrong = || RequestError::at(pointer, crate::langgraph::fields::expected(names));
-        found.map(|it| it.1).ok_or_else(wrong)
+        choose(Some(name), &Self::NAMES, || pointer.to_owned())
     }
 }
 
@@ -141,8 +138,8 @@ impl RunCreate {
 
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
-        let speaks = if fields.has("assistant_id") {
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
+        let speaks = if fields.given("assistant_id").is_some() {
             Speaks::LangGraph
         } else {
             Speaks::AgentProtocol
@@ -164,7 +161,7 @@ impl RunCreate {
             },
             Some(None) => {
                 let what = "what was said is never unsaid here: expected \"reject\", \"interrupt\" or \"enqueue\"";
-                return Err(RequestError::at(fields.at("multitask_strategy"), what));
+                return Err(fields.wrong("multitask_strategy", what));
             }
         };
         let mut echo = Map::new();
@@ -185,10 +182,7 @@ impl RunCreate {
         echo.insert(MODES.to_owned(), names.into());
         let agent = fields.text(speaks.agent_key(), MAX_ID)?;
         if speaks == Speaks::LangGraph && agent.is_none() {
-            return Err(RequestError::at(
-                fields.at("assistant_id"),
-                "expected a string",
-            ));
+            return Err(fields.wrong("assistant_id", "expected a string"));
         }
         let ways = [("cancel", true), ("continue", false)];
         let ends = [("keep", true), ("delete", false)];
@@ -276,7 +270,7 @@ fn given(fields: &Fields<'_>) -> Result<(Input, Option<Value>), RequestError> {
     let Some(command) = fields.get("command") else {
         return Ok((input, None));
     };
-    let command = Fields::of(command, fields.at("command"), &["resume", "update", "goto"])?;
+    let command = Fields::closed(command, fields.at("command"), &["resume", "update", "goto"])?;
     let why = "agents here are resumed and nothing else: expected resume";
     command.refuse("update", why)?;
     command.refuse("goto", why)?;
@@ -297,7 +291,7 @@ fn config(fields: &Fields<'_>) -> Result<Config, RequestError> {
         return Ok((None, None));
     };
     let whole = Value::Object(config.clone());
-    let inner = Fields::of(
+    let inner = Fields::closed(
         &whole,
         fields.at("config"),
         &["tags", "recursion_limit", "configurable", "metadata"],

@@ -49,7 +49,7 @@ impl ThreadCreate {
 
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         fields.refuse("ttl", "threads do not end by themselves here")?;
         fields.refuse(
             "supersteps",
@@ -80,7 +80,7 @@ impl ThreadPatch {
 
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         fields.refuse("ttl", "threads do not end by themselves here")?;
         fields.refuse("checkpoint", "the past can't be changed: copy the thread")?;
         let mut input = match fields.get("values") {
@@ -113,7 +113,7 @@ impl StateUpdate {
 
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         fields.refuse("as_node", "an agent has no nodes here")?;
         let mut input = Input::default();
         match fields.get("values") {
@@ -177,7 +177,7 @@ impl ThreadSearch {
 
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::of(body, "", Self::KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         let by_values = fields.get("values").and_then(Value::as_object);
         if by_values.is_none_or(|values| !values.is_empty()) {
             fields.refuse("values", "threads are not found by their values here")?;

@@ -1,7 +1,7 @@
 //! Events of a stream, and their places.
 
+use crate::sse;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// The place of a frame: the record of the log that it comes from, and which of the record's frames it is. A reader
 /// that asks for the same modes again meets the same frames under the same ids.
@@ -51,10 +51,9 @@ impl Frame {
 
     /// Writes it.
     pub fn write(&self, out: &mut String) {
-        // Writing to a string can't fail.
         if let Some(id) = self.id {
-            let _ = writeln!(out, "id: {id}");
+            sse::write_id(id, out);
         }
-        let _ = write!(out, "event: {}\ndata: {}\n\n", self.event, self.data);
+        sse::write_named(self.event, &self.data, out);
     }
 }

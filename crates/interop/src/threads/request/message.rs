@@ -66,7 +66,7 @@ impl CreateMessage {
 
     /// Reads the member `key`: a list of messages.
     pub(super) fn list(fields: &Fields<'_>, key: &str) -> Result<Vec<Self>, RequestError> {
-        let list = fields.list(key, MAX_MESSAGES)?.unwrap_or_default();
+        let list = fields.placed(key, MAX_MESSAGES)?.unwrap_or_default();
         let messages = list.into_iter();
         messages
             .map(|(pointer, message)| Self::read_at(message, pointer))
@@ -107,16 +107,15 @@ impl CreateMessage {
 
 /// The files of a message, each with the tools it is meant for; AITP's have none.
 fn attachments(fields: &Fields<'_>) -> Result<Vec<Value>, RequestError> {
-    let list = fields.list("attachments", MAX_ATTACHMENTS)?;
+    let list = fields.placed("attachments", MAX_ATTACHMENTS)?;
     let files = list.unwrap_or_default().into_iter();
     let files = files.map(|(pointer, file)| {
         let file = Fields::of(file, pointer)?;
         let id = file.required("file_id", MAX_ID)?;
         let mut tools = Vec::new();
-        for (pointer, tool) in file.list("tools", TOOLS.len())?.unwrap_or_default() {
+        for (pointer, tool) in file.placed("tools", TOOLS.len())?.unwrap_or_default() {
             let tool = Fields::of(tool, pointer)?;
-            let kind = tool.word("type", TOOLS)?;
-            tools.push(json!({"type": kind.ok_or_else(|| tool.missing("type"))?}));
+            tools.push(json!({"type": tool.kind(TOOLS)?}));
         }
         Ok(json!({"file_id": id, "tools": tools}))
     });

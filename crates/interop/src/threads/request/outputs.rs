@@ -35,7 +35,7 @@ impl SubmitToolOutputs {
     /// Reads the body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let fields = Fields::of(body, "")?;
-        let list = fields.list("tool_outputs", MAX_OUTPUTS)?;
+        let list = fields.placed("tool_outputs", MAX_OUTPUTS)?;
         let list = list.ok_or_else(|| fields.missing("tool_outputs"))?;
         let outputs = list.into_iter().map(|(pointer, output)| {
             let output = Fields::of(output, pointer)?;

@@ -80,8 +80,7 @@ fn truncation(fields: &Fields<'_>) -> Result<Option<Value>, RequestError> {
     let Some(strategy) = fields.object("truncation_strategy")? else {
         return Ok(None);
     };
-    let kind = strategy.word("type", TRUNCATIONS)?;
-    let kind = kind.ok_or_else(|| strategy.missing("type"))?;
+    let kind = strategy.kind(TRUNCATIONS)?;
     let last = strategy.whole("last_messages", 1, "an integer of at least 1")?;
     if kind == "last_messages" && last.is_none() {
         return Err(strategy.missing("last_messages"));

@@ -64,7 +64,7 @@ impl ModifyThread {
         let body = body.filter(|body| !body.is_null()).unwrap_or(&empty);
         let fields = Fields::of(body, "")?;
         let resources = tools::tool_resources(&fields)?;
-        let cleared = || fields.has("tool_resources").then_some(Value::Null);
+        let cleared = || fields.given("tool_resources").map(|_| Value::Null);
         Ok(Self {
             metadata: Metadata::read(&fields, Carrier::Thread)?,
             tool_resources: resources.or_else(cleared),

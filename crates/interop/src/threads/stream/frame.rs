@@ -1,5 +1,6 @@
 //! Frames: an event's name and its data. Deltas are written without a tree of values.
 
+use crate::sse;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -8,13 +9,13 @@ use std::fmt::Write as _;
 pub(super) fn event<T: Serialize>(name: &str, data: &T, out: &mut String) {
     // These objects have string keys alone, so they have a JSON form.
     if let Ok(text) = serde_json::to_string(data) {
-        let _ = write!(out, "event: {name}\ndata: {text}\n\n");
+        sse::write_named(name, text, out);
     }
 }
 
 /// The last frame.
 pub(super) fn done(out: &mut String) {
-    out.push_str("event: done\ndata: [DONE]\n\n");
+    sse::write_named("done", sse::DONE, out);
 }
 
 /// That the stream can't go on. The published schema has the error's members bare, and the clients
@@ -43,7 +44,8 @@ pub(super) fn inside(text: &str) -> String {
 /// More of a text; `delta` is the inside of a JSON string, `id` a JSON string.
 pub(super) fn text_delta(id: &str, index: usize, is_first: bool, delta: &str, out: &mut String) {
     out.reserve(id.len() + delta.len() + 192);
-    out.push_str("event: thread.message.delta\ndata: {\"id\":");
+    sse::begin("thread.message.delta", out);
+    out.push_str("{\"id\":");
     out.push_str(id);
     out.push_str(",\"object\":\"thread.message.delta\",\"delta\":{\"content\":[{\"index\":");
     let _ = write!(out, "{index}");
@@ -62,15 +64,16 @@ pub(super) fn content_delta(id: &str, index: usize, content: &impl Serialize, ou
         return;
     };
     part.insert("index".to_owned(), index.into());
-    let _ = write!(
-        out,
-        "event: thread.message.delta\ndata: {{\"id\":{id},\"object\":\"thread.message.delta\",\"delta\":{{\"content\":[{}]}}}}\n\n",
-        Value::Object(part)
+    let part = Value::Object(part);
+    let data = format_args!(
+        "{{\"id\":{id},\"object\":\"thread.message.delta\",\"delta\":{{\"content\":[{part}]}}}}"
     );
+    sse::write_named("thread.message.delta", data, out);
 }
 
 fn calls_delta(id: &str, index: usize, out: &mut String) {
-    out.push_str("event: thread.run.step.delta\ndata: {\"id\":");
+    sse::begin("thread.run.step.delta", out);
+    out.push_str("{\"id\":");
     out.push_str(id);
     out.push_str(",\"object\":\"thread.run.step.delta\",\"delta\":{\"step_details\":{\"type\":\"tool_calls\",\"tool_calls\":[{\"index\":");
     let _ = write!(out, "{index}");

@@ -93,7 +93,6 @@ proptest! {
             for record in &records {
                 resumed.apply(record, &mut out);
             }
-            prop_assert_eq!(resumed.next_number(), all.len() as u64);
             let rest = all.iter().filter(|event| event["sequence_number"].as_u64().unwrap() > after);
             prop_assert_eq!(events_of(&out).0, rest.cloned().collect::<Vec<_>>());
         }

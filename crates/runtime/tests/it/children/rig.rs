@@ -6,7 +6,7 @@ use futures_util::{FutureExt, StreamExt};
 use interop::document::{from_document, to_document};
 use loomline_runtime as runtime;
 use runtime::{
-    Accepted, AgentReactors, Filter, MemoryStore, Page, Policy, React, Run, Runtime, RuntimeError,
+    Accepted, AgentReactors, Filter, MemoryStore, Page, React, Runtime, RuntimeError,
     RuntimeOptions, Store, TenantId, Until,
 };
 use serde_json::{Value, json};
@@ -94,17 +94,7 @@ pub(crate) fn fresh(agents: Vec<Agent>) -> Runtime {
 
 pub(crate) fn message(runtime: &Runtime, said: &str) -> React {
     let content = json!([{"type": "input_text", "text": said}]).into();
-    React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: tenant(),
-        key: KEY.into(),
-        item: NewItem::user(runtime.mint(), content),
-        run: Run::default(),
-        policy: Policy::Queue,
-        must_exist: false,
-        token: None,
-    }
+    React::new(tenant(), KEY, NewItem::user(runtime.mint(), content))
 }
 
 pub(crate) async fn say(runtime: &Runtime, said: &str) -> Accepted {

@@ -7,8 +7,7 @@ use futures_util::StreamExt;
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, Models, OptionsRefused, Policy, React, Run, Runtime, RuntimeError,
-    RuntimeOptions, Until,
+    AgentReactor, Models, OptionsRefused, React, Run, Runtime, RuntimeError, RuntimeOptions, Until,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -287,15 +286,8 @@ async fn an_agent_is_made_as_a_run_wants_it_once_a_run() {
     };
     let content = json!([{"type": "input_text", "text": "go"}]).into();
     let request = React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: tenant(),
-        key: "k".into(),
-        item: NewItem::user("item".to_owned(), content),
         run: run(&options),
-        policy: Policy::Queue,
-        must_exist: false,
-        token: None,
+        ..React::new(tenant(), "k", NewItem::user("item".to_owned(), content))
     };
     runtime.react(request).await.unwrap();
     let tenant = tenant();

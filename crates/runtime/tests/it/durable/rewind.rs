@@ -166,15 +166,8 @@ async fn a_thread_is_not_taken_back_to_what_is_not_there_or_went_before() {
     ] {
         let content = json!([{"type": "input_text", "text": "more"}]).into();
         let request = runtime::React {
-            must_exist: false,
-            before: Vec::new(),
             rewind: Some(Rewind::From(id.into())),
-            tenant: tenant(),
-            key: KEY.into(),
-            item: timeline::NewItem::user("item-more", content),
-            run: runtime::Run::default(),
-            policy: runtime::Policy::Queue,
-            token: None,
+            ..runtime::React::new(tenant(), KEY, timeline::NewItem::user("item-more", content))
         };
         match client.runtime.react(request).await {
             Err(RuntimeError::Rejected(refused)) => assert_eq!(refused, expected),

@@ -6,8 +6,8 @@ use interop::document::to_document;
 use interop::model::history;
 use loomline_runtime as runtime;
 use runtime::{
-    AgentReactor, AnswerRequest, Filter, MemoryStore, Policy, React, Rewind, Run, Runtime,
-    RuntimeError, RuntimeOptions, Store, TenantId,
+    AgentReactor, AnswerRequest, Filter, MemoryStore, React, Rewind, Run, Runtime, RuntimeError,
+    RuntimeOptions, Store, TenantId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -103,15 +103,14 @@ impl Client {
         let content = json!([{"type": "input_text", "text": text}]);
         loop {
             let request = React {
-                before: Vec::new(),
                 rewind: rewind.clone(),
-                tenant: tenant(),
-                key: KEY.into(),
-                item: NewItem::user(format!("item-{text}"), content.clone().into()),
                 run: run.clone(),
-                policy: Policy::Queue,
-                must_exist: false,
                 token: Some(text.into()),
+                ..React::new(
+                    tenant(),
+                    KEY,
+                    NewItem::user(format!("item-{text}"), content.clone().into()),
+                )
             };
             match self.runtime.react(request).await {
                 Ok(_) => return,

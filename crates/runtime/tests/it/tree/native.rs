@@ -3,23 +3,13 @@
 use super::*;
 use futures_util::StreamExt;
 use runtime::suite::{Author, script};
-use runtime::{Policy, React, Run, Store, Until};
+use runtime::{React, Store, Until};
 use serde_json::json;
 use timeline::{NewItem, NewThread};
 
 fn trigger(runtime: &Runtime, key: &str, text: &str) -> React {
     let content = json!([{"type": "input_text", "text": text}]);
-    React {
-        before: Vec::new(),
-        rewind: None,
-        tenant: tenant(),
-        key: key.into(),
-        item: NewItem::user(runtime.mint(), content.into()),
-        run: Run::default(),
-        policy: Policy::Queue,
-        must_exist: false,
-        token: None,
-    }
+    React::new(tenant(), key, NewItem::user(runtime.mint(), content.into()))
 }
 
 /// Says something on a thread and waits for the answer.

@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use interop::a2a::{self as protocol, ErrorKind, RequestError, TaskId, TaskState, TaskView};
-use interop::ai_sdk::sse::write_event;
+use interop::sse::{write_event, write_named};
 use runtime::{Follow, Landmark, Logged, RuntimeError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -110,23 +110,15 @@ impl View<Option<Arc<Logged>>> for TaskStream {
                 self.frame(&said, out);
             }
         }
-        if self.view.is_over() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        sse::flow(self.view.is_over())
     }
-
-    fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         let said = match &self.binding {
             Binding::Rpc(id) => protocol::failure(id, &a2a::rpc_error(error)),
             Binding::Rest => a2a::rest_error(error),
         };
-        out.push_str("event: error\ndata: ");
-        out.push_str(&said.to_string());
-        out.push_str("\n\n");
+        write_named("error", said, out);
     }
 }
 

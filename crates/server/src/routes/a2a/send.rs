@@ -18,7 +18,7 @@ use interop::a2a::{
 use interop::ids::THREAD;
 use interop::model::unreadable_part;
 use jiff::Timestamp;
-use runtime::{Addressed, AnswerRequest, Policy, React, Run, RuntimeError};
+use runtime::{Addressed, AnswerRequest, React, Run, RuntimeError};
 use serde_json::{Value, json};
 use timeline::{NewItem, Payload, Seq, beside, check_content};
 
@@ -90,18 +90,13 @@ async fn begin(
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());
     let react = React {
-        tenant: caller.tenant.clone(),
-        key: key.clone(),
-        before: Vec::new(),
-        rewind: None,
-        item,
         run: Run {
             agent,
             ..Run::default()
         },
-        policy: Policy::Queue,
         must_exist,
         token: Some(token(&message)),
+        ..React::new(caller.tenant.clone(), key.clone(), item)
     };
     let speech = Speech::new(api, caller);
     let accepted = speech.react(react, None, |_| place(&message)).await?;

@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use interop::ag_ui::{RunView, to_messages};
-use interop::ai_sdk::sse::write_event;
+use interop::sse::write_event;
 use runtime::{Filter, Follow, RuntimeError, StoreError, Until};
 use serde_json::Value;
 use std::ops::ControlFlow;
@@ -129,14 +129,8 @@ impl View<Told> for Frames {
         for event in &told.events {
             write_event(&event.to_string(), out);
         }
-        if told.is_last {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        sse::flow(told.is_last)
     }
-
-    fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         let failure = error.failure();

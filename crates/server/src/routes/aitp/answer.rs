@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use interop::aitp::{self, Key, Message, Party, Question};
 use jiff::Timestamp;
-use runtime::{Policy, React, Run, RuntimeError, StoreError, ThreadRow};
+use runtime::{React, Run, RuntimeError, StoreError, ThreadRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use timeline::{ExecutionId, ItemId, ItemType, NewItem, Role};
@@ -238,18 +238,13 @@ impl Saying {
         let item_id = item.id.clone();
         let (execution_id, queued, repeated) = if agent.is_some() {
             let react = React {
-                rewind: None,
-                tenant: self.caller.tenant.clone(),
-                key: self.key.clone(),
-                before: Vec::new(),
-                item,
                 run: Run {
                     agent,
                     ..Run::default()
                 },
-                policy: Policy::Queue,
                 token: self.token.clone(),
                 must_exist: true,
+                ..React::new(self.caller.tenant.clone(), self.key.clone(), item)
             };
             let accepted = speech.react(react, None, place).await?;
             (accepted.execution_id, accepted.queued, accepted.repeated)

@@ -9,8 +9,8 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::HeaderValue;
-use interop::ai_sdk::sse::write_event;
 use interop::ai_sdk::{MessageSoFar, StreamView, chunks, subagent};
+use interop::sse::{DONE, write_event};
 use runtime::{Below, Logged, Pending, Runtime, RuntimeError, StoreError, TenantId, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -230,13 +230,11 @@ impl View<Happens> for UiStream {
         }
     }
 
-    fn finish(&mut self, _: &mut String) {}
-
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         write_event(
             &json!({ "type": "error", "errorText": error.failure().message }).to_string(),
             out,
         );
-        write_event("[DONE]", out);
+        write_event(DONE, out);
     }
 }

@@ -234,11 +234,7 @@ async fn say(
     };
     let params = serde_json::to_value(asked.options()).map_err(RuntimeError::from)?;
     let react = React {
-        rewind: None,
-        tenant: found.tenant().clone(),
-        key: found.key().to_owned(),
         before,
-        item,
         run: Run {
             agent: Some(agent),
             max_steps: asked.max_steps,
@@ -249,6 +245,7 @@ async fn say(
         policy: policy(asked),
         token,
         must_exist: true,
+        ..React::new(found.tenant().clone(), found.key(), item)
     };
     let accepted = speech.react(react, None, |n| place(&places, n)).await;
     accepted.map_err(known_already)

@@ -287,14 +287,8 @@ impl View<Told> for Frames {
         for frame in &told.frames {
             frame.write(out);
         }
-        if told.is_last {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        sse::flow(told.is_last)
     }
-
-    fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         failed(error).write(out);

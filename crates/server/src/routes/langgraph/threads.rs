@@ -7,8 +7,8 @@ use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::key_of;
 use crate::routes::messages::token_of;
-use crate::routes::threads_api::{forget, id_for};
-use crate::routes::{check_key, check_named_key};
+use crate::routes::threads_api::id_for;
+use crate::routes::{check_key, check_named_key, delete_thread};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -262,7 +262,6 @@ pub(super) async fn delete(
     PathOf(thread_id): PathOf<String>,
 ) -> Result<StatusCode, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
-    found.runtime.delete(found.tenant(), found.key()).await?;
-    forget(&api, found.tenant(), found.own()).await?;
+    delete_thread(&api, &found.row).await?;
     Ok(StatusCode::NO_CONTENT)
 }

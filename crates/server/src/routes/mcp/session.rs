@@ -5,7 +5,7 @@
 //! and no key can use another one's. It opens nothing: the key does.
 
 use super::header;
-use crate::auth::Caller;
+use crate::auth::{Caller, hex};
 use crate::error::ApiError;
 use aws_lc_rs::{digest, rand};
 use http::HeaderValue;
@@ -38,14 +38,6 @@ fn mark(random: &str, caller: &Caller) -> String {
         let _ = write!(of, "{}:{part}", part.len());
     }
     hex(digest::digest(&digest::SHA256, of.as_bytes()).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

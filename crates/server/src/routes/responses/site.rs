@@ -171,14 +171,11 @@ impl Site<'_> {
                 }
                 let react = React {
                     must_exist: self.must_exist,
-                    rewind: None,
-                    tenant,
-                    key,
                     before: said.records,
-                    item,
                     run,
                     policy: Policy::Reject,
                     token,
+                    ..React::new(tenant, key, item)
                 };
                 self.speech.react(react, last, place).await
             }

@@ -22,14 +22,8 @@ struct Events {
 impl View<Arc<Logged>> for Events {
     fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
         self.stream.apply(&logged.record, out);
-        if self.stream.is_over() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        sse::flow(self.stream.is_over())
     }
-
-    fn finish(&mut self, _: &mut String) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         self.stream.fail(&openai::told(error).1, out);

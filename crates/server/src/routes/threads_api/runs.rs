@@ -218,11 +218,7 @@ impl Begin {
         let last = before.last().map(|item| item.id.clone());
         let item = trigger(&runtime.mint(), last.as_ref());
         let react = React {
-            tenant: found.caller.tenant.clone(),
-            key: found.key().to_owned(),
             before: std::mem::take(&mut before),
-            rewind: None,
-            item,
             run: runtime::Run {
                 agent: self.assistant.agent,
                 timeout_ms: u64::try_from(self.asked.time.as_millis()).ok(),
@@ -232,6 +228,7 @@ impl Begin {
             policy: Policy::Reject,
             must_exist: true,
             token: self.token,
+            ..React::new(found.caller.tenant.clone(), found.key(), item)
         };
         let (tenant, thread) = (&found.caller.tenant, &found.row.thread.id);
         let _turn = api.turns().of(thread).await;

@@ -34,8 +34,6 @@ impl View<Arc<Logged>> for RunView {
         self.0.write(&logged.record, out)
     }
 
-    fn finish(&mut self, _: &mut String) {}
-
     fn fail(&mut self, error: &ApiError, out: &mut String) {
         self.0.fail(&error.failure().message, out);
     }

@@ -149,3 +149,17 @@ async fn a_fork_keeps_what_its_parent_had() {
     let after = meeting.user.get("/api/v1/threads/f/requests").await.json();
     assert_eq!(after, list);
 }
+
+#[tokio::test]
+async fn a_thread_deleted_over_langgraph_leaves_no_snapshot() {
+    let meeting = Meeting::new().await;
+    meeting.ask(&seat(None)).await;
+    let fork = json!({"key": "f"});
+    let fork = meeting.user.post("/api/v1/threads/t/fork", fork).await;
+    // A fork has one as soon as it is read.
+    meeting.user.get("/api/v1/threads/f/requests").await;
+    assert_eq!(snapshots(&meeting.user.app).await.len(), 1);
+    let path = format!("/threads/{}", fork.json()["id"].as_str().unwrap());
+    assert_eq!(meeting.user.delete(&path).await.status, 204);
+    assert!(snapshots(&meeting.user.app).await.is_empty());
+}

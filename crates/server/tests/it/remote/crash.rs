@@ -11,8 +11,8 @@ use crate::mortal::Mortal;
 use loomline_server::outbound::Outbound;
 use loomline_server::{Config, remote};
 use runtime::{
-    AgentReactors, AnswerRequest, Filter, MemoryStore, Policy, React, Run, Runtime, RuntimeOptions,
-    Store, TenantId,
+    AgentReactors, AnswerRequest, Filter, MemoryStore, React, Run, Runtime, RuntimeOptions, Store,
+    TenantId,
 };
 use serde_json::{Map, json};
 use std::sync::Arc;
@@ -41,18 +41,12 @@ async fn live(process: &Runtime, mortal: Option<&Mortal>, (agent, said): (&str, 
     }
     let content = json!([{"type": "input_text", "text": said}]);
     let request = React {
-        rewind: None,
-        tenant: tenant(),
-        key: "t".into(),
-        before: Vec::new(),
-        item: NewItem::user(process.mint(), content.into()),
         run: Run {
             agent: Some(agent.into()),
             ..Run::default()
         },
-        policy: Policy::Queue,
         token: Some("once".into()),
-        must_exist: false,
+        ..React::new(tenant(), "t", NewItem::user(process.mint(), content.into()))
     };
     let _ = process.react(request).await;
     rests(process, mortal).await;
