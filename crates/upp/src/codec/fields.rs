@@ -94,6 +94,28 @@ pub(crate) enum Field<'a> {
     Other(Box<Value>),
 }
 
+impl<'a> From<&'a Value> for Field<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Nothing,
+            Value::String(text) => Self::Text(Cow::Borrowed(text)),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                Self::Other(Box::new(value.clone()))
+            }
+        }
+    }
+}
+
+impl PartialEq<Value> for Field<'_> {
+    fn eq(&self, other: &Value) -> bool {
+        match self {
+            Self::Nothing => other.is_null(),
+            Self::Text(text) => other == &**text,
+            Self::Other(value) => **value == *other,
+        }
+    }
+}
+
 impl Field<'_> {
     /// The text, where it is one and not empty.
     pub(crate) fn text(&self) -> Option<&str> {

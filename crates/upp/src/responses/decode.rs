@@ -1,13 +1,15 @@
 //! Answers in the Responses format: events in, events and a response out.
 
 use super::encode::stores;
-use super::output::{Finished, Output};
+use super::output::{About, Finished, Output};
 use super::{Responses, refusal, usage};
+use crate::codec::fields::{self, Field, Fields};
 use crate::codec::{self, AnswerBuilder, Progress, ended_early, items, structured};
 use crate::error::{Code, Error};
 use crate::event::StreamEvent;
 use crate::message::{AssistantMessage, MessageId, MessageOptions};
 use crate::model::{Request, Response, StopReason};
+use serde::de::MapAccess;
 use serde_json::{Map, Value};
 
 /// Hosts whose ids are shorter than this repeat them; such a message gets an id of ours.
@@ -38,6 +40,28 @@ pub(super) struct Decoder {
     /// What the response object said so far.
     response: Map<String, Value>,
     usage: Option<Value>,
+}
+
+/// An event, as far as it is one of the many that bring a piece of a text.
+#[derive(Debug, Default)]
+struct Piece<'a> {
+    kind: Field<'a>,
+    delta: Field<'a>,
+    about: About<'a>,
+}
+
+impl<'de> Fields<'de> for Piece<'de> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            "type" => fields::take(map, &mut self.kind),
+            "delta" => fields::take(map, &mut self.delta),
+            "output_index" => fields::take(map, &mut self.about.output_index),
+            "item_id" => fields::take(map, &mut self.about.item_id),
+            "content_index" => fields::take(map, &mut self.about.content_index),
+            "summary_index" => fields::take(map, &mut self.about.summary_index),
+            _ => fields::skip(map),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,27 +116,14 @@ impl Decoder {
             "response.reasoning_summary_part.done" => {
                 output.part(event, "summary", true, builder);
             }
-            "response.output_text.delta" | "response.content_part.delta" => {
-                output.text(event, "output_text", builder);
-            }
             "response.output_text.done" => output.text_done(event, "output_text", builder),
             "response.output_text.annotation.added" => output.annotation(event),
-            "response.refusal.delta" => output.text(event, "refusal", builder),
             "response.refusal.done" => output.text_done(event, "refusal", builder),
-            "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta" => {
-                output.text(event, "summary_text", builder);
-            }
             "response.reasoning_summary_text.done" | "response.reasoning_summary.done" => {
                 output.text_done(event, "summary_text", builder);
             }
-            "response.reasoning_text.delta" | "response.reasoning.delta" => {
-                output.text(event, "reasoning_text", builder);
-            }
             "response.reasoning_text.done" | "response.reasoning.done" => {
                 output.text_done(event, "reasoning_text", builder);
-            }
-            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                output.arguments(event, builder);
             }
             "response.function_call_arguments.done" | "response.custom_tool_call_input.done" => {
                 output.arguments_done(event, builder);
@@ -122,6 +133,31 @@ impl Decoder {
         }
         self.started();
         Ok(())
+    }
+
+    /// Takes a piece of a text or of arguments; says whether it was one.
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let part = match piece.kind.as_str().unwrap_or_default() {
+            "response.output_text.delta" | "response.content_part.delta" => Some("output_text"),
+            "response.refusal.delta" => Some("refusal"),
+            "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta" => {
+                Some("summary_text")
+            }
+            "response.reasoning_text.delta" | "response.reasoning.delta" => Some("reasoning_text"),
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                None
+            }
+            _ => return false,
+        };
+        if let Some(more) = piece.delta.text() {
+            let more = (&piece.about, more);
+            match part {
+                Some(part) => self.output.text(more, part, &mut self.builder),
+                None => self.output.arguments(more, &mut self.builder),
+            }
+        }
+        self.started();
+        true
     }
 
     /// An event without a type: an error, or the response itself.
@@ -312,8 +348,11 @@ impl codec::Decoder for Decoder {
             }
             return Ok(Vec::new());
         }
-        let event = self.object(frame)?;
-        self.event(&event)?;
+        let piece: Option<Piece<'_>> = fields::read(frame).ok().flatten();
+        if !piece.is_some_and(|piece| self.piece(&piece)) {
+            let event = self.object(frame)?;
+            self.event(&event)?;
+        }
         Ok(self.builder.take_events())
     }
 

@@ -1,11 +1,13 @@
 //! The output items of an answer, put together from whatever events tell of them.
 
+mod about;
 mod entry;
 mod part;
 
 use super::item::{self, Kind};
 use crate::codec::AnswerBuilder;
 use crate::codec::items::Item;
+pub(super) use about::About;
 use entry::Entry;
 use part::Place;
 use serde_json::{Map, Value, json};
@@ -31,19 +33,17 @@ pub(super) struct Finished {
 
 impl Output {
     /// The index of the item that an event is about. Some hosts leave the index out.
-    fn index(&self, event: &Value) -> u64 {
-        let given = event.get("output_index").and_then(Value::as_u64);
+    fn index(&self, about: &About<'_>) -> u64 {
         let by_id = || {
-            let id = event
-                .get("item_id")
-                .or_else(|| event.get("item")?.get("id"))?;
-            let found =
-                |(at, entry): (&u64, &Entry)| (entry.item.get("id") == Some(id)).then_some(*at);
+            let is_it = |id: &Value| !id.is_null() && about.item_id == *id;
+            let found = |(at, entry): (&u64, &Entry)| {
+                entry.item.get("id").is_some_and(is_it).then_some(*at)
+            };
             self.entries.iter().rev().find_map(found)
         };
-        given.or_else(by_id).unwrap_or_else(|| {
+        about.output_index.0.or_else(by_id).unwrap_or_else(|| {
             let last = self.entries.last_key_value().map_or(0, |(at, _)| *at);
-            let begins = event.get("item").is_some() && !self.entries.is_empty();
+            let begins = about.has_item && !self.entries.is_empty();
             last.saturating_add(u64::from(begins))
         })
     }
@@ -53,7 +53,10 @@ impl Output {
         let Some(Value::Object(item)) = event.get("item").cloned() else {
             return;
         };
-        let entry = self.entries.entry(self.index(event)).or_default();
+        let entry = self
+            .entries
+            .entry(self.index(&About::of(event)))
+            .or_default();
         if entry.whole {
             return;
         }
@@ -80,7 +83,7 @@ impl Output {
     /// An item is whole.
     pub(super) fn done(&mut self, event: &Value, builder: &mut AnswerBuilder) {
         if let Some(Value::Object(item)) = event.get("item").cloned() {
-            self.whole(self.index(event), item, builder);
+            self.whole(self.index(&About::of(event)), item, builder);
         }
     }
 
@@ -131,15 +134,16 @@ impl Output {
     }
 
     /// More text of a part.
-    pub(super) fn text(&mut self, event: &Value, kind: &'static str, builder: &mut AnswerBuilder) {
-        let index = self.index(event);
-        let Some(delta) = part::text_of(event, &["delta"]) else {
-            return;
-        };
+    pub(super) fn text(
+        &mut self,
+        (about, more): (&About<'_>, &str),
+        kind: &'static str,
+        builder: &mut AnswerBuilder,
+    ) {
         self.refused |= kind == "refusal";
-        let entry = self.entries.entry(index).or_default();
-        if let Some(part) = entry.part(event, kind) {
-            part.append(delta, builder);
+        let entry = self.entries.entry(self.index(about)).or_default();
+        if let Some(part) = entry.part(about, kind) {
+            part.append(more, builder);
         }
     }
 
@@ -150,13 +154,13 @@ impl Output {
         kind: &'static str,
         builder: &mut AnswerBuilder,
     ) {
-        let index = self.index(event);
         let Some(text) = part::text_of(event, &["text", "refusal"]) else {
             return;
         };
+        let about = About::of(event);
         self.refused |= kind == "refusal";
-        let entry = self.entries.entry(index).or_default();
-        if let Some(part) = entry.part(event, kind) {
+        let entry = self.entries.entry(self.index(&about)).or_default();
+        if let Some(part) = entry.part(&about, kind) {
             part.catch_up(text, builder);
         }
     }
@@ -169,15 +173,16 @@ impl Output {
         whole: bool,
         builder: &mut AnswerBuilder,
     ) {
-        let index = self.index(event);
         let Some(raw @ Value::Object(_)) = event.get("part") else {
             return;
         };
-        let entry = self.entries.entry(index).or_default();
-        entry.imply(part::item_type(section, raw), event);
+        let about = About::of(event);
+        let entry = self.entries.entry(self.index(&about)).or_default();
+        let of = raw.get("type").and_then(Value::as_str);
+        entry.imply(part::item_type(section, of), &about);
         let kind = Kind::of(&entry.item);
         if kind.sections().contains(&section) {
-            let part = entry.parts.entry(Place::of(event, section)).or_default();
+            let part = entry.parts.entry(Place::of(&about, section)).or_default();
             part.take(kind, raw.clone());
             part.settle(whole, builder);
         }
@@ -185,28 +190,29 @@ impl Output {
 
     /// An annotation of a text.
     pub(super) fn annotation(&mut self, event: &Value) {
-        let index = self.index(event);
+        let about = About::of(event);
         if let Some(annotation) = event.get("annotation").filter(|it| !it.is_null()) {
-            let entry = self.entries.entry(index).or_default();
-            if let Some(part) = entry.part(event, "output_text") {
+            let entry = self.entries.entry(self.index(&about)).or_default();
+            if let Some(part) = entry.part(&about, "output_text") {
                 part.annotate(annotation);
             }
         }
     }
 
     /// More of a call's arguments.
-    pub(super) fn arguments(&mut self, event: &Value, builder: &mut AnswerBuilder) {
-        let index = self.index(event);
-        if let Some(delta) = part::text_of(event, &["delta"]) {
-            let entry = self.entries.entry(index).or_default();
-            entry.push_arguments(delta, builder);
-        }
+    pub(super) fn arguments(
+        &mut self,
+        (about, more): (&About<'_>, &str),
+        builder: &mut AnswerBuilder,
+    ) {
+        let entry = self.entries.entry(self.index(about)).or_default();
+        entry.push_arguments(more, builder);
     }
 
     /// All of a call's arguments.
     pub(super) fn arguments_done(&mut self, event: &Value, builder: &mut AnswerBuilder) {
-        let index = self.index(event);
-        let entry = self.entries.entry(index).or_default();
+        let entry = self.entries.entry(self.index(&About::of(event)));
+        let entry = entry.or_default();
         if let Some(text) = part::text_of(event, &["arguments", "input"]) {
             if entry.call.is_some() {
                 entry.catch_up_call(text, builder);

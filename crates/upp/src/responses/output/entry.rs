@@ -1,6 +1,7 @@
 //! One output item.
 
 use super::super::item::{self, Kind};
+use super::about::About;
 use super::part::{self, Part, Place};
 use crate::codec::AnswerBuilder;
 use crate::codec::items::Item;
@@ -52,11 +53,11 @@ impl Entry {
     }
 
     /// The item is of this type, where no event said so yet.
-    pub(super) fn imply(&mut self, kind: &str, event: &Value) {
+    pub(super) fn imply(&mut self, kind: &str, about: &About<'_>) {
         if !self.item.contains_key("type") {
             self.item.insert("type".into(), Value::from(kind));
-            if let Some(id) = event.get("item_id") {
-                self.item.insert("id".into(), id.clone());
+            if let Some(id) = about.item_id.to_value() {
+                self.item.insert("id".into(), id);
             }
             if kind == "message" {
                 self.item.insert("role".into(), json!("assistant"));
@@ -65,14 +66,14 @@ impl Entry {
     }
 
     /// The part that an event of text is about; nothing, if the item has no such parts.
-    pub(super) fn part(&mut self, event: &Value, kind: &'static str) -> Option<&mut Part> {
+    pub(super) fn part(&mut self, about: &About<'_>, kind: &'static str) -> Option<&mut Part> {
         let section = part::section(kind);
-        self.imply(part::item_type(section, &json!({"type": kind})), event);
+        self.imply(part::item_type(section, Some(kind)), about);
         let of = Kind::of(&self.item);
         if !of.sections().contains(&section) {
             return None;
         }
-        let part = self.parts.entry(Place::of(event, section)).or_default();
+        let part = self.parts.entry(Place::of(about, section)).or_default();
         part.imply(of, kind);
         Some(part)
     }

@@ -1,6 +1,7 @@
 //! The parts of a message or of reasoning.
 
 use super::super::item::Kind;
+use super::about::About;
 use crate::codec::AnswerBuilder;
 use crate::content::AssistantContent;
 use serde_json::{Map, Value, json};
@@ -22,13 +23,13 @@ impl Place {
     }
 
     /// The place that an event names.
-    pub(super) fn of(event: &Value, section: &str) -> Self {
-        let key = if section == "summary" {
-            "summary_index"
+    pub(super) fn of(about: &About<'_>, section: &str) -> Self {
+        let index = if section == "summary" {
+            about.summary_index
         } else {
-            "content_index"
+            about.content_index
         };
-        Self::new(section, event.get(key).and_then(Value::as_u64).unwrap_or(0))
+        Self::new(section, index.0.unwrap_or(0))
     }
 
     pub(super) fn section(self) -> &'static str {
@@ -156,9 +157,8 @@ pub(super) fn section(kind: &str) -> &'static str {
     }
 }
 
-/// The type of the item that a part is of.
-pub(super) fn item_type(section: &str, raw: &Value) -> &'static str {
-    let kind = raw.get("type").and_then(Value::as_str);
+/// The type of the item that a part of this type is of.
+pub(super) fn item_type(section: &str, kind: Option<&str>) -> &'static str {
     if section == "summary" || matches!(kind, Some("reasoning_text" | "summary_text")) {
         "reasoning"
     } else {
