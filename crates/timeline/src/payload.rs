@@ -1,8 +1,10 @@
 //! JSON that is kept as it came.
 
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A JSON value kept as its text: key order, number spellings and explicit nulls stay what they were.
@@ -38,19 +40,35 @@ impl Payload {
         serde_json::value::to_raw_value(value).map(|raw| Self(raw.into()))
     }
 
-    /// The text of the string under `key`, if this is an object that has one.
+    /// The text of the string under `key`, if this is an object that has one. What stands beside it is
+    /// passed over.
     pub fn str_field(&self, key: &str) -> Option<String> {
-        match self.value() {
-            Value::Object(mut map) => match map.get_mut(key).map(Value::take) {
-                Some(Value::String(text)) => Some(text),
-                _ => None,
-            },
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => None,
+        let mut reader = serde_json::Deserializer::from_str(self.text());
+        let found = reader.deserialize_map(Member(key)).ok()??;
+        serde_json::from_str(found.get()).ok()
+    }
+}
+
+/// Takes the member of this name from an object; of two, the last.
+struct Member<'k>(&'k str);
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            if name == self.0 {
+                found = Some(map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
         }
+        Ok(found)
     }
 }
 
@@ -72,5 +90,28 @@ impl Eq for Payload {}
 impl std::fmt::Debug for Payload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(text: &str) -> Payload {
+        Payload::from_text(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_string_is_found_under_its_name_whatever_stands_beside_it() {
+        let one = kept(r#"{"a": [{"b": "no"}], "n\u0061me": "\u00e4\n", "c": 1e400}"#);
+        assert_eq!(one.str_field("name").as_deref(), Some("ä\n"));
+        assert_eq!(one.str_field("a"), None);
+        assert_eq!(one.str_field("b"), None);
+        assert_eq!(
+            kept(r#"{"a": "first", "a": "last"}"#).str_field("a"),
+            Some("last".into())
+        );
+        assert_eq!(kept(r#"["a"]"#).str_field("a"), None);
+        assert_eq!(kept("null").str_field("a"), None);
     }
 }
