@@ -113,11 +113,14 @@ pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreErr
         unused(conn, &append.thread, token)?;
     }
     let tail = Seq(append.tail.0.saturating_add(append.records.len() as u64));
+    let Some(no) = numbered(conn, &append.thread)? else {
+        return Err(StoreError::NotFound);
+    };
     let sql = "UPDATE thread_threads
                SET head_seq = ?4, updated_at = max(updated_at, ?5), bytes = bytes + ?6
-               WHERE id = ?1 AND epoch = ?2 AND head_seq = ?3 RETURNING no";
+               WHERE no = ?1 AND epoch = ?2 AND head_seq = ?3";
     let values = params![
-        append.thread.as_str(),
+        no,
         int(append.epoch.0),
         int(append.tail.0),
         int(tail.0),
@@ -125,13 +128,9 @@ pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreErr
         int(size(&append.records) as u64),
     ];
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
-    let no = update
-        .query_row(values, |row| row.get(0))
-        .optional()
-        .map_err(statement)?;
-    let Some(no) = no else {
+    if update.execute(values).map_err(statement)? == 0 {
         return Err(refusal(conn, append));
-    };
+    }
     if let Some(token) = &append.token {
         keep_token(conn, no, token, tail)?;
     }
@@ -219,6 +218,15 @@ pub(super) fn answer(
                WHERE thread_no = (SELECT no FROM thread_threads WHERE id = ?1) AND token = ?2";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let found = select.query_row([thread.as_str(), token], |row| row.get(0));
+    found.optional().map_err(statement)
+}
+
+/// The number of a thread. A statement that gives back what it has updated makes itself a table for
+/// that, which takes longer than looking first.
+fn numbered(conn: &Connection, thread: &ThreadId) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let found = select.query_row([thread.as_str()], |row| row.get(0));
     found.optional().map_err(statement)
 }
 

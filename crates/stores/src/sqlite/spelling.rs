@@ -1,6 +1,7 @@
 //! How things are spelled in columns.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use timeline::{ItemType, Payload, Role};
 
@@ -20,6 +21,27 @@ impl<'a> PartTag<'a> {
     pub(super) fn of(part: &'a Payload) -> Self {
         part.read().unwrap_or_default()
     }
+}
+
+/// What a model's answer says of itself; whatever is odd is absent.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ResponseTag<'a> {
+    #[serde(borrow, default)]
+    pub(super) model: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) provider: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// The tokens of a model call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageTag {
+    #[serde(default)]
+    pub(super) input_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) output_tokens: Option<u64>,
 }
 
 /// JSON as its text.

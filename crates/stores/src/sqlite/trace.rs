@@ -2,10 +2,9 @@
 //! moments between. They are derived, so odd data leaves a hole in them and never fails an append.
 
 use super::projection::Tables;
-use super::spelling::PartTag;
+use super::spelling::{PartTag, ResponseTag, UsageTag};
 use runtime::StoreError;
 use rusqlite::{Params, params};
-use serde_json::Value;
 use timeline::{
     Execution, ExecutionStatus, Interruption, Machine, Payload, Step, StepOutcome, StepStatus,
     chunk_type,
@@ -144,16 +143,13 @@ impl Trace<'_> {
         step: &str,
         data: Option<&Payload>,
     ) -> Result<(), StoreError> {
-        let said = data.map(Payload::value).unwrap_or_default();
-        let text = |field: &str| said.get(field).and_then(Value::as_str);
-        let usage = |field: &str| {
-            let tokens = said
-                .get("usage")
-                .and_then(|usage| usage.get(field))
-                .and_then(Value::as_u64);
-            tokens.and_then(|tokens| i64::try_from(tokens.min(TOKENS)).ok())
-        };
-        let (input, output) = (usage("inputTokens"), usage("outputTokens"));
+        let said: ResponseTag<'_> = data.and_then(|data| data.read().ok()).unwrap_or_default();
+        let usage: UsageTag = said
+            .usage
+            .and_then(|usage| serde_json::from_str(usage.get()).ok())
+            .unwrap_or_default();
+        let n = |tokens: Option<u64>| i64::try_from(tokens?.min(TOKENS)).ok();
+        let (input, output) = (n(usage.input_tokens), n(usage.output_tokens));
         let sql = "INSERT OR IGNORE INTO thread_trace_events
                        (thread_no, seq, run_id, span_id, name, at, model, provider, input_tokens, output_tokens, data)
                    VALUES (?1, ?2, ?3, ?4, 'llm', ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -163,8 +159,8 @@ impl Trace<'_> {
             run,
             step,
             self.at,
-            text("model"),
-            text("provider"),
+            said.model,
+            said.provider,
             input,
             output,
             data.map(Payload::text),
