@@ -3,6 +3,7 @@
 mod assistants;
 mod expiry;
 mod files;
+mod hung_up;
 mod messages;
 mod outputs;
 mod runs;

@@ -1,0 +1,113 @@
+//! Clients that hang up while the messages are kept that bring files into a thread.
+
+use super::files::upload;
+use super::{Client, object};
+use crate::harness::Answer;
+use interop::ids::THREAD;
+use loomline_server::DEV_TENANT;
+use runtime::Page;
+use serde_json::{Value, json};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long the file is that every message brings.
+const N_BYTES: u64 = 6;
+
+/// A message that brings it.
+async fn says(client: &Client) -> Value {
+    let notes = upload(client, &[("purpose", "assistants")], "notes.txt", b"a note").await;
+    let notes = object(&notes, "OpenAIFile");
+    json!({"role": "user", "content": "see", "attachments": [{"file_id": notes["id"], "tools": []}]})
+}
+
+/// Sends a request and hangs up once it has been polled so often, if it is not answered by then.
+async fn hangs_up(request: impl Future<Output = Answer>, after: usize) -> Option<Answer> {
+    let mut request = pin!(request);
+    let mut n_polls = 0;
+    let polled = std::future::poll_fn(|cx| {
+        n_polls += 1;
+        match request.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if n_polls == after => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    polled.await
+}
+
+/// Sends a request again and again and hangs up, each time a little later, until it is answered first.
+async fn hang_up_everywhere(client: &Client, path: &str, body: &Value, thread: Option<&str>) {
+    let mut after = 1;
+    loop {
+        let answer = hangs_up(client.ask(path, body.clone()), after).await;
+        if let Some(thread) = thread {
+            client.rest(thread).await;
+        }
+        match answer {
+            None => after += 1,
+            Some(answer) if answer.status == 200 => break,
+            // The run of the one before had only just begun.
+            Some(answer) => assert!(answer.text.contains("active run"), "{}", answer.text),
+        }
+    }
+    assert!(after > 1, "nobody hung up");
+}
+
+/// How many messages of a thread bring the file; each is counted, some of them perhaps a moment later.
+async fn counted(client: &Client, thread: &str) -> u64 {
+    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let kind = format!("threads.attached:{thread}");
+    let settled = async {
+        loop {
+            let path = format!("/v1/threads/{thread}/messages?limit=100");
+            let list = client.0.get(&path).await.json();
+            let messages = list["data"].as_array().unwrap().iter();
+            let n_kept = messages.filter(|it| it["attachments"] != json!([])).count() as u64;
+            let count = runtime.objects().get(&tenant, &kind, "bytes").await;
+            let count = count.unwrap().map_or_else(|| "0".to_owned(), |it| it.json);
+            if count == (n_kept * N_BYTES).to_string() {
+                return n_kept;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let settled = tokio::time::timeout(Duration::from_secs(20), settled).await;
+    settled.expect("what is kept is counted")
+}
+
+#[tokio::test]
+async fn what_a_message_brings_is_counted_though_its_client_hung_up() {
+    let client = Client::new().await;
+    let (thread, says) = (client.thread(&["hello"]).await, says(&client).await);
+    let path = format!("/threads/{thread}/messages");
+    hang_up_everywhere(&client, &path, &says, None).await;
+    assert!(counted(&client, &THREAD.read(&thread)).await > 1);
+}
+
+#[tokio::test]
+async fn what_the_messages_of_a_run_bring_is_counted_though_its_client_hung_up() {
+    let client = Client::new().await;
+    let (thread, says) = (client.thread(&["hello"]).await, says(&client).await);
+    let path = format!("/threads/{thread}/runs");
+    let body = json!({"assistant_id": "demo", "additional_messages": [says]});
+    hang_up_everywhere(&client, &path, &body, Some(&thread)).await;
+    assert!(counted(&client, &THREAD.read(&thread)).await > 1);
+}
+
+#[tokio::test]
+async fn what_a_new_thread_brings_is_counted_though_its_client_hung_up() {
+    let client = Client::new().await;
+    let body = json!({"messages": [says(&client).await]});
+    hang_up_everywhere(&client, "/threads", &body, None).await;
+    let page = Page {
+        limit: 100,
+        ..Page::default()
+    };
+    let threads = client.0.app.runtime().list(&DEV_TENANT.into(), page).await;
+    let threads = threads.unwrap();
+    assert!(threads.len() > 1);
+    for row in threads {
+        assert_eq!(counted(&client, row.thread.id.as_str()).await, 1);
+    }
+}
