@@ -1,9 +1,9 @@
 //! The Threads API, as its clients see it.
 
 mod assistants;
+mod between;
 mod expiry;
 mod files;
-mod hung_up;
 mod messages;
 mod outputs;
 mod runs;

@@ -1,14 +1,13 @@
-//! Clients that hang up while the messages are kept that bring files into a thread.
+//! What happens in the middle of a request: its client hangs up, or somebody else is faster.
 
-use super::files::upload;
+use super::files::{expired, upload};
 use super::{Client, object};
-use crate::harness::Answer;
+use crate::harness::polled;
 use interop::ids::THREAD;
 use loomline_server::DEV_TENANT;
 use runtime::Page;
 use serde_json::{Value, json};
 use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 /// How long the file is that every message brings.
@@ -21,26 +20,11 @@ async fn says(client: &Client) -> Value {
     json!({"role": "user", "content": "see", "attachments": [{"file_id": notes["id"], "tools": []}]})
 }
 
-/// Sends a request and hangs up once it has been polled so often, if it is not answered by then.
-async fn hangs_up(request: impl Future<Output = Answer>, after: usize) -> Option<Answer> {
-    let mut request = pin!(request);
-    let mut n_polls = 0;
-    let polled = std::future::poll_fn(|cx| {
-        n_polls += 1;
-        match request.as_mut().poll(cx) {
-            Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending if n_polls == after => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    });
-    polled.await
-}
-
 /// Sends a request again and again and hangs up, each time a little later, until it is answered first.
 async fn hang_up_everywhere(client: &Client, path: &str, body: &Value, thread: Option<&str>) {
     let mut after = 1;
     loop {
-        let answer = hangs_up(client.ask(path, body.clone()), after).await;
+        let answer = polled(pin!(client.ask(path, body.clone())), after).await;
         if let Some(thread) = thread {
             client.rest(thread).await;
         }
@@ -110,4 +94,59 @@ async fn what_a_new_thread_brings_is_counted_though_its_client_hung_up() {
     for row in threads {
         assert_eq!(counted(&client, row.thread.id.as_str()).await, 1);
     }
+}
+
+/// How often it is tried to come between at one place: a store that is fast leaves no gap now and then.
+const N_TRIES: usize = 20;
+
+/// Deletes an object in the middle of a request that looks at it and then keeps it anew: after each
+/// number of polls, until the request is answered by then. It is not there afterwards.
+async fn stays_deleted(client: &Client, kind: &str, path: &str, make: impl AsyncFn() -> Value) {
+    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    for after in 1.. {
+        let mut n_between = 0;
+        for _ in 0..N_TRIES {
+            let made = make().await;
+            let id = made["id"].as_str().unwrap();
+            let own = format!("{path}/{id}");
+            let mut request = pin!(async {
+                match kind {
+                    "file" => client.0.get(&format!("/v1{own}")).await,
+                    _ => client.ask(&own, json!({"name": "other"})).await,
+                }
+            });
+            let answer = polled(request.as_mut(), after).await;
+            assert!(objects.delete(&tenant, kind, id).await.unwrap());
+            if answer.is_none() {
+                n_between += 1;
+                request.await;
+            }
+            let there = objects.get(&tenant, kind, id).await.unwrap();
+            assert_eq!(there, None, "after {after} polls");
+        }
+        if n_between == 0 {
+            assert!(after > 1, "nobody came between");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_deleted_while_it_is_put_away_stays_deleted() {
+    let client = Client::new().await;
+    let make = async || {
+        let file = upload(&client, &[("purpose", "assistants")], "a.txt", b"x").await;
+        let file = object(&file, "OpenAIFile");
+        expired(&client, &file, 1).await;
+        file
+    };
+    stays_deleted(&client, "file", "/files", make).await;
+}
+
+#[tokio::test]
+async fn an_assistant_that_is_deleted_while_it_is_changed_stays_deleted() {
+    let client = Client::new().await;
+    let body = json!({"model": "scripted"});
+    let make = async || client.post("/assistants", body.clone(), "AssistantObject").await;
+    stays_deleted(&client, "assistant", "/assistants", make).await;
 }
