@@ -28,6 +28,8 @@ pub(crate) struct Rigged {
     pub(crate) stall_claims: AtomicUsize,
     /// So many deletes are done, and their answer comes late.
     pub(crate) lose_deletes: AtomicUsize,
+    /// So many lists of forks come late.
+    pub(crate) stall_forks: AtomicUsize,
     /// So many look-ups come a moment before someone else makes the thread.
     pub(crate) early_finds: AtomicUsize,
     /// The thread whose log can't be read.
@@ -77,7 +79,13 @@ impl Store for Rigged {
         &'a self,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.inner.forks(thread)
+        Box::pin(async move {
+            let forks = self.inner.forks(thread).await;
+            if spend(&self.stall_forks) {
+                tokio::time::sleep(LATE).await;
+            }
+            forks
+        })
     }
 
     fn delete<'a>(
