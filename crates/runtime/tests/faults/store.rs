@@ -24,6 +24,14 @@ pub(crate) struct Rigged {
     pub(crate) lose_appends: AtomicUsize,
     /// Appends take so many milliseconds.
     pub(crate) slow_appends: AtomicU64,
+    /// So many threads are not made, and nothing is written.
+    pub(crate) fail_makes: AtomicUsize,
+    /// So many threads are made, and whoever makes them is told that they could not be.
+    pub(crate) break_makes: AtomicUsize,
+    /// So many threads are made, and the answer comes when nobody waits for it any more.
+    pub(crate) lose_makes: AtomicUsize,
+    /// So many threads are made when nobody waits for them any more.
+    pub(crate) stall_makes: AtomicUsize,
     /// So many claims answer late.
     pub(crate) stall_claims: AtomicUsize,
     /// So many deletes are done, and their answer comes late.
@@ -49,7 +57,22 @@ impl Store for Rigged {
         first: Vec<NewRecord>,
         token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        self.inner.get_or_create(tenant, first, token)
+        Box::pin(async move {
+            if spend(&self.fail_makes) {
+                return Err(StoreError::Failed("the disk is full".into()));
+            }
+            if spend(&self.stall_makes) {
+                tokio::time::sleep(LATE).await;
+            }
+            let created = self.inner.get_or_create(tenant, first, token).await?;
+            if spend(&self.break_makes) {
+                return Err(StoreError::Failed("the disk is gone".into()));
+            }
+            if spend(&self.lose_makes) {
+                tokio::time::sleep(LATE).await;
+            }
+            Ok(created)
+        })
     }
 
     fn find<'a>(
