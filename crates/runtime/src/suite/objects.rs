@@ -220,7 +220,10 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     objects.put(&tenant(), object).await.unwrap();
     let first = get().await.unwrap();
     assert!(replace(&first, new("file", "a", 1, Some(b"y"))).await);
-    assert_eq!(content(&store, "file", "a").await.as_deref(), Some(&b"y"[..]));
+    assert_eq!(
+        content(&store, "file", "a").await.as_deref(),
+        Some(&b"y"[..])
+    );
     // By its content alone it is another one now.
     assert!(!replace(&first, new("file", "a", 1, None)).await);
     let second = get().await.unwrap();

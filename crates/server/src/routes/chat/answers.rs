@@ -9,8 +9,8 @@ use crate::routes::answers::item;
 use axum::response::Response;
 use interop::ai_sdk::{ChatAnswer, MessageSoFar, SentMessage, message_so_far, subagent};
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RuntimeError, StoreError,
-    Stretch,
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RuntimeError,
+    StoreError, Stretch,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -147,6 +147,10 @@ async fn a_file_that_is_deleted_while_it_is_put_away_stays_deleted() {
 async fn an_assistant_that_is_deleted_while_it_is_changed_stays_deleted() {
     let client = Client::new().await;
     let body = json!({"model": "scripted"});
-    let make = async || client.post("/assistants", body.clone(), "AssistantObject").await;
+    let make = async || {
+        client
+            .post("/assistants", body.clone(), "AssistantObject")
+            .await
+    };
     stays_deleted(&client, "assistant", "/assistants", make).await;
 }
