@@ -98,16 +98,16 @@ pub(super) async fn answered(
         }
     };
     let place = Place::text(format!("{}/parts", message.pointer()));
-    let mut taken = Vec::new();
+    let mut beneath = Vec::new();
     for (key, answers) in given.beneath {
         check_beneath(chat, &key, &answers, message).await?;
         let token = token(&key, &answers);
         let accepted = answer(chat, caller, &key, (answers, token), &place).await?;
-        taken.push((key, accepted));
+        beneath.push((key, accepted));
     }
-    // Once all are taken: the first may have been heard by then.
+    // Not before all are taken: where the thread hears of one may depend on the next.
     let mut heard = Vec::new();
-    for (key, accepted) in &taken {
+    for (key, accepted) in &beneath {
         let runtime = api.runtime();
         let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
         heard.push(goes_on.await?);
@@ -132,8 +132,9 @@ pub(super) async fn answered(
     if let Some(execution) = &first.execution {
         message = so_far(chat, execution, false).await?;
     }
-    if let (None, Some(last)) = (&message, last) {
-        // It has yet to begin.
+    // One that has yet to begin goes on with what there is; one that ran by then may be the message's first.
+    let ran = first.item.is_none() && first.execution.is_some();
+    if let Some(last) = last.filter(|_| message.is_none() && !ran) {
         message = so_far(chat, last, true).await?;
     }
     let stream = match first.item {

@@ -101,12 +101,12 @@ const N_TRIES: usize = 20;
 
 /// Deletes an object in the middle of a request that looks at it and then keeps it anew: after each
 /// number of polls, until the request is answered by then. It is not there afterwards.
-async fn stays_deleted(client: &Client, kind: &str, path: &str, make: impl AsyncFn() -> Value) {
+async fn stays_deleted(client: &Client, kind: &str, path: &str, create: impl AsyncFn() -> Value) {
     let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
     for after in 1.. {
         let mut n_between = 0;
         for _ in 0..N_TRIES {
-            let made = make().await;
+            let made = create().await;
             let id = made["id"].as_str().unwrap();
             let own = format!("{path}/{id}");
             let mut request = pin!(async {
@@ -134,23 +134,23 @@ async fn stays_deleted(client: &Client, kind: &str, path: &str, make: impl Async
 #[tokio::test]
 async fn a_file_that_is_deleted_while_it_is_put_away_stays_deleted() {
     let client = Client::new().await;
-    let make = async || {
+    let create = async || {
         let file = upload(&client, &[("purpose", "assistants")], "a.txt", b"x").await;
         let file = object(&file, "OpenAIFile");
         expired(&client, &file, 1).await;
         file
     };
-    stays_deleted(&client, "file", "/files", make).await;
+    stays_deleted(&client, "file", "/files", create).await;
 }
 
 #[tokio::test]
 async fn an_assistant_that_is_deleted_while_it_is_changed_stays_deleted() {
     let client = Client::new().await;
     let body = json!({"model": "scripted"});
-    let make = async || {
+    let create = async || {
         client
             .post("/assistants", body.clone(), "AssistantObject")
             .await
     };
-    stays_deleted(&client, "assistant", "/assistants", make).await;
+    stays_deleted(&client, "assistant", "/assistants", create).await;
 }
