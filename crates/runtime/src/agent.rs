@@ -183,14 +183,18 @@ impl AgentReactor {
         };
         let mut after = None;
         let mut wants_more = false;
+        let mut cut_short = None;
         let mut handoff = None;
         match ran {
             Ok(cycle) => {
                 around.push(&journal);
                 handoff = handoff::decided(&self.agent, &journal.written(), &step.children);
                 // Another agent goes on: for this one the run is over. So it is without tokens.
-                let is_last = handoff.is_some() || self.is_spent(before, &journal);
-                wants_more = cycle.next == Next::Continue && !is_last;
+                wants_more = cycle.next == Next::Continue && handoff.is_none();
+                if wants_more && self.is_spent(before, &journal) {
+                    wants_more = false;
+                    cut_short = Some(StepOutcome::SPENT.to_owned());
+                }
                 after = Some(if wants_more {
                     cycle.state
                 } else {
@@ -220,6 +224,7 @@ impl AgentReactor {
         }
         let mut outcome = outcome(&journal.written());
         outcome.open_calls = open;
+        outcome.cut_short = cut_short;
         outcome.agent_state = Some(Payload::write(&record).map_err(|error| unwritable(&error))?);
         // What is held back has its place only in the log: the next step reads that.
         let after = after.filter(|_| !holds_back);

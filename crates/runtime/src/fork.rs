@@ -3,8 +3,9 @@
 use crate::error::RuntimeError;
 use crate::react::Runtime;
 use crate::request::{NewThreadRequest, Run};
-use crate::store::{StoreError, TenantId, ThreadRow};
-use timeline::{Fork, Open, OpenKind, Payload, Seq, ThreadId, ThreadStatus};
+use crate::store::{Created, NewRecord, StoreError, TenantId, ThreadRow};
+use std::sync::Arc;
+use timeline::{Event, Fork, Open, OpenKind, Payload, Seq, ThreadId, ThreadStatus};
 
 impl Runtime {
     /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
@@ -41,15 +42,36 @@ impl Runtime {
         }
         let wanted = new.key.clone().unwrap_or_default();
         let new = NewThreadRequest { fork, ..new };
-        let created = self
-            .inner
-            .store
-            .get_or_create(tenant, self.first(new, None)?, None)
-            .await?;
+        let created = self.make(tenant, self.first(new, None)?).await?;
         if !created.is_new() {
             return Err(StoreError::KeyTaken(wanted).into());
         }
         Ok(self.inner.store.row(&created.thread).await?)
+    }
+
+    /// Makes the thread that these records begin, or finds the one with its key. A fork is made before
+    /// its parent is deleted, which is refused then, or not at all: who deletes a thread knows its forks.
+    pub(crate) async fn make(
+        &self,
+        tenant: &TenantId,
+        first: Vec<NewRecord>,
+    ) -> Result<Created, RuntimeError> {
+        let fork = first.iter().find_map(|record| {
+            let Event::ThreadCreated { thread } = &record.event else {
+                return None;
+            };
+            thread.fork.clone()
+        });
+        let store = Arc::clone(&self.inner.store);
+        let Some(fork) = fork else {
+            return Ok(store.get_or_create(tenant, first, None).await?);
+        };
+        let (parent, tenant) = (self.live_by_id(&fork.thread_id).await?, tenant.clone());
+        self.owned(async move {
+            let _forks = parent.forks().await;
+            Ok(store.get_or_create(&tenant, first, None).await?)
+        })
+        .await
     }
 
     /// Where a thread can be forked: at this event, or at its end.

@@ -74,6 +74,9 @@ pub(crate) struct Live {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     core: Mutex<Option<Core>>,
+    /// Held while the thread is forked, and while it is deleted. Who has it waits for no other lock
+    /// but, to delete, for those of the threads above.
+    forks: Mutex<()>,
     tail: watch::Sender<Tail>,
     recent: RwLock<Recent>,
     /// Whether a task of this process works on the thread. Changed only by who holds the lock.
@@ -104,6 +107,7 @@ impl Live {
             store,
             clock,
             core: Mutex::new(None),
+            forks: Mutex::default(),
             tail: watch::Sender::new(tail),
             recent: RwLock::default(),
             worked: AtomicBool::new(false),
@@ -171,6 +175,12 @@ impl Live {
             });
         }
         Ok(Held { live: self, slot })
+    }
+
+    /// Waits until the thread is neither forked nor deleted by others; nobody does until the guard is
+    /// dropped.
+    pub(crate) async fn forks(&self) -> MutexGuard<'_, ()> {
+        self.forks.lock().await
     }
 
     /// Makes the thread with all this, unless somebody else has.

@@ -95,6 +95,15 @@ pub trait ObjectTable: Send + Sync {
         object: NewObject,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Keeps an object in place of the one of its kind and id, if that is there and still as it was read:
+    /// `before`. Says whether it is. What somebody else has deleted or changed meanwhile stays so.
+    fn replace<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        before: &'a Object,
+        object: NewObject,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// The object; none if it is not there.
     fn get<'a>(
         &'a self,

@@ -146,18 +146,26 @@ impl Runtime {
     }
 
     /// Runs a request to its end even if whoever asked has gone: what it has begun to write must
-    /// not be left half done.
-    pub(crate) async fn owned<T: Send + 'static>(
+    /// not be left half done. [`Runtime::shutdown`] waits for it.
+    ///
+    /// # Errors
+    ///
+    /// The request's own, or [`RuntimeError::BrokenOff`] if it panicked.
+    pub async fn owned<T, E>(
         &self,
-        request: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
-    ) -> Result<T, RuntimeError> {
+        request: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<RuntimeError> + Send + 'static,
+    {
         self.inner
             .tasks
             .spawn(request)
             .await
             .unwrap_or_else(|error| {
                 tracing::error!(%error, "a request broke off");
-                Err(RuntimeError::BrokenOff)
+                Err(RuntimeError::BrokenOff.into())
             })
     }
 

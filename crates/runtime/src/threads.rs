@@ -28,7 +28,7 @@ impl Runtime {
             }
         }
         let first = self.first(new, None)?;
-        let created = self.inner.store.get_or_create(tenant, first, None).await?;
+        let created = self.make(tenant, first).await?;
         Ok((
             self.inner.store.row(&created.thread).await?,
             created.is_new(),
@@ -268,11 +268,7 @@ impl Runtime {
         if let Some(active) = state.active() {
             return Err(Rejected::Busy(active.execution.id.clone()).into());
         }
-        let created = self
-            .inner
-            .store
-            .get_or_create(tenant, records, None)
-            .await?;
+        let created = self.make(tenant, records).await?;
         if !created.is_new() {
             return Err(RuntimeError::NotEmpty);
         }

@@ -1,5 +1,6 @@
 //! Keys and tokens: who may speak for a tenant, and what they may do.
 
+mod budget;
 mod rights;
 mod token;
 
@@ -10,9 +11,7 @@ pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
 
 use crate::config::TenantConfig;
 use aws_lc_rs::{constant_time, digest, rand};
-use governor::clock::{Clock as _, MonotonicClock};
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
+use budget::Budget;
 use jiff::Timestamp;
 use runtime::TenantId;
 use secrecy::SecretString;
@@ -117,14 +116,6 @@ impl KeyConfig {
     }
 }
 
-/// A bucket of requests that is filled again evenly.
-type Budget = RateLimiter<NotKeyed, InMemoryState, MonotonicClock>;
-
-fn budget(requests_per_minute: NonZeroU32) -> Arc<Budget> {
-    let quota = Quota::per_minute(requests_per_minute);
-    Arc::new(RateLimiter::direct_with_clock(quota, MonotonicClock))
-}
-
 /// What opens the server to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Credential {
@@ -149,7 +140,7 @@ pub(crate) struct Caller {
     /// From when on it may do nothing.
     expires: Option<Timestamp>,
     /// How many requests it still has; as many as it likes when absent.
-    budget: Option<Arc<Budget>>,
+    budget: Option<Budget>,
     /// Cancelled when the key is taken away, or may do something else than before.
     revoked: CancellationToken,
 }
@@ -157,13 +148,7 @@ pub(crate) struct Caller {
 impl Caller {
     /// Counts one request. When there were too many: after how long there may be another.
     pub(crate) fn spend(&self) -> Result<(), Duration> {
-        let Some(budget) = &self.budget else {
-            return Ok(());
-        };
-        let clock = MonotonicClock;
-        budget
-            .check()
-            .map_err(|refused| refused.wait_time_from(clock.now()))
+        self.budget.as_ref().map_or(Ok(()), Budget::spend)
     }
 
     /// Who asks where no key is needed: may do everything.
@@ -225,7 +210,7 @@ impl Key {
         let as_before = former.filter(|it| it.requests_per_minute == config.requests_per_minute);
         let budget = match as_before {
             Some(former) => former.caller.budget.clone(),
-            None => config.requests_per_minute.map(budget),
+            None => config.requests_per_minute.map(Budget::new),
         };
         let mut caller = Caller {
             tenant: tenant.clone(),
@@ -296,7 +281,7 @@ impl Keys {
             rights: Arc::new(claimed.rights),
             credential: Credential::Token,
             expires: Some(claimed.expires),
-            budget: None,
+            budget: claimed.budget,
             revoked: revoked.clone(),
         })
     }

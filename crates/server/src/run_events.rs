@@ -2,6 +2,7 @@
 //! began is at rest, over executions that hand over to each other.
 
 use interop::parts::EventPart;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use timeline::{Event, ExecutionId, ItemId, ThreadStatus};
 
@@ -15,6 +16,8 @@ pub(crate) struct RunEvents {
     hands_over: bool,
     /// How many more executions are known to go on.
     n_through: usize,
+    /// What the runs answer that are followed after this one.
+    then: VecDeque<ItemId>,
 }
 
 /// How a run is known that has not begun.
@@ -62,6 +65,7 @@ impl RunEvents {
             execution: None,
             hands_over: false,
             n_through: 0,
+            then: VecDeque::new(),
         }
     }
 
@@ -72,6 +76,7 @@ impl RunEvents {
             execution,
             hands_over: false,
             n_through: 0,
+            then: VecDeque::new(),
         }
     }
 
@@ -84,6 +89,12 @@ impl RunEvents {
     /// handed over to.
     pub(crate) fn through(self, n_through: usize) -> Self {
         Self { n_through, ..self }
+    }
+
+    /// The runs that answer these items are followed after this one, in order.
+    pub(crate) fn then(self, items: impl IntoIterator<Item = ItemId>) -> Self {
+        let then = items.into_iter().collect();
+        Self { then, ..self }
     }
 
     /// Whether it has begun.
@@ -121,7 +132,12 @@ impl RunEvents {
                     self.execution = None;
                     return Seen::Own;
                 }
-                Seen::Last
+                let Some(next) = self.then.pop_front() else {
+                    return Seen::Last;
+                };
+                self.begins = Begins::Answering(next);
+                self.execution = None;
+                Seen::Own
             }
             (Some(_), Event::PartCreated { part, .. }) => {
                 let event = EventPart::read(part);
@@ -152,7 +168,7 @@ impl RunEvents {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use timeline::{ExecutionResult, Payload};
+    use timeline::{Execution, ExecutionResult, ExecutionStatus, Payload};
 
     fn seen(part: Value) -> Seen {
         let mut run = RunEvents::running(Some("e".into()));
@@ -170,6 +186,44 @@ mod tests {
             execution_id: "e".into(),
             result: ExecutionResult::Completed,
         })
+    }
+
+    fn begins(run: &mut RunEvents, execution: &str, trigger: &str) -> Seen {
+        run.see(&Event::ExecutionCreated {
+            execution: Execution {
+                id: execution.into(),
+                thread_id: "t".into(),
+                context_id: "c".into(),
+                trigger_item_id: trigger.into(),
+                reaction_item_id: "r".into(),
+                workflow_run_id: None,
+                status: ExecutionStatus::Executing,
+                created_at: jiff::Timestamp::UNIX_EPOCH,
+                updated_at: None,
+                interruption: None,
+                run: None,
+            },
+        })
+    }
+
+    fn ends(run: &mut RunEvents, execution: &str) -> Seen {
+        run.see(&Event::ThreadFinished {
+            thread_id: "t".into(),
+            context_id: "c".into(),
+            execution_id: execution.into(),
+            result: ExecutionResult::Completed,
+        })
+    }
+
+    #[test]
+    fn the_runs_of_several_items_are_followed_and_those_between_are_not() {
+        let mut run = RunEvents::of("one".into()).then(["two".into()]);
+        assert_eq!(begins(&mut run, "a", "one"), Seen::Own);
+        assert_eq!(ends(&mut run, "a"), Seen::Own);
+        assert_eq!(begins(&mut run, "b", "another"), Seen::Other);
+        assert_eq!(ends(&mut run, "b"), Seen::Other);
+        assert_eq!(begins(&mut run, "c", "two"), Seen::Own);
+        assert_eq!(ends(&mut run, "c"), Seen::Last);
     }
 
     #[test]

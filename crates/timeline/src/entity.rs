@@ -198,6 +198,15 @@ pub struct StepOutcome {
     /// where every call has its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_calls: Option<Payload>,
+    /// Ours: why no step follows though the agent would have gone on: [`StepOutcome::SPENT`], or another
+    /// word. Absent where one follows, and where the agent was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<String>,
+}
+
+impl StepOutcome {
+    /// The run's answers have had as many tokens as they may have together.
+    pub const SPENT: &str = "max_output_tokens";
 }
 
 /// What an open call waits for.

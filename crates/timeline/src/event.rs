@@ -359,6 +359,7 @@ mod tests {
                 continue_loop: Some(false),
                 agent_state: kept(r#"{"step":1.0,"x": null}"#),
                 open_calls: kept(r#"[{"toolCallId":"c","kind":"approval","part":{"n":1e3}}]"#),
+                cut_short: Some(StepOutcome::SPENT.to_owned()),
                 ..StepOutcome::default()
             },
         };

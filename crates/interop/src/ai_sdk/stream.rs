@@ -60,6 +60,20 @@ enum Then {
         /// Whether it has answered calls.
         answers: bool,
     },
+    /// The execution that has answered its calls by the item that is waited for.
+    Answers,
+}
+
+/// An execution that goes on with the message.
+#[derive(Clone, Debug)]
+enum Through {
+    /// The next one that begins.
+    Next {
+        /// Whether it answers calls.
+        answers: bool,
+    },
+    /// The one that this item has begun, which answers calls.
+    Answering(ItemId),
 }
 
 /// What one reader of a stream has seen, and what it wants to see.
@@ -75,9 +89,8 @@ pub struct StreamView {
     message_id: Option<String>,
     /// The metadata of the message so far.
     told: Told,
-    /// Of the executions that go on with the message before the last one of it, in order: whether each
-    /// answers calls.
-    through: VecDeque<bool>,
+    /// The executions that go on with the message after the first one, in order.
+    through: VecDeque<Through>,
     /// Whether the step has parts of calls that the client knows.
     answers: bool,
     execution: Option<ExecutionId>,
@@ -131,7 +144,16 @@ impl StreamView {
     /// those in order, whether it answers calls.
     #[must_use]
     pub fn through(mut self, goes_on: impl IntoIterator<Item = bool>) -> Self {
-        self.through = goes_on.into_iter().collect();
+        let goes_on = goes_on.into_iter();
+        self.through = goes_on.map(|answers| Through::Next { answers }).collect();
+        self
+    }
+
+    /// A view that does not end where an execution and those end that it has handed over to, where its
+    /// calls were answered by more than one item: those that these begin go on with the message, in order.
+    #[must_use]
+    pub fn then_answering(mut self, items: impl IntoIterator<Item = ItemId>) -> Self {
+        self.through = items.into_iter().map(Through::Answering).collect();
         self
     }
 
@@ -318,6 +340,32 @@ impl StreamView {
     ) {
         let metadata = self.told.ended(to, why, at);
         self.push(json!({"type": "message-metadata", "messageMetadata": metadata}));
+    }
+
+    /// The execution that was followed is over: the next one of the message is waited for.
+    fn pass(&mut self) {
+        self.execution = None;
+        let has_handed_over = self.then != Then::Ends;
+        let next = self
+            .through
+            .pop_front_if(|next| !(has_handed_over && matches!(next, Through::Answering(_))));
+        match next {
+            Some(Through::Next { answers }) => self.then = Then::GoesOn { answers },
+            Some(Through::Answering(item)) => {
+                self.then = Then::Answers;
+                self.trigger = Some(item);
+            }
+            None => {}
+        }
+    }
+
+    /// Whether an execution that begins goes on with the message, and then whether it answers calls.
+    fn goes_on_with(&self, trigger: &ItemId) -> Option<bool> {
+        match self.then {
+            Then::Ends => None,
+            Then::GoesOn { answers } => Some(answers),
+            Then::Answers => (self.trigger.as_ref() == Some(trigger)).then_some(true),
+        }
     }
 
     /// Whether the message goes on in another execution.

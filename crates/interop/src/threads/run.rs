@@ -132,7 +132,7 @@ pub struct Run {
     iteration: u32,
     slots: BTreeMap<u32, Place>,
     partial: Partial,
-    /// Why the last answer of a model was cut off.
+    /// Why the last answer of a model was cut off, or why no other one follows it.
     cut: Option<MessageEnd>,
     usage: Option<Usage>,
     model: Option<String>,

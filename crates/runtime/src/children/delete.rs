@@ -39,7 +39,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`StoreError::HasForks`], and what runs goes on.
+    /// [`StoreError::HasForks`], and what runs goes on: a fork is made before, or not at all. A store that
+    /// fails to delete what it could write to may leave the thread with its run ended.
     pub async fn delete_stopping(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         self.delete_with(tenant, key, Running::IsStopped).await
     }
@@ -70,13 +71,14 @@ impl Runtime {
                 {
                     return Err(RuntimeError::Busy(active.execution.id.clone()));
                 }
-                // Before anything ends: a refusal changes nothing.
+                // Before anything ends: a refusal changes nothing. No fork comes between.
+                let _forks = live.forks().await;
                 if !self.inner.store.forks(&live.thread).await?.is_empty() {
                     let thread = live.thread.clone();
                     return Err(StoreError::HasForks { thread }.into());
                 }
-                self.end_for_good(live, &mut held).await?;
                 let children = self.started_by(&live.thread).await?;
+                self.end_for_good(live, &mut held).await?;
                 let deleted = self.inner.store.delete(tenant, &live.thread).await;
                 if let Err(error) = deleted {
                     // What waits goes on after all.

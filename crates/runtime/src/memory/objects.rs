@@ -149,6 +149,24 @@ impl ObjectTable for MemoryStore {
         })
     }
 
+    fn replace<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        before: &'a Object,
+        object: NewObject,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                let found = kept.objects.get(tenant, &object.kind, &object.id);
+                let is_as_before = found == Some(before);
+                if is_as_before {
+                    kept.objects.put(tenant, object);
+                }
+                Ok(is_as_before)
+            })
+        })
+    }
+
     fn get<'a>(
         &'a self,
         tenant: &'a TenantId,

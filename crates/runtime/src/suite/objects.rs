@@ -207,6 +207,40 @@ pub async fn a_deleted_object_is_gone(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, ["b", "a"]);
 }
 
+/// What was read is replaced; what somebody else has changed or deleted meanwhile is left as it is.
+pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
+    let store = subject.store();
+    let objects = store.objects();
+    let get = async || objects.get(&tenant(), "file", "a").await.unwrap();
+    let replace = async |before: &Object, object| {
+        let replaced = objects.replace(&tenant(), before, object).await;
+        replaced.unwrap()
+    };
+    let object = new("file", "a", 1, Some(b"x"));
+    objects.put(&tenant(), object).await.unwrap();
+    let first = get().await.unwrap();
+    assert!(replace(&first, new("file", "a", 1, Some(b"y"))).await);
+    assert_eq!(
+        content(&store, "file", "a").await.as_deref(),
+        Some(&b"y"[..])
+    );
+    // By its content alone it is another one now.
+    assert!(!replace(&first, new("file", "a", 1, None)).await);
+    let second = get().await.unwrap();
+    assert_eq!(second, kept("a", 1, Some(b"y")));
+    // Another object is not it, whatever it is like.
+    assert!(!replace(&second, new("file", "b", 1, None)).await);
+    assert!(!replace(&second, new("image", "a", 1, None)).await);
+    assert!(replace(&second, new("file", "a", 2, None)).await);
+    assert_eq!(get().await, Some(kept("a", 2, None)));
+    assert_eq!(content(&store, "file", "a").await, None);
+    let third = get().await.unwrap();
+    assert!(objects.delete(&tenant(), "file", "a").await.unwrap());
+    assert!(!replace(&third, new("file", "a", 2, None)).await);
+    assert_eq!(get().await, None);
+    assert_eq!(ids(&store, "file", page(9)).await, Vec::<String>::new());
+}
+
 /// Two objects with one content each have it until they go, whichever goes first.
 pub async fn a_content_stays_until_the_last_object_that_has_it_goes(subject: impl Subject) {
     let store = subject.store();
@@ -245,6 +279,9 @@ pub async fn objects_never_cross_tenants(subject: impl Subject) {
         assert_eq!(objects.list(&other, "file", page(9)).await.unwrap(), []);
         assert!(!objects.delete(&other, "file", "a").await.unwrap());
         let own = new("file", "a", 2, x);
+        let its = kept("a", 1, x);
+        let replaced = objects.replace(&other, &its, own.clone()).await;
+        assert!(!replaced.unwrap());
         objects.put(&other, own).await.unwrap();
         assert!(objects.delete(&other, "file", "a").await.unwrap());
     }
@@ -278,6 +315,9 @@ pub async fn a_closed_store_has_no_objects_to_give(subject: impl Subject) {
     let object = new("file", "a", 1, Some(b"x"));
     objects.put(&tenant(), object.clone()).await.unwrap();
     store.close().await.unwrap();
+    let before = kept("a", 1, Some(b"x"));
+    let replaced = objects.replace(&tenant(), &before, object.clone()).await;
+    assert!(closed(replaced));
     assert!(closed(objects.put(&tenant(), object).await));
     assert!(closed(objects.get(&tenant(), "file", "a").await));
     assert!(closed(objects.content(&tenant(), "file", "a").await));

@@ -146,9 +146,7 @@ impl Ground<'_> {
         };
         let (draft, course) = self.drafted(new, base, node)?;
         let store = self.runtime.store();
-        let made = store
-            .get_or_create(self.tenant, draft.records, None)
-            .await?;
+        let made = self.runtime.make(self.tenant, draft.records).await?;
         if !made.is_new() {
             return Err(StoreError::KeyTaken(key).into());
         }

@@ -24,10 +24,20 @@ pub(crate) struct Rigged {
     pub(crate) lose_appends: AtomicUsize,
     /// Appends take so many milliseconds.
     pub(crate) slow_appends: AtomicU64,
+    /// So many threads are not made, and nothing is written.
+    pub(crate) fail_makes: AtomicUsize,
+    /// So many threads are made, and whoever makes them is told that they could not be.
+    pub(crate) break_makes: AtomicUsize,
+    /// So many threads are made, and the answer comes when nobody waits for it any more.
+    pub(crate) lose_makes: AtomicUsize,
+    /// So many threads are made when nobody waits for them any more.
+    pub(crate) stall_makes: AtomicUsize,
     /// So many claims answer late.
     pub(crate) stall_claims: AtomicUsize,
     /// So many deletes are done, and their answer comes late.
     pub(crate) lose_deletes: AtomicUsize,
+    /// So many lists of forks come late.
+    pub(crate) stall_forks: AtomicUsize,
     /// So many look-ups come a moment before someone else makes the thread.
     pub(crate) early_finds: AtomicUsize,
     /// The thread whose log can't be read.
@@ -47,7 +57,22 @@ impl Store for Rigged {
         first: Vec<NewRecord>,
         token: Option<Token>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        self.inner.get_or_create(tenant, first, token)
+        Box::pin(async move {
+            if spend(&self.fail_makes) {
+                return Err(StoreError::Failed("the disk is full".into()));
+            }
+            if spend(&self.stall_makes) {
+                tokio::time::sleep(LATE).await;
+            }
+            let created = self.inner.get_or_create(tenant, first, token).await?;
+            if spend(&self.break_makes) {
+                return Err(StoreError::Failed("the disk is gone".into()));
+            }
+            if spend(&self.lose_makes) {
+                tokio::time::sleep(LATE).await;
+            }
+            Ok(created)
+        })
     }
 
     fn find<'a>(
@@ -77,7 +102,13 @@ impl Store for Rigged {
         &'a self,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.inner.forks(thread)
+        Box::pin(async move {
+            let forks = self.inner.forks(thread).await;
+            if spend(&self.stall_forks) {
+                tokio::time::sleep(LATE).await;
+            }
+            forks
+        })
     }
 
     fn delete<'a>(

@@ -65,6 +65,35 @@ async fn of_two_forks_to_one_key_the_second_is_refused() {
 }
 
 #[tokio::test]
+async fn no_fork_comes_between_the_end_of_a_run_and_the_deletion_it_ends_for() {
+    let store = rigged();
+    let reactor = Gated::closed();
+    let runtime = running(&store, reactor.clone());
+    said(&runtime, "k", "one").await;
+    reactor.gate.add_permits(1);
+    ended(&store, "k", 1).await;
+    let at = log(&store, "k").await.last().unwrap().seq;
+    said(&runtime, "k", "two").await;
+    reactor.begun(2).await;
+    store.stall_forks.store(1, Ordering::SeqCst);
+    let tenant = tenant();
+    let fork = async {
+        // Once there were none.
+        while store.stall_forks.load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+        let key = Some("fork".to_owned());
+        runtime.fork(&tenant, "k", key, Some(at)).await
+    };
+    let (deleted, forked) = tokio::join!(runtime.delete_stopping(&tenant, "k"), fork);
+    assert!(deleted.is_ok(), "{deleted:?}");
+    assert!(
+        matches!(forked, Err(RuntimeError::Store(StoreError::NotFound))),
+        "{forked:?}"
+    );
+}
+
+#[tokio::test]
 async fn nothing_waits_for_ever_in_a_fork() {
     let store = rigged();
     let reactor = Gated::closed();

@@ -11,11 +11,14 @@ pub use claims::TokenClaims;
 pub(crate) use keys::parse as parse_keys;
 pub use keys::{KeySource, KeysError};
 
+use super::budget::SubjectBudgets;
 use crate::outbound::Outbound;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use keys::KeySet;
 use serde_json::{Map, Value};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest token, in bytes.
@@ -36,6 +39,9 @@ pub struct TokenConfig {
     pub leeway: Duration,
     /// The names of the claims that say what a token may do.
     pub claims: TokenClaims,
+    /// How many requests each subject has in a minute, with all its tokens: so many at once, and then
+    /// one after the other.
+    pub requests_per_minute: Option<NonZeroU32>,
 }
 
 impl TokenConfig {
@@ -106,13 +112,20 @@ impl TokenRefused {
 pub(crate) struct Tokens {
     config: TokenConfig,
     keys: KeySet,
+    /// What the subjects have spent; there is one issuer.
+    budgets: Option<Arc<SubjectBudgets>>,
 }
 
 impl Tokens {
     /// With the keys that are at hand; those elsewhere are asked for by the first token.
     pub(crate) fn new(config: TokenConfig, outbound: Outbound) -> Result<Self, KeysError> {
         let keys = KeySet::new(config.keys.clone(), outbound)?;
-        Ok(Self { config, keys })
+        let budgets = config.requests_per_minute.map(SubjectBudgets::new);
+        Ok(Self {
+            config,
+            keys,
+            budgets: budgets.map(Arc::new),
+        })
     }
 
     /// Whether a text may be a token at all: three parts in base64.
@@ -157,7 +170,12 @@ impl Tokens {
         if claims.get("iss").and_then(Value::as_str) != Some(self.config.issuer.as_str()) {
             return Err(TokenRefused::Issuer);
         }
-        self.config.claims.read(&claims, self.config.leeway)
+        let claimed = self.config.claims.read(&claims, self.config.leeway)?;
+        let budgets = self.budgets.as_ref();
+        Ok(Claimed {
+            budget: budgets.map(|budgets| budgets.of(&claimed.subject)),
+            ..claimed
+        })
     }
 }
 

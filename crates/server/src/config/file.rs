@@ -104,6 +104,7 @@ pub(super) struct Jwt {
     pub(super) jwks_file: Option<PathBuf>,
     pub(super) jwks_url: Option<Spanned<String>>,
     pub(super) leeway_s: Option<Spanned<u64>>,
+    pub(super) requests_per_minute: Option<NonZeroU32>,
     #[serde(default)]
     pub(super) claims: Claims,
 }

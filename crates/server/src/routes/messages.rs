@@ -151,7 +151,8 @@ pub(crate) struct AcceptedView {
 pub(crate) struct MessageList {
     /// What was said, in order.
     messages: Vec<MessageView>,
-    /// The last event that is in it.
+    /// The last event of the thread's own log that is in it: follow the events after it to see what
+    /// comes next. Of a piece that was read with `before` it is the thread's last event at all.
     seq: u64,
     /// Where the piece before it ends, for the query; absent where it begins with the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,9 +185,15 @@ pub(crate) async fn list(
     PathOf(key): PathOf<String>,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<MessageList>, ApiError> {
+    // What goes before a place is past, and may be in the log of the thread that this one was forked off.
+    let head = if query.is_tail() {
+        None
+    } else {
+        Some(api.runtime().find(&tenant, &key).await?.tail)
+    };
     let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
     let Piece { transcript, before } = piece;
-    let seq = transcript.seq.0;
+    let seq = head.unwrap_or(transcript.seq).0;
     Ok(Json(MessageList {
         messages: transcript.entries.into_iter().map(Into::into).collect(),
         seq,

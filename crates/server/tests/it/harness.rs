@@ -8,6 +8,8 @@ use http_body_util::BodyExt;
 use loomline_server::{App, Config, OpenMode, Sockets, router, serve};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -223,6 +225,20 @@ impl Server {
             .await
             .events()
     }
+}
+
+/// What comes of a request by the time that it has been polled so often and is to be polled once more;
+/// it may be gone on with, or dropped as by a client that hangs up.
+pub(crate) async fn polled<F: Future>(mut request: Pin<&mut F>, times: usize) -> Option<F::Output> {
+    let mut n_polls = 0;
+    let polled = std::future::poll_fn(|cx| {
+        if n_polls == times {
+            return Poll::Ready(None);
+        }
+        n_polls += 1;
+        request.as_mut().poll(cx).map(Some)
+    });
+    polled.await
 }
 
 /// A server on a socket.

@@ -111,6 +111,35 @@ async fn a_conversation_is_read_in_pieces_from_its_end() {
 }
 
 #[tokio::test]
+async fn a_piece_of_a_fork_leads_to_the_forks_own_events() {
+    let server = Server::new("").await;
+    for n in 1..=3 {
+        server.say("t", &format!("number {n}")).await;
+    }
+    let made = server.post("/api/v1/threads/t/fork", json!({ "key": "f" }));
+    assert_eq!(made.await.status, 201);
+    let piece = async |query: &str| {
+        let path = format!("/api/v1/threads/f/messages{query}");
+        server.get(&path).await.json()
+    };
+    // What it tells is all its parent's.
+    let own = server.seq("f").await;
+    assert!(own < server.seq("t").await);
+    assert_eq!(piece("").await["seq"].as_u64(), Some(own));
+    assert_eq!(piece("?limit=1").await["seq"].as_u64(), Some(own));
+    server.say("f", "number 4").await;
+    let own = server.seq("f").await;
+    let mut query = "?limit=1".to_owned();
+    for n in (1..=4).rev() {
+        let piece = piece(&query).await;
+        let said = &piece["messages"][0]["content"][0]["text"];
+        assert_eq!(said, &format!("number {n}"));
+        assert_eq!(piece["seq"].as_u64(), Some(own), "number {n}");
+        query = format!("?limit=1&before={}", piece["before"]);
+    }
+}
+
+#[tokio::test]
 async fn two_clients_queue() {
     let server = Server::new("").await;
     let body = |content: &str| json!({ "content": content, "stream": true });

@@ -1,6 +1,7 @@
 //! The Threads API, as its clients see it.
 
 mod assistants;
+mod between;
 mod expiry;
 mod files;
 mod messages;

@@ -529,3 +529,28 @@ async fn a_token_opens_every_protocol() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_subject_has_so_many_requests_a_minute_with_all_its_tokens() {
+    let signer = Signer::new("ed", Algorithm::EdDSA);
+    let limit = format!("jwks = '{}'\nrequests_per_minute = 2", set(&[&signer]));
+    let server = Server::new(&config(&limit)).await;
+    // Each is another token, for another tenant.
+    for (tenant, id) in [("a", 1), ("b", 2)] {
+        let token = signer.sign(&claims(json!({"tenant": tenant, "jti": id})));
+        assert_eq!(list(&server, &token).await.status, 200);
+    }
+    let refused = list(&server, &signer.sign(&claims(json!({"jti": 3})))).await;
+    assert_eq!(refused.error(), (429, "rate_limited".into(), None));
+    let wait: u64 = refused.headers["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=31).contains(&wait), "{wait}");
+    let other = signer.sign(&claims(json!({"sub": "bob"})));
+    assert_eq!(list(&server, &other).await.status, 200);
+    // A key has its own.
+    let key = server.with_key("llk_a").get("/api/v1/threads").await;
+    assert_eq!(key.status, 200);
+}

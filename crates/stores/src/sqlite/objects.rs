@@ -19,10 +19,33 @@ impl ObjectTable for SqliteStore {
         Box::pin(async move {
             let writer = self.writer()?;
             let (object, hash) = hashed(object).await?;
-            let bytes = object.json.len() + object.content.as_ref().map_or(0, Vec::len);
+            let bytes = size(&object);
             writer
                 .run(bytes, move |conn| put(conn, &tenant, &object, hash))
                 .await
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        before: &'a Object,
+        object: NewObject,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (tenant, before) = (tenant.clone(), before.clone());
+        Box::pin(async move {
+            let writer = self.writer()?;
+            let (object, hash) = hashed(object).await?;
+            let bytes = size(&object);
+            let replace = move |conn: &Connection| {
+                let key = Key::of(&tenant, &object.kind, &object.id);
+                let is_as_before = get(conn, &key)?.as_ref() == Some(&before);
+                if is_as_before {
+                    put(conn, &tenant, &object, hash)?;
+                }
+                Ok(is_as_before)
+            };
+            writer.run(bytes, replace).await
         })
     }
 
@@ -93,6 +116,11 @@ impl Key {
 
 const OBJECT: &str = "SELECT o.id, o.created_at, o.json, octet_length(c.content), c.sha256
                       FROM tenant_objects o LEFT JOIN tenant_contents c ON c.no = o.content_no";
+
+/// How many bytes an object brings.
+fn size(object: &NewObject) -> usize {
+    object.json.len() + object.content.as_ref().map_or(0, Vec::len)
+}
 
 // A long content takes a while: the thread of whoever asks goes on with other things.
 async fn hashed(object: NewObject) -> Result<(NewObject, Option<[u8; 32]>), StoreError> {

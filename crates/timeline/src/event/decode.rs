@@ -65,6 +65,7 @@ fn step_status_changed(text: &str) -> Result<Event, serde_json::Error> {
         error_text: Option<String>,
         agent_state: Option<Payload>,
         open_calls: Option<Payload>,
+        cut_short: Option<String>,
     }
     let fields: Fields = serde_json::from_str(text)?;
     Ok(Event::StepStatusChanged {
@@ -78,6 +79,7 @@ fn step_status_changed(text: &str) -> Result<Event, serde_json::Error> {
             error_text: fields.error_text,
             agent_state: fields.agent_state,
             open_calls: fields.open_calls,
+            cut_short: fields.cut_short,
         },
     })
 }

@@ -16,14 +16,14 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
                 .as_ref()
                 .is_none_or(|id| *id == execution.trigger_item_id);
             if view.execution.is_none()
-                && let Then::GoesOn { answers } = view.then
+                && let Some(answers) = view.goes_on_with(&execution.trigger_item_id)
             {
                 // It is the next one that begins.
                 view.then = Then::Ends;
                 view.answers = answers;
                 view.told.goes_on(execution);
                 view.execution = Some(execution.id.clone());
-            } else if view.execution.is_none() && wanted {
+            } else if view.execution.is_none() && wanted && view.then == Then::Ends {
                 view.execution = Some(execution.id.clone());
                 let own = execution.reaction_item_id.to_string();
                 let id = view.message_id.clone().unwrap_or(own);
@@ -68,10 +68,7 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
         Event::ThreadFinished { execution_id, .. } if view.is_execution(execution_id) => {
             done = !view.goes_on_after();
             if !done {
-                view.execution = None;
-                if let Some(answers) = view.through.pop_front() {
-                    view.then = Then::GoesOn { answers };
-                }
+                view.pass();
             }
         }
         Event::ChunkEmitted {

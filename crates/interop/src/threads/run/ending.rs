@@ -2,7 +2,6 @@
 
 use super::step::{Calls, End, MessageEnd};
 use super::{Change, Run};
-use crate::options::MIN_ANSWER_TOKENS;
 use crate::threads::error::RequestError;
 use crate::threads::object::{LastError, RunStatus};
 use jiff::Timestamp;
@@ -23,7 +22,8 @@ pub(super) enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Completed,
-    /// The last answer was cut off: at the model's limit, or else by the provider's policy.
+    /// The last answer was cut off, at the model's limit or else by the provider's policy, or there were no
+    /// tokens left for another one.
     Incomplete(Option<&'static str>),
     Cancelled,
     Expired,
@@ -107,31 +107,10 @@ impl Run {
                     | MessageEnd::Expired
                     | MessageEnd::Failed,
                 )
-                | None
-                    if self.is_spent() =>
-                {
-                    Over::Incomplete(Some("max_completion_tokens"))
-                }
-                Some(
-                    MessageEnd::Whole
-                    | MessageEnd::Cancelled
-                    | MessageEnd::Expired
-                    | MessageEnd::Failed,
-                )
                 | None => Over::Completed,
             };
             self.over(over, at);
         }
-    }
-
-    /// Whether it ended after calls of tools, for want of tokens for another answer.
-    fn is_spent(&self) -> bool {
-        let steps = self.steps.iter().rev();
-        let mut steps = steps.filter(|step| step.message.is_some() || step.calls.is_some());
-        let ends_with_calls = steps.next().is_some_and(|step| step.calls.is_some());
-        let used = self.usage.map_or(0, |usage| usage.completion_tokens);
-        let max = self.echo.max_completion_tokens;
-        ends_with_calls && max.is_some_and(|max| max < used.saturating_add(MIN_ANSWER_TOKENS))
     }
 
     /// Something else was said on the thread, or another run began: the calls it waits for can't be

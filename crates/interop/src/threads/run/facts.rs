@@ -185,6 +185,9 @@ impl Run {
             }
             self.settle_step(None, MessageEnd::Whole, at);
         }
+        if outcome.cut_short.as_deref() == Some(StepOutcome::SPENT) {
+            self.cut = Some(MessageEnd::MaxTokens);
+        }
         self.left.clear();
         self.left_to_others.clear();
         for call in OpenCall::list(outcome.open_calls.as_ref()) {

@@ -11,7 +11,7 @@ use loomline_interop::threads::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::time::Duration;
-use timeline::{Command, Ending, Entry, ItemType, NewThread, OpenKind, Removed};
+use timeline::{Command, Ending, Entry, ItemType, NewThread, OpenKind, Removed, StepOutcome};
 
 fn view(writer: &Writer) -> ThreadView {
     ThreadView::of(&writer.log.transcript())
@@ -533,6 +533,47 @@ proptest! {
         // At most the last run is active.
         let active = view.runs().iter().filter(|run| run.status(now).is_active());
         prop_assert!(active.count() <= 1);
+    }
+}
+
+#[test]
+fn a_run_is_incomplete_where_its_log_says_so_and_not_for_its_numbers() {
+    for (cut_short, status, details) in [
+        (None, "completed", json!(null)),
+        (
+            Some(StepOutcome::SPENT),
+            "incomplete",
+            json!({"reason": "max_completion_tokens"}),
+        ),
+        (Some("another_word"), "completed", json!(null)),
+    ] {
+        let body = json!({"assistant_id": "ada", "max_completion_tokens": 256});
+        let mut writer = Writer::asked(&body);
+        writer.start(None);
+        // An agent may be done after a call, however few tokens are left.
+        let call = ToolPart::call("weather", "call_1", r#"{"city":"Kyiv"}"#);
+        let usage = json!({"inputTokens": 5, "outputTokens": 250});
+        let response =
+            json!({"provider": "p", "model": "m-2", "stopReason": "tool_use", "usage": usage});
+        writer.log.run(Command::Respond {
+            parts: vec![call.write().unwrap()],
+            response: response.into(),
+        });
+        writer.put(0, &call, &json!("18 degrees"));
+        let outcome = StepOutcome {
+            cut_short: cut_short.map(str::to_owned),
+            ..StepOutcome::default()
+        };
+        writer.log.run(Command::CompleteStep {
+            outcome,
+            next: None,
+        });
+        writer.end();
+        let run = only_run(&writer);
+        assert_eq!(
+            (&run["status"], &run["incomplete_details"]),
+            (&json!(status), &details)
+        );
     }
 }
 

@@ -121,18 +121,37 @@ async fn a_run_that_dies_at_any_append_comes_to_what_an_undisturbed_one_does() {
             while dice.roll(2) == 0 {
                 deaths.push((dice.roll(5), dice.roll(2) == 0));
             }
-            let about = format!("seed {seed}, try {n}, deaths {deaths:?}");
             n_deaths += deaths.len();
-            let world = World::default();
-            let mut client = Client::new(agent(seed, &world), deaths);
-            converse(&mut client, seed).await;
-            world.check(&about);
-            let found = left(&client).await;
-            same(&found.messages, &expected.messages, &about);
-            same(&found.records, &expected.records, &about);
-            let turns = |left: &Left| left.document.as_array().unwrap().clone();
-            same(&turns(&found), &turns(&expected), &about);
+            comes_to(&expected, (seed, n), deaths).await;
         }
     }
     assert!(n_deaths > 1_000);
+}
+
+/// Has the conversation of a seed over processes that die, and compares what is left.
+async fn comes_to(expected: &Left, (seed, n): (u64, usize), deaths: Vec<(usize, bool)>) {
+    let about = format!("seed {seed}, try {n}, deaths {deaths:?}");
+    let world = World::default();
+    let mut client = Client::new(agent(seed, &world), deaths);
+    converse(&mut client, seed).await;
+    world.check(&about);
+    let found = left(&client).await;
+    same(&found.messages, &expected.messages, &about);
+    same(&found.records, &expected.records, &about);
+    let turns = |left: &Left| left.document.as_array().unwrap().clone();
+    same(&turns(&found), &turns(expected), &about);
+}
+
+#[tokio::test]
+async fn a_run_that_dies_as_its_thread_is_made_comes_to_what_an_undisturbed_one_does() {
+    for seed in 0..4 {
+        let mut calm = Client::calm(agent(seed, &World::default()));
+        converse(&mut calm, seed).await;
+        let expected = left(&calm).await;
+        // The first write makes the thread, and is kept or not; so are those of the next processes.
+        for n in 0..4 {
+            let deaths = vec![(0, n % 2 == 0), (0, n / 2 == 0)];
+            comes_to(&expected, (seed, n), deaths).await;
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What a token says of who has it.
 
 use super::TokenRefused;
+use crate::auth::budget::Budget;
 use crate::auth::{Rights, Scope, ThreadPattern};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
@@ -40,7 +41,7 @@ impl Default for TokenClaims {
 }
 
 /// What a token says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Claimed {
     /// Whose threads it can see, if there is such a tenant.
     pub(crate) tenant: String,
@@ -50,6 +51,8 @@ pub(crate) struct Claimed {
     pub(crate) rights: Rights,
     /// From when on it opens nothing.
     pub(crate) expires: Timestamp,
+    /// How many requests its subject still has; as many as it likes when absent.
+    pub(in crate::auth) budget: Option<Budget>,
 }
 
 impl TokenClaims {
@@ -79,6 +82,7 @@ impl TokenClaims {
                 actors: named(claims, &self.actors)?.map(|actors| actors.into_iter().collect()),
             },
             expires: expires(claims, leeway)?,
+            budget: None,
         })
     }
 

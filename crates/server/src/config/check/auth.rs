@@ -54,6 +54,7 @@ impl Checker<'_> {
             keys,
             leeway: Duration::from_secs(leeway),
             claims: claims(jwt.claims),
+            requests_per_minute: jwt.requests_per_minute,
         })
     }
 

@@ -9,12 +9,12 @@ use crate::routes::answers::item;
 use axum::response::Response;
 use interop::ai_sdk::{ChatAnswer, MessageSoFar, SentMessage, message_so_far, subagent};
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, Landmark, Pending, RuntimeError, StoreError,
-    Stretch,
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RuntimeError,
+    StoreError, Stretch,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use timeline::{ExecutionId, OpenKind};
+use timeline::{ExecutionId, ItemId, OpenKind, Seq};
 
 /// What a client answers: what the thread itself has asked, and what its sub-agents have, by the keys of
 /// their threads.
@@ -89,7 +89,7 @@ pub(super) async fn answered(
         .into_iter()
         .map(|answer| answer.tool_call_id);
     let calls = calls.filter(|id| subagent::read_call(id).is_some());
-    let (state, before) = api.runtime().state(chat.tenant, chat.key).await?;
+    let (state, _) = api.runtime().state(chat.tenant, chat.key).await?;
     let token = |key: &str, answers: &[ChatAnswer]| {
         let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
         match &token {
@@ -98,34 +98,100 @@ pub(super) async fn answered(
         }
     };
     let place = Place::text(format!("{}/parts", message.pointer()));
+    let mut beneath = Vec::new();
     for (key, answers) in given.beneath {
         check_beneath(chat, &key, &answers, message).await?;
         let token = token(&key, &answers);
-        answer(chat, caller, &key, (answers, token), &place).await?;
+        let accepted = answer(chat, caller, &key, (answers, token), &place).await?;
+        beneath.push((key, accepted));
     }
-    let running = state.active().map(|active| active.execution.id.clone());
-    let (stream, after) = if given.own.is_empty() {
-        let last = state.open().map(|open| &open.execution.id);
-        let so_far = match last.or(running.as_ref()) {
-            Some(execution) => so_far(chat, execution, running.is_none()).await?,
-            None => None,
-        };
-        let stream = UiStream::going_on(running, wanted);
-        (stream.continuing(so_far), before)
-    } else {
+    // Not before all are taken: where the thread hears of one may depend on the next.
+    let mut heard = Vec::new();
+    for (key, accepted) in &beneath {
+        let runtime = api.runtime();
+        let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
+        heard.push(goes_on.await?);
+    }
+    if !given.own.is_empty() {
         let token = token(chat.key, &given.own);
         let accepted = answer(chat, caller, chat.key, (given.own, token), &place).await?;
-        let so_far = match &accepted.execution_id {
-            Some(execution) => so_far(chat, execution, false).await?,
-            None => None,
-        };
-        let stream = UiStream::new(accepted.item_id, wanted);
-        (stream.continuing(so_far), accepted.after)
+        heard.push(GoesOn {
+            item: Some(accepted.item_id),
+            execution: accepted.execution_id,
+            before: accepted.after,
+        });
+    }
+    let Heard {
+        first,
+        then,
+        before,
+    } = Heard::of(chat, heard).await?;
+    let last = state.active().map(|active| &active.execution.id);
+    let last = last.or(state.open().map(|open| &open.execution.id));
+    let mut message = None;
+    if let Some(execution) = &first.execution {
+        message = so_far(chat, execution, false).await?;
+    }
+    // One that has yet to begin goes on with what there is; one that ran by then may be the message's first.
+    let ran = first.item.is_none() && first.execution.is_some();
+    if let Some(last) = last.filter(|_| message.is_none() && !ran) {
+        message = so_far(chat, last, true).await?;
+    }
+    let stream = match first.item {
+        Some(item) => UiStream::new(item, wanted),
+        None => UiStream::running(first.execution, wanted),
     };
+    let stream = stream.then_answering(then).continuing(message);
     let stream = stream.with_calls(calls);
     stream
-        .response(api, chat.tenant, chat.key, after, open)
+        .response(api, chat.tenant, chat.key, before, open)
         .await
+}
+
+/// The runs of a thread that hear of answers.
+struct Heard {
+    first: GoesOn,
+    /// What the others answer, in order.
+    then: Vec<ItemId>,
+    /// The event before the first.
+    before: Seq,
+}
+
+impl Heard {
+    /// The runs in which the thread hears of answers that were taken, each once.
+    async fn of(chat: Chat<'_>, mut heard: Vec<GoesOn>) -> Result<Self, ApiError> {
+        let nothing = GoesOn {
+            item: None,
+            execution: None,
+            before: Seq::ZERO,
+        };
+        heard.sort_by_key(|it| (it.before, it.item.is_some()));
+        let mut heard = heard.into_iter();
+        let first = heard.next().unwrap_or(nothing);
+        let mut then: Vec<ItemId> = Vec::new();
+        for item in heard.filter_map(|it| it.item) {
+            if first.item.as_ref() != Some(&item) && !then.contains(&item) {
+                then.push(item);
+            }
+        }
+        let before = match (&first.item, &first.execution) {
+            // It ran before the answer was taken: from its beginning, which the client may not have seen.
+            (None, Some(execution)) => {
+                let runtime = chat.api.runtime();
+                let thread = runtime.find(chat.tenant, chat.key).await?.thread.id;
+                let landmark = Landmark::Execution(execution);
+                let began = runtime.store().place_of(&thread, landmark).await;
+                let began = began.map_err(RuntimeError::from)?;
+                began.map_or(first.before, |began| Seq(began.0.saturating_sub(1)))
+            }
+            (Some(_), _) | (None, None) => first.before,
+        };
+        Ok(Self {
+            first,
+            then,
+            before,
+        })
+    }
 }
 
 /// Refuses answers to calls of a thread that is not one beneath this one.

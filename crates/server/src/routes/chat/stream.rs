@@ -54,10 +54,19 @@ impl UiStream {
         Self::of(run, view, wanted)
     }
 
-    /// The run that goes on when a sub-agent is answered: this one, or the next.
-    pub(super) fn going_on(running: Option<ExecutionId>, wanted: Wanted) -> Self {
-        let run = RunEvents::running(running);
+    /// This run, or the next one that begins.
+    pub(super) fn running(execution: Option<ExecutionId>, wanted: Wanted) -> Self {
+        let run = RunEvents::running(execution);
         Self::of(run, StreamView::new(wanted.major), wanted)
+    }
+
+    /// The runs that answer these items go on with the message, in order.
+    pub(super) fn then_answering(self, items: Vec<ItemId>) -> Self {
+        Self {
+            run: self.run.then(items.iter().cloned()),
+            view: self.view.then_answering(items),
+            ..self
+        }
     }
 
     fn of(run: RunEvents, view: StreamView, wanted: Wanted) -> Self {
@@ -129,7 +138,10 @@ impl UiStream {
     }
 
     fn own(&mut self, logged: &Logged, out: &mut String) -> ControlFlow<()> {
-        for chunk in self.nested.taken_back(&logged.record) {
+        // What another run takes back was not shown.
+        let is_shown = self.run.has_begun();
+        let taken_back = self.nested.taken_back(&logged.record).into_iter();
+        for chunk in taken_back.filter(|_| is_shown) {
             write_event(&chunk.to_string(), out);
         }
         for chunk in chunks(&logged.record, &mut self.view) {

@@ -14,7 +14,7 @@ use interop::threads::{
     Assistant, AssistantChange, CreateAssistant, Deleted, List, ListQuery, ObjectKind, Order, Page,
 };
 use jiff::Timestamp;
-use runtime::objects::{NewObject, ObjectPage};
+use runtime::objects::{NewObject, Object, ObjectPage};
 use runtime::{OptionsRefused, RuntimeError, StoreError, TenantId};
 use serde_json::{Map, Value};
 
@@ -74,20 +74,14 @@ fn check(api: &Api, assistant: &Assistant) -> Result<(), ApiError> {
     }
 }
 
-async fn put(
-    api: &Api,
-    tenant: &TenantId,
-    assistant: &Assistant,
-    created_at: Timestamp,
-) -> Result<(), ApiError> {
-    let object = NewObject {
+fn object(assistant: &Assistant, created_at: Timestamp) -> Result<NewObject, ApiError> {
+    Ok(NewObject {
         kind: KIND.to_owned(),
         id: assistant.id.clone(),
         created_at,
         json: serde_json::to_string(assistant).map_err(RuntimeError::from)?,
         content: None,
-    };
-    Ok(api.runtime().objects().put(tenant, object).await?)
+    })
 }
 
 /// Lists the assistants: the configured agents, and those that clients made.
@@ -203,7 +197,8 @@ pub(super) async fn create(
     if let Some(before) = stored(&api, &tenant, &assistant.id).await? {
         return Ok(Json(before.object()));
     }
-    put(&api, &tenant, &assistant, now).await?;
+    let objects = api.runtime().objects();
+    objects.put(&tenant, object(&assistant, now)?).await?;
     Ok(Json(assistant.object()))
 }
 
@@ -232,11 +227,17 @@ pub(super) async fn modify(
     caller.check_beside()?;
     let body = body.unwrap_or_else(|| Value::Object(Map::new()));
     let change = AssistantChange::read(&body)?;
-    let (mut assistant, created_at) = own(&api, &caller.tenant, &assistant_id).await?;
-    change.apply(&mut assistant);
-    check(&api, &assistant)?;
-    put(&api, &caller.tenant, &assistant, created_at).await?;
-    Ok(Json(assistant.object()))
+    let (tenant, objects) = (&caller.tenant, api.runtime().objects());
+    loop {
+        let (before, mut assistant) = own(&api, tenant, &assistant_id).await?;
+        change.clone().apply(&mut assistant);
+        check(&api, &assistant)?;
+        let changed = object(&assistant, before.created_at)?;
+        // What somebody else has changed meanwhile is changed again; what is deleted stays so.
+        if objects.replace(tenant, &before, changed).await? {
+            return Ok(Json(assistant.object()));
+        }
+    }
 }
 
 /// Deletes an assistant that a client made; what it has said stays.
@@ -254,11 +255,11 @@ pub(super) async fn delete(
     Ok(Json(Deleted::new("assistant.deleted", assistant_id)))
 }
 
-/// An assistant that a client made, and when it was made to the nanosecond.
-async fn own(api: &Api, tenant: &TenantId, id: &str) -> Result<(Assistant, Timestamp), ApiError> {
+/// An assistant that a client made, and the object it is kept as.
+async fn own(api: &Api, tenant: &TenantId, id: &str) -> Result<(Object, Assistant), ApiError> {
     if let Some(object) = api.runtime().objects().get(tenant, KIND, id).await? {
         let assistant = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
-        return Ok((assistant, object.created_at));
+        return Ok((object, assistant));
     }
     find(api, tenant, false, id).await?;
     let message = format!(

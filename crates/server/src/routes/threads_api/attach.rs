@@ -77,7 +77,8 @@ pub(super) struct Brought {
 }
 
 /// Refuses what is too much for a thread; none where messages bring nothing. Who asks has the thread's
-/// turn until it is [counted](Brought::count).
+/// turn until it is [counted](Brought::count), and is [owned](runtime::Runtime::owned): a client that
+/// hangs up between the two would bring what nobody counts.
 pub(super) async fn check(
     api: &Api,
     tenant: &TenantId,

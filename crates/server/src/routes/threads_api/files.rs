@@ -80,12 +80,13 @@ async fn put_away(
     } else if object.bytes.is_some() {
         let bare = NewObject {
             kind: KIND.to_owned(),
-            id: object.id,
+            id: object.id.clone(),
             created_at: object.created_at,
-            json: object.json,
+            json: object.json.clone(),
             content: None,
         };
-        objects.put(tenant, bare).await?;
+        // Where somebody has deleted it meanwhile, it stays deleted.
+        objects.replace(tenant, &object, bare).await?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Messages of a thread.
 
 use super::{Found, Pairs, attach, id_for, look, not_found, notes, said_at, token};
-use crate::aitp::Speech;
+use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
@@ -15,7 +15,7 @@ use interop::threads::{
 };
 use runtime::RuntimeError;
 use serde_json::Value;
-use timeline::{Rejected, Removed};
+use timeline::{NewItem, Rejected, Removed};
 
 /// The member of a message's metadata that says who speaks (AITP).
 const ACTOR: &str = "actor";
@@ -63,25 +63,51 @@ pub(super) async fn create(
         messages,
     )
     .await?;
-    let _turn = api.turns().of(&found.row.thread.id).await;
-    // The first of these may have come meanwhile.
-    if token.is_some()
-        && let Some(said) = look::said(&api, &found, &id).await?
-    {
-        return Ok(Json(said));
+    let to_say = ToSay {
+        item: asked.item(&id),
+        place: said_at("", &body),
+        n_bytes,
+        is_repeatable: token.is_some(),
+    };
+    let runtime = api.runtime().clone();
+    let said = runtime.owned(async move { to_say.said(&api, &found).await });
+    said.await.map(Json)
+}
+
+/// A message that is to be said.
+struct ToSay {
+    item: NewItem,
+    /// Where it stands in its request.
+    place: Place,
+    /// How many bytes of files it brings.
+    n_bytes: u64,
+    /// Whether its request can be sent again, and finds what the first has said.
+    is_repeatable: bool,
+}
+
+impl ToSay {
+    /// Says it, and counts what it brings; not one without the other, though its client hangs up.
+    async fn said(self, api: &Api, found: &Found) -> Result<MessageObject, ApiError> {
+        let _turn = api.turns().of(&found.row.thread.id).await;
+        // The first of these may have come meanwhile.
+        if self.is_repeatable
+            && let Some(said) = look::said(api, found, self.item.id.as_str()).await?
+        {
+            return Ok(said);
+        }
+        look::check_free(api, found, Run::check_message).await?;
+        let (tenant, thread) = (&found.caller.tenant, &found.row.thread.id);
+        let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
+        let speech = Speech::new(api, &found.caller);
+        let kept = speech.record((thread, found.key()), vec![self.item], |_| {
+            self.place.clone()
+        });
+        let kept = kept.await?;
+        if let Some(brought) = brought {
+            brought.count(api, tenant).await?;
+        }
+        look::message_at(api, found, kept).await
     }
-    look::check_free(&api, &found, Run::check_message).await?;
-    let item = asked.item(&id);
-    let speech = Speech::new(&api, &found.caller);
-    let thread = (&found.row.thread.id, found.key());
-    let tenant = &found.caller.tenant;
-    let brought = attach::check(&api, tenant, thread.0, n_bytes).await?;
-    let kept = speech.record(thread, vec![item], |_| said_at("", &body));
-    let kept = kept.await?;
-    if let Some(brought) = brought {
-        brought.count(&api, tenant).await?;
-    }
-    look::message_at(&api, &found, kept).await.map(Json)
 }
 
 /// Reads a message.

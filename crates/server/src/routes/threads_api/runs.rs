@@ -71,7 +71,7 @@ pub(super) async fn create(
         return told(&api, &found, None, (first, open)).await;
     }
     let begin = Begin::of(&api, &found.caller, asked, token).await?;
-    begin.on(&api, &found, None, (&body, open)).await
+    begin.on(&api, found, None, (body, open)).await
 }
 
 /// Makes a thread and has an assistant answer it.
@@ -111,7 +111,7 @@ pub(super) async fn create_with_thread(
     };
     let found = Found { caller, row };
     let object = shown(&api, &found).await?;
-    begin.on(&api, &found, Some(object), (&body, open)).await
+    begin.on(&api, found, Some(object), (body, open)).await
 }
 
 /// The stream that the events of a run are sent in, if they are wanted.
@@ -194,19 +194,26 @@ impl Begin {
     async fn on(
         self,
         api: &Api,
-        found: &Found,
+        found: Found,
         object: Option<ThreadObject>,
-        (body, open): (&Value, Option<OpenStream>),
+        (body, open): (Value, Option<OpenStream>),
     ) -> Result<Response, ApiError> {
         let list = match object {
             Some(_) => "/thread/messages",
             None => "/additional_messages",
         };
-        let place = |n| said_at(&format!("{list}/{n}"), body);
-        let accepted = self.accepted(api, found, place).await?;
-        told(api, found, object, (accepted, open)).await
+        let own = api.clone();
+        let accepted = api.runtime().owned(async move {
+            let place = |n| said_at(&format!("{list}/{n}"), &body);
+            let accepted = self.accepted(&own, &found, place).await?;
+            Ok::<_, ApiError>((accepted, found))
+        });
+        let (accepted, found) = accepted.await?;
+        told(api, &found, object, (accepted, open)).await
     }
 
+    /// Begins it, and counts what its messages bring; not one without the other, though its client
+    /// hangs up.
     async fn accepted(
         self,
         api: &Api,

@@ -85,9 +85,26 @@ async fn made(
         created_at: Some(now),
         commands,
     };
-    let row: ThreadRow = match (runtime.import(tenant, key.clone(), import).await, key) {
+    let own = api.clone();
+    let imported = runtime.owned(async move {
+        let row = imported(&own, &caller.tenant, key, (import, n_bytes)).await?;
+        Ok(Found { caller, row })
+    });
+    imported.await
+}
+
+/// Makes a thread whose messages bring so many bytes, and counts these; not one without the other, though
+/// its client hangs up.
+async fn imported(
+    api: &Api,
+    tenant: &TenantId,
+    key: Option<String>,
+    (import, n_bytes): (Import, u64),
+) -> Result<ThreadRow, ApiError> {
+    let runtime = api.runtime();
+    match (runtime.import(tenant, key.clone(), import).await, key) {
         // It was made before.
-        (Err(RuntimeError::NotEmpty), Some(key)) => runtime.find(tenant, &key).await?,
+        (Err(RuntimeError::NotEmpty), Some(key)) => Ok(runtime.find(tenant, &key).await?),
         (made, _) => {
             let row = made?;
             let _turn = api.turns().of(&row.thread.id).await;
@@ -95,10 +112,9 @@ async fn made(
             if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
                 brought.count(api, tenant).await?;
             }
-            row
+            Ok(row)
         }
-    };
-    Ok(Found { caller, row })
+    }
 }
 
 /// The thread that an earlier request with the same token has made.

@@ -181,7 +181,7 @@ async fn pages_of_files_show_each_once_and_only_those_of_a_purpose() {
 }
 
 /// Has the time of a file be up since so many seconds.
-async fn expired(client: &Client, file: &Value, seconds: i64) {
+pub(super) async fn expired(client: &Client, file: &Value, seconds: i64) {
     let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
     let kept = objects.get(&tenant, "file", id(file)).await;
     let kept = kept.unwrap().unwrap();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::auth::{KeySource, TokenClaims, TokenConfig};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 const JWKS: &str =
@@ -9,7 +10,7 @@ const JWKS: &str =
 fn tokens_are_taken_as_the_file_says() {
     let config = parse(&format!(
         "[auth.jwt]\nissuer = \"https://id.example\"\naudience = [\"one\", \"two\"]\nalgorithms = [\"EdDSA\"]\n\
-         jwks = '{JWKS}'\nleeway_s = 5\n[auth.jwt.claims]\ntenant = \"org\"\n[tenants.a]\n"
+         jwks = '{JWKS}'\nleeway_s = 5\nrequests_per_minute = 60\n[auth.jwt.claims]\ntenant = \"org\"\n[tenants.a]\n"
     ));
     let expected = TokenConfig {
         issuer: "https://id.example".into(),
@@ -21,6 +22,7 @@ fn tokens_are_taken_as_the_file_says() {
             tenant: "org".into(),
             ..TokenClaims::default()
         },
+        requests_per_minute: NonZeroU32::new(60),
     };
     assert_eq!(config.unwrap().tokens, Some(expected));
     assert_eq!(parse("").unwrap().tokens, None);
@@ -37,6 +39,7 @@ fn shared_secrets_and_no_signature_are_no_algorithms() {
             ("algorithms = [\"none\"]", 15, "expected one of: RS256"),
             ("algorithms = [\"ES256\", \"es384\"]", 24, "ES384"),
             ("leeway_s = 301", 12, "at most 300"),
+            ("requests_per_minute = 0", 23, "nonzero"),
         ],
     );
 }
