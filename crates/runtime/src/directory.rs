@@ -4,9 +4,9 @@ use crate::error::RuntimeError;
 use crate::live::{Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
-use crate::store::{StoreError, TenantId, ThreadRow};
+use crate::store::{NewRecord, StoreError, TenantId, ThreadRow};
 use std::sync::{Arc, PoisonError};
-use timeline::{Event, Seq, ThreadId};
+use timeline::{Seq, ThreadId};
 
 /// A thread that is not there yet.
 pub(crate) struct Unmade<'a> {
@@ -19,8 +19,11 @@ impl Unmade<'_> {
     pub(crate) fn settle<T>(self, made: &Result<T, RuntimeError>) {
         match made {
             Ok(_) => self.runtime.name(&self.live),
-            // It may be there all the same: the log knows, and whoever looks for it asks that.
-            Err(RuntimeError::Store(StoreError::Failed(_) | StoreError::Closed)) => {}
+            // It may be there all the same, with a run that nobody works on; the log knows.
+            Err(RuntimeError::Store(StoreError::Failed(_))) => {
+                self.runtime.drop_live(&self.live);
+                self.runtime.look_after(self.live.thread.clone());
+            }
             Err(_) => self.runtime.forget(&self.live),
         }
     }
@@ -35,12 +38,7 @@ impl Runtime {
             ..NewThreadRequest::default()
         };
         let first = self.first(new, None)?;
-        let made = first.iter().find_map(|record| {
-            let Event::ThreadCreated { thread } = &record.event else {
-                return None;
-            };
-            Some(thread.id.clone())
-        });
+        let made = NewRecord::thread_of(&first).map(|thread| thread.id.clone());
         let thread = made.ok_or(RuntimeError::BrokenOff)?;
         let tail = Tail {
             seq: Seq(first.len() as u64),
@@ -147,6 +145,11 @@ impl Runtime {
     /// Forgets a thread that the store no longer has.
     pub(crate) fn forget(&self, live: &Live) {
         live.gone();
+        self.drop_live(live);
+    }
+
+    /// Forgets what is known here of a thread: whoever looks for it asks the store.
+    fn drop_live(&self, live: &Live) {
         let all = &self.inner.live;
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
         // By now this process may know it anew.

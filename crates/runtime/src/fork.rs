@@ -5,7 +5,7 @@ use crate::react::Runtime;
 use crate::request::{NewThreadRequest, Run};
 use crate::store::{Created, NewRecord, StoreError, TenantId, ThreadRow};
 use std::sync::Arc;
-use timeline::{Event, Fork, Open, OpenKind, Payload, Seq, ThreadId, ThreadStatus};
+use timeline::{Fork, Open, OpenKind, Payload, Seq, ThreadId, ThreadStatus};
 
 impl Runtime {
     /// Makes a thread whose content is everything of this one up to `at`; costs nothing for what
@@ -49,19 +49,15 @@ impl Runtime {
         Ok(self.inner.store.row(&created.thread).await?)
     }
 
-    /// Makes the thread that these records begin, or finds the one with its key. A fork is made before
-    /// its parent is deleted, which is refused then, or not at all: who deletes a thread knows its forks.
+    /// Makes the thread that these records begin, or finds the one with its key. A fork and the deletion
+    /// of its parent never overlap: either the fork is made and the deletion is refused, or the parent
+    /// is gone and the fork is refused.
     pub(crate) async fn make(
         &self,
         tenant: &TenantId,
         first: Vec<NewRecord>,
     ) -> Result<Created, RuntimeError> {
-        let fork = first.iter().find_map(|record| {
-            let Event::ThreadCreated { thread } = &record.event else {
-                return None;
-            };
-            thread.fork.clone()
-        });
+        let fork = NewRecord::thread_of(&first).and_then(|thread| thread.fork.clone());
         let store = Arc::clone(&self.inner.store);
         let Some(fork) = fork else {
             return Ok(store.get_or_create(tenant, first, None).await?);

@@ -17,7 +17,7 @@ use places::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
-use timeline::{Event, Open, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
+use timeline::{Open, Record, Removed, Seq, State, Thread, ThreadId, ThreadStatus};
 
 /// A [`Store`] in memory. Nothing is durable; what it answers is true as long as it lives.
 #[derive(Debug, Default)]
@@ -101,13 +101,6 @@ impl Log {
     }
 }
 
-fn made(event: &Event) -> Option<Thread> {
-    let Event::ThreadCreated { thread } = event else {
-        return None;
-    };
-    Some(thread.clone())
-}
-
 impl Kept {
     fn log(&self, thread: &ThreadId) -> Result<&Log, StoreError> {
         self.threads.get(thread).ok_or(StoreError::NotFound)
@@ -125,9 +118,9 @@ impl Kept {
         first: Vec<NewRecord>,
         token: Option<Token>,
     ) -> Result<Created, StoreError> {
-        let made = first.iter().find_map(|record| made(&record.event));
-        let thread =
-            made.ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
+        let thread = NewRecord::thread_of(&first)
+            .cloned()
+            .ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
         let key = thread.key.clone().map(|key| (tenant.clone(), key));
         if let Some(found) = key.as_ref().and_then(|key| self.keys.get(key)) {
             return Ok(Created {

@@ -138,7 +138,7 @@ impl Runtime {
         Ok(resumed)
     }
 
-    async fn recover_one(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
+    pub(crate) async fn recover_one(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
         let live = self.live_by_id(thread).await?;
         let mut held = live.hold().await?;
         self.stop_orphan(&live, &mut held).await?;

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use timeline::{
     Active, Command, Ending, Execution, ExecutionId, Interruption, Item, ItemType, OpenCall,
-    Payload, Step, StepId,
+    Payload, Step, StepId, ThreadId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -139,14 +139,31 @@ impl Runtime {
                 Err(RuntimeError::Store(
                     StoreError::NotFound | StoreError::Closed | StoreError::Fenced { .. },
                 )) => return false,
-                Err(error) => pause = self.paused(live, &error, pause).await,
+                Err(error) => pause = self.paused(&live.thread, &error, pause).await,
             }
         }
         false
     }
 
-    async fn paused(&self, live: &Live, error: &RuntimeError, pause: Duration) -> Duration {
-        tracing::error!(error = told(error), thread = %live.thread, ?pause, "the work on a thread failed and goes on after a pause");
+    /// Sees to it that a thread is worked on if the store has it and something is to be done there.
+    pub(crate) fn look_after(&self, thread: ThreadId) {
+        let runtime = self.clone();
+        self.inner.tasks.spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            while !runtime.inner.shutdown.is_cancelled() {
+                match runtime.recover_one(&thread).await {
+                    Ok(())
+                    | Err(RuntimeError::Store(
+                        StoreError::NotFound | StoreError::Closed | StoreError::Fenced { .. },
+                    )) => return,
+                    Err(error) => pause = runtime.paused(&thread, &error, pause).await,
+                }
+            }
+        });
+    }
+
+    async fn paused(&self, thread: &ThreadId, error: &RuntimeError, pause: Duration) -> Duration {
+        tracing::error!(error = told(error), %thread, ?pause, "the work on a thread failed and goes on after a pause");
         let sleep = tokio::time::sleep(pause);
         let _ = self.inner.shutdown.run_until_cancelled(sleep).await;
         (pause * 2).min(LONGEST_PAUSE)

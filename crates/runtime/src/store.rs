@@ -54,6 +54,18 @@ pub struct NewRecord {
     pub text: Arc<str>,
 }
 
+impl NewRecord {
+    /// The thread that these records begin, if they begin one.
+    pub fn thread_of(first: &[Self]) -> Option<&Thread> {
+        first.iter().find_map(|record| {
+            let Event::ThreadCreated { thread } = &record.event else {
+                return None;
+            };
+            Some(thread)
+        })
+    }
+}
+
 /// A record of the log with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {

@@ -39,8 +39,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`StoreError::HasForks`], and what runs goes on: a fork is made before, or not at all. A store that
-    /// fails to delete what it could write to may leave the thread with its run ended.
+    /// [`StoreError::HasForks`], and what runs goes on: no fork comes between. A store that takes the end
+    /// of the run and then fails to delete leaves the thread with its run ended.
     pub async fn delete_stopping(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         self.delete_with(tenant, key, Running::IsStopped).await
     }

@@ -1,11 +1,16 @@
 //! Threads that are made by the run that begins on them, on a store that stalls, fails or loses an answer.
 
-use crate::rig::{Gated, HANG_UP, ended, log, rigged, running, said, say, tenant};
+use crate::rig::{Gated, HANG_UP, PATIENCE, ended, log, rigged, running, said, say, tenant};
 use crate::store::Rigged;
+use futures_util::StreamExt;
 use loomline_runtime as runtime;
-use runtime::{Page, Policy, React, Runtime, RuntimeError, Store, StoreError};
+use runtime::{Page, Policy, React, Runtime, RuntimeError, Store, StoreError, Until};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use timeline::{Event, ExecutionStatus, Record};
+use std::time::Duration;
+use timeline::{Event, ExecutionStatus, Record, Seq};
+
+/// Between two looks at what becomes of something.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Something that is said on the thread `k` under a token.
 fn once(runtime: &Runtime, text: &str) -> React {
@@ -86,6 +91,27 @@ async fn a_thread_that_was_made_though_an_error_said_no_is_found_by_its_token() 
 }
 
 #[tokio::test]
+async fn a_thread_that_was_made_though_an_error_said_no_is_shown_whole_and_worked_on() {
+    let store = rigged();
+    let runtime = running(&store, Gated::open());
+    refused(&runtime, once(&runtime, "hello"), &store.break_makes).await;
+    // Nobody says anything more.
+    let tenant = tenant();
+    let follow = runtime.follow(&tenant, "k", Seq::ZERO, Until::Forever);
+    let mut follow = follow.await.unwrap();
+    let to_its_end = async {
+        while let Some(logged) = follow.next().await {
+            if matches!(logged.unwrap().record.event, Event::ThreadFinished { .. }) {
+                return;
+            }
+        }
+        panic!("the log ended before the run");
+    };
+    tokio::time::timeout(PATIENCE, to_its_end).await.unwrap();
+    is_whole(&store, 1).await;
+}
+
+#[tokio::test]
 async fn what_is_said_on_a_thread_that_was_made_though_an_error_said_no_waits_behind_its_run() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -95,7 +121,7 @@ async fn what_is_said_on_a_thread_that_was_made_though_an_error_said_no_waits_be
     is_whole(&store, 2).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thread_is_made_whole_though_its_client_hung_up() {
     for takes_long in TAKES_LONG {
         let store = rigged();
@@ -103,14 +129,14 @@ async fn a_thread_is_made_whole_though_its_client_hung_up() {
         let request = once(&runtime, "hello");
         hung_up(&runtime, request.clone(), takes_long(&store)).await;
         while store.inner.find(&tenant(), "k").await.is_err() {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(MOMENT).await;
         }
         assert!(runtime.react(request).await.unwrap().repeated);
         is_whole(&store, 1).await;
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_requests_with_one_token_that_make_a_thread_one_begins_a_run() {
     for takes_long in TAKES_LONG {
         let store = rigged();
@@ -119,7 +145,7 @@ async fn of_two_requests_with_one_token_that_make_a_thread_one_begins_a_run() {
         takes_long(&store).store(1, Ordering::SeqCst);
         let second = async {
             while takes_long(&store).load(Ordering::SeqCst) > 0 {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(MOMENT).await;
             }
             runtime.react(request.clone()).await.unwrap()
         };
@@ -132,8 +158,8 @@ async fn of_two_requests_with_one_token_that_make_a_thread_one_begins_a_run() {
     }
 }
 
-#[tokio::test]
-async fn who_comes_while_a_thread_is_being_made_speaks_on_that_one() {
+#[tokio::test(start_paused = true)]
+async fn of_two_who_speak_while_a_thread_is_being_made_both_speak_on_one() {
     for takes_long in TAKES_LONG {
         let store = rigged();
         let runtime = running(&store, Gated::open());

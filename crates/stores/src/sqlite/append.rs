@@ -7,7 +7,7 @@ use super::rows;
 use super::value::{count, int, nanos};
 use runtime::{Append, Created, Epoch, NewRecord, StoreError, TenantId, Token};
 use rusqlite::{Connection, OptionalExtension, params};
-use timeline::{Event, Seq, Thread, ThreadId};
+use timeline::{Seq, Thread, ThreadId};
 
 /// The first records of a thread.
 pub(super) struct NewLog {
@@ -23,13 +23,8 @@ impl NewLog {
         first: Vec<NewRecord>,
         token: Option<Token>,
     ) -> Result<Self, StoreError> {
-        let thread = first.iter().find_map(|record| {
-            let Event::ThreadCreated { thread } = &record.event else {
-                return None;
-            };
-            Some(thread.clone())
-        });
-        let thread = thread
+        let thread = NewRecord::thread_of(&first)
+            .cloned()
             .ok_or_else(|| StoreError::Damaged("a thread begins with thread.created".into()))?;
         Ok(Self {
             tenant: tenant.clone(),
