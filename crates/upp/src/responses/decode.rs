@@ -329,9 +329,12 @@ impl Decoder {
         Ok((events, response))
     }
 
+    fn no_json(&self, cause: serde_json::Error) -> Error {
+        self.invalid("an event is not JSON").caused_by(cause)
+    }
+
     fn object(&self, text: &str) -> Result<Value, Error> {
-        let value: Value = serde_json::from_str(text)
-            .map_err(|cause| self.invalid("an event is not JSON").caused_by(cause))?;
+        let value: Value = serde_json::from_str(text).map_err(|cause| self.no_json(cause))?;
         if value.is_object() {
             Ok(value)
         } else {
@@ -348,7 +351,7 @@ impl codec::Decoder for Decoder {
             }
             return Ok(Vec::new());
         }
-        let piece: Option<Piece<'_>> = fields::read(frame).ok().flatten();
+        let piece: Option<Piece<'_>> = fields::read(frame).map_err(|cause| self.no_json(cause))?;
         if !piece.is_some_and(|piece| self.piece(&piece)) {
             let event = self.object(frame)?;
             self.event(&event)?;

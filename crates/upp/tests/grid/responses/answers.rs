@@ -253,6 +253,25 @@ fn hosts_that_leave_events_out_are_understood() {
         delta("response.function_call_arguments.delta", 1, ":1}"),
         completed(&[]),
     ]);
+    // Pieces whose item is known by its id alone, their members in any order, among pieces of nothing.
+    let added = |item: &Value| json!({"type": "response.output_item.added", "item": item});
+    let piece =
+        |kind: &str, id: &str, text: Value| json!({"delta": text, "item_id": id, "type": kind});
+    let part = "response.output_text.delta";
+    let arguments = "response.function_call_arguments.delta";
+    of(&[
+        added(&json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []})),
+        added(
+            &json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""}),
+        ),
+        piece(part, "msg_1", json!("Hel")),
+        piece(arguments, "fc_1", json!("{\"x\"")),
+        piece(part, "msg_1", json!({"text": "no"})),
+        piece(part, "msg_1", json!("lo")),
+        piece(part, "msg_1", Value::Null),
+        piece(arguments, "fc_1", json!(":1}")),
+        completed(&[]),
+    ]);
     // The text as a string, and ids that change with each event.
     let mut plain = said[0].clone();
     plain["content"] = json!("Hello");
