@@ -24,24 +24,50 @@ impl<'a> PartTag<'a> {
 }
 
 /// What a model's answer says of itself; whatever is odd is absent.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct ResponseTag<'a> {
-    #[serde(borrow, default)]
     pub(super) model: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
     pub(super) provider: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    pub(super) usage: Option<&'a RawValue>,
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
 }
 
-/// The tokens of a model call.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct UsageTag {
-    #[serde(default)]
-    pub(super) input_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) output_tokens: Option<u64>,
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawResponse<'a> {
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    provider: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RawUsage<'a> {
+    #[serde(borrow)]
+    input_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output_tokens: Option<&'a RawValue>,
+}
+
+impl<'a> ResponseTag<'a> {
+    pub(super) fn of(response: &'a Payload) -> Self {
+        let said: RawResponse<'a> = response.read().unwrap_or_default();
+        let usage: RawUsage<'a> = plain(said.usage).unwrap_or_default();
+        Self {
+            model: plain(said.model),
+            provider: plain(said.provider),
+            input_tokens: plain(usage.input_tokens),
+            output_tokens: plain(usage.output_tokens),
+        }
+    }
+}
+
+/// A value that is of this type.
+fn plain<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
 }
 
 /// JSON as its text.
@@ -77,5 +103,28 @@ pub(super) fn role(role: Role) -> &'static str {
         Role::Assistant => "assistant",
         Role::System => "system",
         Role::Developer => "developer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_odd_in_an_answer_is_absent_and_the_rest_is_not() {
+        let odd = json!({
+            "model": 7, "provider": "p", "other": [{"model": "no"}],
+            "usage": {"inputTokens": 12, "outputTokens": 3.5},
+        });
+        let response = Payload::from(odd);
+        let tag = ResponseTag::of(&response);
+        assert_eq!(tag.model, None);
+        assert_eq!(tag.provider.as_deref(), Some("p"));
+        assert_eq!((tag.input_tokens, tag.output_tokens), (Some(12), None));
+        let response = Payload::from(json!({"model": "m", "usage": "much"}));
+        let tag = ResponseTag::of(&response);
+        assert_eq!(tag.model.as_deref(), Some("m"));
+        assert_eq!((tag.input_tokens, tag.output_tokens), (None, None));
     }
 }

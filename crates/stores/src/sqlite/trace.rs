@@ -2,7 +2,7 @@
 //! moments between. They are derived, so odd data leaves a hole in them and never fails an append.
 
 use super::projection::Tables;
-use super::spelling::{PartTag, ResponseTag, UsageTag};
+use super::spelling::{PartTag, ResponseTag};
 use runtime::StoreError;
 use rusqlite::{Params, params};
 use timeline::{
@@ -143,13 +143,9 @@ impl Trace<'_> {
         step: &str,
         data: Option<&Payload>,
     ) -> Result<(), StoreError> {
-        let said: ResponseTag<'_> = data.and_then(|data| data.read().ok()).unwrap_or_default();
-        let usage: UsageTag = said
-            .usage
-            .and_then(|usage| serde_json::from_str(usage.get()).ok())
-            .unwrap_or_default();
+        let said = data.map(ResponseTag::of).unwrap_or_default();
         let n = |tokens: Option<u64>| i64::try_from(tokens?.min(TOKENS)).ok();
-        let (input, output) = (n(usage.input_tokens), n(usage.output_tokens));
+        let (input, output) = (n(said.input_tokens), n(said.output_tokens));
         let sql = "INSERT OR IGNORE INTO thread_trace_events
                        (thread_no, seq, run_id, span_id, name, at, model, provider, input_tokens, output_tokens, data)
                    VALUES (?1, ?2, ?3, ?4, 'llm', ?5, ?6, ?7, ?8, ?9, ?10)";
