@@ -74,6 +74,17 @@ pub struct RunOptions {
     pub echo: Map<String, Value>,
 }
 
+impl RunOptions {
+    /// Whether these options, as JSON, are only what a view keeps for itself. Most are, and need not be
+    /// read.
+    pub fn asks_nothing(options: &Value) -> bool {
+        let is_views = |name: &String| name == "echo";
+        options
+            .as_object()
+            .is_some_and(|options| options.keys().all(is_views))
+    }
+}
+
 /// A tool that the client executes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -147,4 +158,23 @@ pub enum AnswerFormat {
         /// The schema.
         schema: Value,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn options_that_only_a_view_keeps_ask_nothing() {
+        let mut options = RunOptions::default();
+        let json = |options: &RunOptions| serde_json::to_value(options).unwrap();
+        assert!(RunOptions::asks_nothing(&json(&options)));
+        options
+            .echo
+            .insert("responses".into(), json!({"model": "m"}));
+        assert!(RunOptions::asks_nothing(&json(&options)));
+        options.temperature = Some(0.0);
+        assert!(!RunOptions::asks_nothing(&json(&options)));
+    }
 }

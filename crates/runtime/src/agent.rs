@@ -189,7 +189,7 @@ impl AgentReactor {
             Ok(cycle) => {
                 around.push(&journal);
                 handoff = handoff::decided(&self.agent, &journal.written(), &step.children);
-                // Another agent goes on: for this one the run is over. So it is without tokens.
+                // Another agent goes on: for this one the run is over.
                 wants_more = cycle.next == Next::Continue && handoff.is_none();
                 if wants_more && self.is_spent(before, &journal) {
                     wants_more = false;

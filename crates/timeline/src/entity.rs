@@ -198,8 +198,8 @@ pub struct StepOutcome {
     /// where every call has its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_calls: Option<Payload>,
-    /// Ours: why no step follows though the agent would have gone on: [`StepOutcome::SPENT`], or another
-    /// word. Absent where one follows, and where the agent was done.
+    /// Ours: why no step follows though the agent would have gone on, such as [`StepOutcome::SPENT`];
+    /// readers take other words. Absent where one follows, and where the agent was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
 }

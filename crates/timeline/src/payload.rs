@@ -49,6 +49,10 @@ impl Payload {
     }
 }
 
+/// Borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// Takes the member of this name from an object; of two, the last.
 struct Member<'k>(&'k str);
 
@@ -61,7 +65,7 @@ impl<'de> Visitor<'de> for Member<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+        while let Some(Name(name)) = map.next_key()? {
             if name == self.0 {
                 found = Some(map.next_value()?);
             } else {

@@ -37,8 +37,7 @@ pub(super) fn wanted(params: Option<&Value>) -> Result<Option<RunOptions>, Optio
     let Some(params) = params else {
         return Ok(None);
     };
-    let is_views = |(name, _): (&String, _)| name == "echo";
-    if params.as_object().is_some_and(|it| it.iter().all(is_views)) {
+    if RunOptions::asks_nothing(params) {
         return Ok(None);
     }
     let mut options = RunOptions::deserialize(params)
