@@ -44,16 +44,28 @@ async fn hang_up_everywhere(client: &Client, path: &str, body: &Value, thread: O
     }
 }
 
+/// How many messages of a thread bring the file.
+async fn bringing(client: &Client, thread: &str) -> u64 {
+    let (mut n_bringing, mut after) = (0, String::new());
+    loop {
+        let path = format!("/v1/threads/{thread}/messages?limit=100&order=asc{after}");
+        let list = client.0.get(&path).await.json();
+        let messages = list["data"].as_array().unwrap().iter();
+        n_bringing += messages.filter(|it| it["attachments"] != json!([])).count() as u64;
+        if list["has_more"] == false {
+            return n_bringing;
+        }
+        after = format!("&after={}", list["last_id"].as_str().unwrap());
+    }
+}
+
 /// How many messages of a thread bring the file; each is counted, some of them perhaps a moment later.
 async fn counted(client: &Client, thread: &str) -> u64 {
     let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
     let kind = format!("threads.attached:{thread}");
     let settled = async {
         loop {
-            let path = format!("/v1/threads/{thread}/messages?limit=100");
-            let list = client.0.get(&path).await.json();
-            let messages = list["data"].as_array().unwrap().iter();
-            let n_kept = messages.filter(|it| it["attachments"] != json!([])).count() as u64;
+            let n_kept = bringing(client, thread).await;
             let count = runtime.objects().get(&tenant, &kind, "bytes").await;
             let count = count.unwrap().map_or_else(|| "0".to_owned(), |it| it.json);
             if count == (n_kept * N_BYTES).to_string() {
