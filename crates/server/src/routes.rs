@@ -27,27 +27,46 @@ use crate::error::ApiError;
 use crate::openapi::Document;
 use crate::protocol::key_of;
 use crate::state::Api;
-use runtime::{RuntimeError, TenantId, ThreadRow};
-use timeline::ThreadId;
+use runtime::{RuntimeError, ThreadRow};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Deletes a thread and what lies beside it; refused while it runs or has forks.
+/// Deletes a thread and what lies beside it, in its turn; refused while it runs or has forks. Not to be
+/// asked by who has the thread's turn, or another's.
 async fn delete_thread(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
-    api.runtime().delete(&row.tenant, key_of(row)).await?;
-    forget(api, &row.tenant, &row.thread.id).await
+    let (own, row) = (api.clone(), row.clone());
+    let deleted = api.runtime().owned(async move {
+        let _turn = own.turns().of(&row.thread.id).await;
+        delete_in_turn(&own, &row).await
+    });
+    deleted.await
 }
 
 /// The same, and what runs on it is stopped; refused while it has forks, and then what runs goes on.
 async fn delete_thread_stopping(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
-    let deleted = api.runtime().delete_stopping(&row.tenant, key_of(row));
-    deleted.await?;
-    forget(api, &row.tenant, &row.thread.id).await
+    let (own, row) = (api.clone(), row.clone());
+    let deleted = api.runtime().owned(async move {
+        let _turn = own.turns().of(&row.thread.id).await;
+        let runtime = own.runtime();
+        let deleted = runtime.delete_stopping(&row.tenant, key_of(&row));
+        deleted.await?;
+        forget(&own, &row).await
+    });
+    deleted.await
+}
+
+/// Deletes a thread and what lies beside it. Who asks has the thread's turn, in which nothing is put
+/// beside it anew, and is [owned](runtime::Runtime::owned): what lies beside a thread that is gone would
+/// never be found again.
+async fn delete_in_turn(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
+    api.runtime().delete(&row.tenant, key_of(row)).await?;
+    forget(api, row).await
 }
 
 /// Deletes what lies beside a thread that is deleted.
-async fn forget(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<(), RuntimeError> {
+async fn forget(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
+    let (tenant, thread) = (&row.tenant, &row.thread.id);
     threads_api::forget(api, tenant, thread.as_str()).await?;
     api.desks().forget(tenant, thread).await
 }
