@@ -7,6 +7,7 @@ mod system;
 mod told;
 
 use crate::parts::StepResponse;
+use crate::sse::DONE;
 use blocks::{Blocks, Kind};
 use jiff::Timestamp;
 pub use record::chunks;
@@ -35,7 +36,7 @@ impl ChunkJson {
     pub fn to_text(&self) -> String {
         match self {
             Self::Chunk(chunk) => chunk.to_string(),
-            Self::Done => "[DONE]".to_owned(),
+            Self::Done => DONE.to_owned(),
         }
     }
 }
