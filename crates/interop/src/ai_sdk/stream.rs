@@ -369,6 +369,12 @@ impl StreamView {
         }
     }
 
+    /// The execution that answers this item has begun, and is waited for no more.
+    fn begun(&mut self, trigger: &ItemId) {
+        let is_it = |next: &Through| matches!(next, Through::Answering(item) if item == trigger);
+        self.through.retain(|next| !is_it(next));
+    }
+
     /// Whether the message goes on in another execution.
     fn goes_on_after(&self) -> bool {
         self.then != Then::Ends || !self.through.is_empty()

@@ -105,13 +105,7 @@ pub(super) async fn answered(
         let accepted = answer(chat, caller, &key, (answers, token), &place).await?;
         beneath.push((key, accepted));
     }
-    // Not before all are taken: where the thread hears of one may depend on the next.
     let mut heard = Vec::new();
-    for (key, accepted) in &beneath {
-        let runtime = api.runtime();
-        let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
-        heard.push(goes_on.await?);
-    }
     if !given.own.is_empty() {
         let token = token(chat.key, &given.own);
         let accepted = answer(chat, caller, chat.key, (given.own, token), &place).await?;
@@ -120,6 +114,12 @@ pub(super) async fn answered(
             execution: accepted.execution_id,
             before: accepted.after,
         });
+    }
+    // Not before all are taken: where the thread hears of one may depend on the next.
+    for (key, accepted) in &beneath {
+        let runtime = api.runtime();
+        let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
+        heard.push(goes_on.await?);
     }
     let Heard {
         first,
