@@ -147,3 +147,52 @@ fn check_named_key(caller: &Caller, key: Option<&str>, pointer: &str) -> Result<
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::App;
+    use crate::config::Config;
+    use jiff::Timestamp;
+    use runtime::objects::NewObject;
+    use runtime::{NewThreadRequest, TenantId};
+    use stores::OpenMode;
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn a_thread_is_deleted_in_its_turn() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::parse("", &|_| None).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let (api, tenant) = (Api::new(app, CancellationToken::new()), TenantId::from("t"));
+        let runtime = api.runtime();
+        for stops in [false, true] {
+            let new = NewThreadRequest::default();
+            let (row, _) = runtime.get_or_create(&tenant, new).await.unwrap();
+            let turn = api.turns().of(&row.thread.id).await;
+            let (own, of) = (api.clone(), row.clone());
+            let deletion = tokio::spawn(async move {
+                match stops {
+                    false => delete_thread(&own, &of).await,
+                    true => delete_thread_stopping(&own, &of).await,
+                }
+            });
+            // Who does not wait for the turn comes between these.
+            for n in 0..100 {
+                let count = NewObject {
+                    kind: "kind".to_owned(),
+                    id: n.to_string(),
+                    created_at: Timestamp::now(),
+                    json: "1".to_owned(),
+                    content: None,
+                };
+                runtime.objects().put(&tenant, count).await.unwrap();
+            }
+            runtime.find_by_id(&tenant, &row.thread.id).await.unwrap();
+            drop(turn);
+            deletion.await.unwrap().unwrap();
+            let gone = runtime.find_by_id(&tenant, &row.thread.id).await;
+            assert!(gone.is_err());
+        }
+    }
+}

@@ -249,31 +249,3 @@ async fn what_lies_beside_a_thread_goes_with_it_though_its_client_hung_up() {
         }
     }
 }
-
-#[tokio::test]
-async fn a_thread_that_is_deleted_while_a_message_is_said_leaves_nothing_beside_it() {
-    let client = Client::new().await;
-    let says = says(&client).await;
-    for n in 0..4 {
-        for after in 1.. {
-            let (made, thread, key) = brings(&client, &says).await;
-            let (path, deletion) = (
-                format!("/threads/{made}/messages"),
-                &deletions(&thread, &key)[n],
-            );
-            let mut said = pin!(client.ask(&path, says.clone()));
-            let answer = polled(said.as_mut(), after).await;
-            let is_between = answer.is_none();
-            if is_between {
-                tokio::join!(said, client.0.delete(deletion));
-            }
-            // It may be there yet if a run was in the way.
-            client.0.delete(deletion).await;
-            nothing_beside(&client, &thread).await;
-            if !is_between {
-                assert!(after > 1, "nobody came between");
-                break;
-            }
-        }
-    }
-}
