@@ -157,6 +157,7 @@ mod tests {
     use runtime::objects::NewObject;
     use runtime::{NewThreadRequest, TenantId};
     use stores::OpenMode;
+    use tokio::task::JoinSet;
     use tokio_util::sync::CancellationToken;
 
     #[tokio::test]
@@ -171,10 +172,12 @@ mod tests {
             let (row, _) = runtime.get_or_create(&tenant, new).await.unwrap();
             let turn = api.turns().of(&row.thread.id).await;
             let (own, of) = (api.clone(), row.clone());
-            let deletion = tokio::spawn(async move {
-                match stops {
-                    false => delete_thread(&own, &of).await,
-                    true => delete_thread_stopping(&own, &of).await,
+            let mut deletion = JoinSet::new();
+            deletion.spawn(async move {
+                if stops {
+                    delete_thread_stopping(&own, &of).await
+                } else {
+                    delete_thread(&own, &of).await
                 }
             });
             // Who does not wait for the turn comes between these.
@@ -190,7 +193,7 @@ mod tests {
             }
             runtime.find_by_id(&tenant, &row.thread.id).await.unwrap();
             drop(turn);
-            deletion.await.unwrap().unwrap();
+            deletion.join_next().await.unwrap().unwrap().unwrap();
             let gone = runtime.find_by_id(&tenant, &row.thread.id).await;
             assert!(gone.is_err());
         }

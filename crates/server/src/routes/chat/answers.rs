@@ -41,13 +41,11 @@ fn token_for(
     key: &str,
     answers: &[ChatAnswer],
 ) -> String {
-    match token {
-        Some(token) => format!("{token}:{key}"),
-        None => {
-            let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
-            format!("chat-answers:{}:{}", message.id, json!(ids))
-        }
+    if let Some(token) = token {
+        return format!("{token}:{key}");
     }
+    let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
+    format!("chat-answers:{}:{}", message.id, json!(ids))
 }
 
 /// The answers to what was asked: questions, and calls of tools that clients run and whose results
@@ -99,11 +97,10 @@ pub(super) async fn given(
         let approvals = answers.iter().filter(|answer| answer.is_approval);
         given.own = approvals.filter(is_own).cloned().collect();
         for (key, answers) in others.into_iter().filter(|_| is_there) {
-            let token = token_for(message, token, key, &answers);
-            let taken = taken_before(chat, key, &answers, &token).await?;
-            given
-                .taken
-                .extend(taken.map(|taken| (key.to_owned(), taken)));
+            let known_by = token_for(message, token, key, &answers);
+            let before = taken_before(chat, key, &answers, &known_by).await?;
+            let before = before.map(|accepted| (key.to_owned(), accepted));
+            given.taken.extend(before);
         }
     }
     Ok(given)
