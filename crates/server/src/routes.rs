@@ -27,27 +27,46 @@ use crate::error::ApiError;
 use crate::openapi::Document;
 use crate::protocol::key_of;
 use crate::state::Api;
-use runtime::{RuntimeError, TenantId, ThreadRow};
-use timeline::ThreadId;
+use runtime::{RuntimeError, ThreadRow};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Deletes a thread and what lies beside it; refused while it runs or has forks.
+/// Deletes a thread and what lies beside it, in its turn; refused while it runs or has forks. Not to be
+/// asked by who has the thread's turn, or another's.
 async fn delete_thread(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
-    api.runtime().delete(&row.tenant, key_of(row)).await?;
-    forget(api, &row.tenant, &row.thread.id).await
+    let (own, row) = (api.clone(), row.clone());
+    let deleted = api.runtime().owned(async move {
+        let _turn = own.turns().of(&row.thread.id).await;
+        delete_in_turn(&own, &row).await
+    });
+    deleted.await
 }
 
 /// The same, and what runs on it is stopped; refused while it has forks, and then what runs goes on.
 async fn delete_thread_stopping(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
-    let deleted = api.runtime().delete_stopping(&row.tenant, key_of(row));
-    deleted.await?;
-    forget(api, &row.tenant, &row.thread.id).await
+    let (own, row) = (api.clone(), row.clone());
+    let deleted = api.runtime().owned(async move {
+        let _turn = own.turns().of(&row.thread.id).await;
+        let runtime = own.runtime();
+        let deleted = runtime.delete_stopping(&row.tenant, key_of(&row));
+        deleted.await?;
+        forget(&own, &row).await
+    });
+    deleted.await
+}
+
+/// Deletes a thread and what lies beside it. Who asks has the thread's turn, in which nothing is put
+/// beside it anew, and is [owned](runtime::Runtime::owned): what lies beside a thread that is gone would
+/// never be found again.
+async fn delete_in_turn(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
+    api.runtime().delete(&row.tenant, key_of(row)).await?;
+    forget(api, row).await
 }
 
 /// Deletes what lies beside a thread that is deleted.
-async fn forget(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<(), RuntimeError> {
+async fn forget(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
+    let (tenant, thread) = (&row.tenant, &row.thread.id);
     threads_api::forget(api, tenant, thread.as_str()).await?;
     api.desks().forget(tenant, thread).await
 }
@@ -126,5 +145,57 @@ fn check_named_key(caller: &Caller, key: Option<&str>, pointer: &str) -> Result<
         }
         None if caller.rights.threads.is_some() => Err(ApiError::ForbiddenThread),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::App;
+    use crate::config::Config;
+    use jiff::Timestamp;
+    use runtime::objects::NewObject;
+    use runtime::{NewThreadRequest, TenantId};
+    use stores::OpenMode;
+    use tokio::task::JoinSet;
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn a_thread_is_deleted_in_its_turn() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Config::parse("", &|_| None).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let (api, tenant) = (Api::new(app, CancellationToken::new()), TenantId::from("t"));
+        let runtime = api.runtime();
+        for stops in [false, true] {
+            let new = NewThreadRequest::default();
+            let (row, _) = runtime.get_or_create(&tenant, new).await.unwrap();
+            let turn = api.turns().of(&row.thread.id).await;
+            let (own, of) = (api.clone(), row.clone());
+            let mut deletion = JoinSet::new();
+            deletion.spawn(async move {
+                if stops {
+                    delete_thread_stopping(&own, &of).await
+                } else {
+                    delete_thread(&own, &of).await
+                }
+            });
+            // Who does not wait for the turn comes between these.
+            for n in 0..100 {
+                let count = NewObject {
+                    kind: "kind".to_owned(),
+                    id: n.to_string(),
+                    created_at: Timestamp::now(),
+                    json: "1".to_owned(),
+                    content: None,
+                };
+                runtime.objects().put(&tenant, count).await.unwrap();
+            }
+            runtime.find_by_id(&tenant, &row.thread.id).await.unwrap();
+            drop(turn);
+            deletion.join_next().await.unwrap().unwrap().unwrap();
+            let gone = runtime.find_by_id(&tenant, &row.thread.id).await;
+            assert!(gone.is_err());
+        }
     }
 }

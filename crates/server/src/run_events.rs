@@ -111,6 +111,8 @@ impl RunEvents {
             {
                 self.execution = Some(execution.id.clone());
                 self.hands_over = false;
+                // The next one may be one of those that follow; it does not begin again.
+                self.then.retain(|item| *item != execution.trigger_item_id);
                 Seen::Own
             }
             // The other execution begins in the same moment.
@@ -222,6 +224,23 @@ mod tests {
         assert_eq!(ends(&mut run, "a"), Seen::Own);
         assert_eq!(begins(&mut run, "b", "another"), Seen::Other);
         assert_eq!(ends(&mut run, "b"), Seen::Other);
+        assert_eq!(begins(&mut run, "c", "two"), Seen::Own);
+        assert_eq!(ends(&mut run, "c"), Seen::Last);
+    }
+
+    #[test]
+    fn the_next_run_is_not_waited_for_again_where_it_is_one_of_those_that_follow() {
+        let next = || RunEvents::running(None).then(["one".into(), "two".into()]);
+        let mut run = next();
+        assert_eq!(begins(&mut run, "a", "one"), Seen::Own);
+        assert_eq!(ends(&mut run, "a"), Seen::Own);
+        assert_eq!(begins(&mut run, "b", "two"), Seen::Own);
+        assert_eq!(ends(&mut run, "b"), Seen::Last);
+        let mut run = next();
+        for (execution, trigger) in [("a", "another"), ("b", "one")] {
+            assert_eq!(begins(&mut run, execution, trigger), Seen::Own);
+            assert_eq!(ends(&mut run, execution), Seen::Own);
+        }
         assert_eq!(begins(&mut run, "c", "two"), Seen::Own);
         assert_eq!(ends(&mut run, "c"), Seen::Last);
     }

@@ -7,6 +7,7 @@ mod system;
 mod told;
 
 use crate::parts::StepResponse;
+use crate::sse::DONE;
 use blocks::{Blocks, Kind};
 use jiff::Timestamp;
 pub use record::chunks;
@@ -35,7 +36,7 @@ impl ChunkJson {
     pub fn to_text(&self) -> String {
         match self {
             Self::Chunk(chunk) => chunk.to_string(),
-            Self::Done => "[DONE]".to_owned(),
+            Self::Done => DONE.to_owned(),
         }
     }
 }
@@ -366,6 +367,12 @@ impl StreamView {
             Then::GoesOn { answers } => Some(answers),
             Then::Answers => (self.trigger.as_ref() == Some(trigger)).then_some(true),
         }
+    }
+
+    /// The execution that answers this item has begun, and is waited for no more.
+    fn begun(&mut self, trigger: &ItemId) {
+        let is_it = |next: &Through| matches!(next, Through::Answering(item) if item == trigger);
+        self.through.retain(|next| !is_it(next));
     }
 
     /// Whether the message goes on in another execution.

@@ -1,16 +1,19 @@
 //! How many requests a caller still has.
 
-use governor::clock::{Clock as _, MonotonicClock};
+use governor::clock::{Clock, MonotonicClock};
+use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
+use governor::{NotUntil, Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// After how many requests those are forgotten whose buckets are full again.
-const FORGETS_AFTER: u32 = 1_024;
+/// After how many requests at the least those are forgotten whose buckets are full again.
+const FORGETS_AFTER: isize = 1_024;
+/// Room is given back where no more than one in so many of its places is taken.
+const SHRINKS_BELOW: usize = 4;
 
 /// A bucket of requests that is filled again evenly.
 #[derive(Clone, Debug)]
@@ -40,51 +43,124 @@ impl Budget {
     }
 }
 
+/// Buckets by subjects, with this clock.
+type Buckets<C> =
+    RateLimiter<Arc<str>, HashMapStateStore<Arc<str>>, C, NoOpMiddleware<<C as Clock>::Instant>>;
+
 /// The buckets of an issuer's subjects: each has one, however many tokens it has. What is kept are those
 /// that have asked lately.
 #[derive(Debug)]
-pub(super) struct SubjectBudgets {
-    buckets: RateLimiter<Arc<str>, HashMapStateStore<Arc<str>>, MonotonicClock>,
-    n_asked: AtomicU32,
+pub(super) struct SubjectBudgets<C: Clock = MonotonicClock> {
+    buckets: Buckets<C>,
+    /// How many requests there are yet until subjects are forgotten.
+    n_left: AtomicIsize,
+    /// How many buckets there has been room for since room was last given back.
+    room: AtomicUsize,
 }
 
 impl SubjectBudgets {
     pub(super) fn new(requests_per_minute: NonZeroU32) -> Self {
-        let quota = Quota::per_minute(requests_per_minute);
-        Self {
-            buckets: RateLimiter::hashmap_with_clock(quota, MonotonicClock),
-            n_asked: AtomicU32::new(0),
-        }
+        Self::with_clock(requests_per_minute, MonotonicClock)
     }
 
     /// The bucket of a subject.
     pub(super) fn of(self: &Arc<Self>, subject: &str) -> Budget {
         Budget::Subject(Arc::clone(self), subject.into())
     }
+}
 
-    fn check(&self, subject: &Arc<str>) -> Result<(), governor::NotUntil<Instant>> {
-        let n_asked = self.n_asked.fetch_add(1, Ordering::Relaxed);
-        if n_asked % FORGETS_AFTER == FORGETS_AFTER - 1 {
-            self.buckets.retain_recent();
+impl<C: Clock> SubjectBudgets<C> {
+    fn with_clock(requests_per_minute: NonZeroU32, clock: C) -> Self {
+        let quota = Quota::per_minute(requests_per_minute);
+        Self {
+            buckets: RateLimiter::hashmap_with_clock(quota, clock),
+            n_left: AtomicIsize::new(FORGETS_AFTER),
+            room: AtomicUsize::new(0),
+        }
+    }
+
+    fn check(&self, subject: &Arc<str>) -> Result<(), NotUntil<C::Instant>> {
+        if self.n_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.forget();
         }
         self.buckets.check_key(subject)
     }
-}
 
-/// What the clock says.
-type Instant = <MonotonicClock as governor::clock::Clock>::Instant;
+    /// Forgets those whose buckets are full again. It looks at all, and so it is done again after as
+    /// many requests as are left: a request pays for two looks at the most.
+    fn forget(&self) {
+        let room = self.room.load(Ordering::Relaxed).max(self.buckets.len());
+        self.buckets.retain_recent();
+        let n_kept = self.buckets.len();
+        let is_roomy = n_kept < room / SHRINKS_BELOW;
+        if is_roomy {
+            self.buckets.shrink_to_fit();
+        }
+        let room = if is_roomy { n_kept } else { room };
+        self.room.store(room, Ordering::Relaxed);
+        let n_left = isize::try_from(n_kept).unwrap_or(isize::MAX);
+        self.n_left
+            .store(n_left.max(FORGETS_AFTER), Ordering::Relaxed);
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use governor::clock::FakeRelativeClock;
+
+    /// More subjects than are few.
+    const MANY: usize = 4_096;
+
+    /// Has so many subjects ask once, one of which is there again after a minute.
+    fn asked(n_subjects: usize) -> (SubjectBudgets<FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        let budgets = SubjectBudgets::with_clock(NonZeroU32::MIN, clock.clone());
+        for n in 0..n_subjects {
+            assert_eq!(budgets.check(&n.to_string().into()), Ok(()));
+        }
+        (budgets, clock)
+    }
+
+    /// How many requests of one subject it takes until others are forgotten.
+    fn n_until_forgotten(budgets: &SubjectBudgets<FakeRelativeClock>) -> usize {
+        let (one, n_before) = ("one".into(), budgets.buckets.len());
+        let asks = |_: &usize| {
+            // Whether it has one left is not the question.
+            let _spent = budgets.check(&one);
+            budgets.buckets.len() < n_before
+        };
+        (1..=2 * MANY).find(asks).unwrap()
+    }
 
     #[test]
-    fn subjects_whose_buckets_are_full_again_are_forgotten() {
-        // So many a minute that one is there again at once.
-        let budgets = Arc::new(SubjectBudgets::new(NonZeroU32::MAX));
-        for n in 0..3 * FORGETS_AFTER {
-            assert_eq!(budgets.of(&n.to_string()).spend(), Ok(()));
-            assert!(budgets.buckets.len() <= FORGETS_AFTER as usize + 1);
-        }
+    fn subjects_whose_buckets_are_full_again_are_forgotten_and_no_others() {
+        let (budgets, clock) = asked(MANY);
+        assert_eq!(budgets.buckets.len(), MANY);
+        clock.advance(Duration::from_mins(2));
+        n_until_forgotten(&budgets);
+        assert_eq!(budgets.buckets.len(), 1);
+    }
+
+    #[test]
+    fn the_more_subjects_there_are_the_more_seldom_all_are_looked_at() {
+        let (budgets, clock) = asked(MANY);
+        clock.advance(Duration::from_mins(2));
+        assert!(n_until_forgotten(&budgets) > MANY / 2);
+        // Few are left, and they are looked at as often as few are.
+        clock.advance(Duration::from_mins(2));
+        assert_eq!(budgets.check(&"other".into()), Ok(()));
+        clock.advance(Duration::from_mins(2));
+        assert!(n_until_forgotten(&budgets) <= FORGETS_AFTER as usize);
+    }
+
+    #[test]
+    fn room_for_subjects_that_are_forgotten_is_given_back() {
+        let (budgets, clock) = asked(MANY);
+        budgets.forget();
+        assert_eq!(budgets.room.load(Ordering::Relaxed), MANY);
+        clock.advance(Duration::from_mins(2));
+        budgets.forget();
+        assert_eq!(budgets.room.load(Ordering::Relaxed), 0);
     }
 }

@@ -32,6 +32,14 @@ impl Worded {
             message: message.into(),
         }
     }
+
+    /// A request that others are in the way of, and that may be sent again.
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::CONFLICT,
+            ..Self::invalid(None, Some(code), message)
+        }
+    }
 }
 
 impl From<Worded> for ApiError {

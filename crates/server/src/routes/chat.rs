@@ -135,7 +135,7 @@ pub(crate) async fn post(
         key: &request.chat_id,
     };
     if let Some(message) = request.answering() {
-        let given = answers::given(chat, message).await?;
+        let given = answers::given(chat, message, token.as_deref()).await?;
         if !given.is_empty() {
             chat.check(&request.messages).await?;
             return answers::answered(chat, &caller, (message, given), token, wanted).await;

@@ -28,6 +28,8 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
                 let own = execution.reaction_item_id.to_string();
                 let id = view.message_id.clone().unwrap_or(own);
                 view.answers = view.message_id.is_some();
+                // The first one it meets may be one of those that go on; it does not begin again.
+                view.begun(&execution.trigger_item_id);
                 view.told.goes_on(execution);
                 view.started(&id, execution.created_at);
                 view.message_id = Some(id);
@@ -102,4 +104,55 @@ pub fn chunks(record: &Record, view: &mut StreamView) -> Vec<ChunkJson> {
     }
     let chunks = view.take().into_iter().map(ChunkJson::Chunk);
     chunks.chain(done.then_some(ChunkJson::Done)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use timeline::{Execution, ExecutionResult, ExecutionStatus, Seq};
+
+    /// What a view is told of an execution from its beginning to its end.
+    fn ran(view: &mut StreamView, execution: &str, trigger: &str) -> Vec<ChunkJson> {
+        let created = Event::ExecutionCreated {
+            execution: Execution {
+                id: execution.into(),
+                thread_id: "t".into(),
+                context_id: "c".into(),
+                trigger_item_id: trigger.into(),
+                reaction_item_id: "r".into(),
+                workflow_run_id: None,
+                status: ExecutionStatus::Executing,
+                created_at: Timestamp::UNIX_EPOCH,
+                updated_at: None,
+                interruption: None,
+                run: None,
+            },
+        };
+        let finished = Event::ThreadFinished {
+            thread_id: "t".into(),
+            context_id: "c".into(),
+            execution_id: execution.into(),
+            result: ExecutionResult::Completed,
+        };
+        let records = [created, finished].into_iter().map(|event| Record {
+            seq: Seq(1),
+            at: Timestamp::UNIX_EPOCH,
+            event,
+        });
+        records.flat_map(|record| chunks(&record, view)).collect()
+    }
+
+    #[test]
+    fn the_first_execution_is_not_waited_for_again_where_it_is_one_of_those_that_go_on() {
+        let view = || StreamView::new(6).then_answering(["one".into(), "two".into()]);
+        let mut first = view();
+        assert!(!ran(&mut first, "a", "one").contains(&ChunkJson::Done));
+        assert!(ran(&mut first, "b", "two").contains(&ChunkJson::Done));
+        let mut another = view();
+        for (execution, trigger) in [("a", "another"), ("b", "one")] {
+            assert!(!ran(&mut another, execution, trigger).contains(&ChunkJson::Done));
+        }
+        assert!(ran(&mut another, "c", "two").contains(&ChunkJson::Done));
+    }
 }

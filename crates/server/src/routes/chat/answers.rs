@@ -6,6 +6,7 @@ use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::routes::answers::item;
+use crate::routes::repeated::accepted;
 use axum::response::Response;
 use interop::ai_sdk::{ChatAnswer, MessageSoFar, SentMessage, message_so_far, subagent};
 use runtime::{
@@ -22,26 +23,50 @@ use timeline::{ExecutionId, ItemId, OpenKind, Seq};
 pub(super) struct Given {
     own: Vec<ChatAnswer>,
     beneath: BTreeMap<String, Vec<ChatAnswer>>,
+    /// What threads of sub-agents have taken from the same request before.
+    taken: Vec<(String, Accepted)>,
 }
 
 impl Given {
     pub(super) fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.beneath.is_empty()
+        self.own.is_empty() && self.beneath.is_empty() && self.taken.is_empty()
     }
+}
+
+/// The token of the answers that a thread gets from a request: the request's own, or one that the same
+/// answers in the same message have again.
+fn token_for(
+    message: &SentMessage,
+    token: Option<&str>,
+    key: &str,
+    answers: &[ChatAnswer],
+) -> String {
+    if let Some(token) = token {
+        return format!("{token}:{key}");
+    }
+    let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
+    format!("chat-answers:{}:{}", message.id, json!(ids))
 }
 
 /// The answers to what was asked: questions, and calls of tools that clients run and whose results
 /// are waited for. What else stands in the client's message was never asked.
-pub(super) async fn given(chat: Chat<'_>, message: &SentMessage) -> Result<Given, ApiError> {
+pub(super) async fn given(
+    chat: Chat<'_>,
+    message: &SentMessage,
+    token: Option<&str>,
+) -> Result<Given, ApiError> {
     let answers = message.answers();
     if answers.is_empty() {
         return Ok(Given::default());
     }
     let pending = match chat.api.runtime().pending(chat.tenant, chat.key).await {
-        Err(RuntimeError::Store(StoreError::NotFound)) => Vec::new(),
-        found => found?.0,
+        Err(RuntimeError::Store(StoreError::NotFound)) => None,
+        found => Some(found?.0),
     };
+    let is_there = pending.is_some();
+    let pending = pending.unwrap_or_default();
     let mut given = Given::default();
+    let mut others = BTreeMap::<&str, Vec<ChatAnswer>>::new();
     for answer in &answers {
         let (key, call) = match subagent::read_call(&answer.tool_call_id) {
             Some((key, call)) => (key, call),
@@ -56,9 +81,10 @@ pub(super) async fn given(chat: Chat<'_>, message: &SentMessage) -> Result<Given
             asked.place.key == key && asked.place.tool_call_id == call && asked.call.kind == kind
         };
         if !pending.iter().any(is_its) {
-            continue;
-        }
-        if key == chat.key {
+            if key != chat.key {
+                others.entry(key).or_default().push(answer.to(call));
+            }
+        } else if key == chat.key {
             given.own.push(answer.clone());
         } else {
             let of_key = given.beneath.entry(key.to_owned()).or_default();
@@ -70,8 +96,29 @@ pub(super) async fn given(chat: Chat<'_>, message: &SentMessage) -> Result<Given
         let is_own = |answer: &&ChatAnswer| subagent::read_call(&answer.tool_call_id).is_none();
         let approvals = answers.iter().filter(|answer| answer.is_approval);
         given.own = approvals.filter(is_own).cloned().collect();
+        for (key, answers) in others.into_iter().filter(|_| is_there) {
+            let known_by = token_for(message, token, key, &answers);
+            let before = taken_before(chat, key, &answers, &known_by).await?;
+            let before = before.map(|accepted| (key.to_owned(), accepted));
+            given.taken.extend(before);
+        }
     }
     Ok(given)
+}
+
+/// What a thread beneath this one has taken under a token, if it has.
+async fn taken_before(
+    chat: Chat<'_>,
+    key: &str,
+    answers: &[ChatAnswer],
+    token: &str,
+) -> Result<Option<Accepted>, ApiError> {
+    if !is_beneath(chat, key, answers).await? {
+        return Ok(None);
+    }
+    let runtime = chat.api.runtime();
+    let thread = runtime.find(chat.tenant, key).await?.thread.id;
+    Ok(accepted(runtime, &thread, Some(token)).await?)
 }
 
 /// Answers calls, and streams what follows into the message that has them.
@@ -90,28 +137,26 @@ pub(super) async fn answered(
         .map(|answer| answer.tool_call_id);
     let calls = calls.filter(|id| subagent::read_call(id).is_some());
     let (state, _) = api.runtime().state(chat.tenant, chat.key).await?;
-    let token = |key: &str, answers: &[ChatAnswer]| {
-        let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
-        match &token {
-            Some(token) => format!("{token}:{key}"),
-            None => format!("chat-answers:{}:{}", message.id, json!(ids)),
-        }
-    };
+    let token =
+        |key: &str, answers: &[ChatAnswer]| token_for(message, token.as_deref(), key, answers);
     let place = Place::text(format!("{}/parts", message.pointer()));
-    let mut beneath = Vec::new();
+    // None is taken before all may be: what was taken is to be shown.
+    for (key, answers) in &given.beneath {
+        if !is_beneath(chat, key, answers).await? {
+            let what = "this thread is not one of a sub-agent beneath the chat's";
+            return Err(ApiError::field(
+                format!("{}/parts", message.pointer()),
+                what,
+            ));
+        }
+    }
+    let mut beneath = given.taken;
     for (key, answers) in given.beneath {
-        check_beneath(chat, &key, &answers, message).await?;
         let token = token(&key, &answers);
         let accepted = answer(chat, caller, &key, (answers, token), &place).await?;
         beneath.push((key, accepted));
     }
-    // Not before all are taken: where the thread hears of one may depend on the next.
     let mut heard = Vec::new();
-    for (key, accepted) in &beneath {
-        let runtime = api.runtime();
-        let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
-        heard.push(goes_on.await?);
-    }
     if !given.own.is_empty() {
         let token = token(chat.key, &given.own);
         let accepted = answer(chat, caller, chat.key, (given.own, token), &place).await?;
@@ -120,6 +165,12 @@ pub(super) async fn answered(
             execution: accepted.execution_id,
             before: accepted.after,
         });
+    }
+    // Not before all are taken: where the thread hears of one may depend on the next.
+    for (key, accepted) in &beneath {
+        let runtime = api.runtime();
+        let goes_on = runtime.goes_on(chat.tenant, chat.key, key, accepted);
+        heard.push(goes_on.await?);
     }
     let Heard {
         first,
@@ -194,27 +245,18 @@ impl Heard {
     }
 }
 
-/// Refuses answers to calls of a thread that is not one beneath this one.
-async fn check_beneath(
-    chat: Chat<'_>,
-    key: &str,
-    answers: &[ChatAnswer],
-    message: &SentMessage,
-) -> Result<(), ApiError> {
+/// Whether the thread that has these calls is one beneath this one.
+async fn is_beneath(chat: Chat<'_>, key: &str, answers: &[ChatAnswer]) -> Result<bool, ApiError> {
+    let runtime = chat.api.runtime();
     for answer in answers {
         let call = answer.tool_call_id.as_str();
-        let runtime = chat.api.runtime();
         let to = runtime.addressed(chat.tenant, chat.key, call, Some(key), None);
         match to.await? {
             Addressed::To(found) if found == key => {}
-            Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => {
-                let what = "this thread is not one of a sub-agent beneath the chat's";
-                let pointer = format!("{}/parts", message.pointer());
-                return Err(ApiError::field(pointer, what));
-            }
+            Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => return Ok(false),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 async fn answer(

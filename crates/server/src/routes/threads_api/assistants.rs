@@ -20,6 +20,8 @@ use serde_json::{Map, Value};
 
 /// What the table of objects calls them.
 const KIND: &str = "assistant";
+/// How often an assistant is changed again that somebody else has changed meanwhile.
+const MAX_TRIES: u32 = 8;
 
 /// The assistant of this id: one that a client made, or the configured agent of this name. A key for
 /// some threads has the agents alone.
@@ -227,17 +229,42 @@ pub(super) async fn modify(
     caller.check_beside()?;
     let body = body.unwrap_or_else(|| Value::Object(Map::new()));
     let change = AssistantChange::read(&body)?;
-    let (tenant, objects) = (&caller.tenant, api.runtime().objects());
-    loop {
-        let (before, mut assistant) = own(&api, tenant, &assistant_id).await?;
-        change.clone().apply(&mut assistant);
-        check(&api, &assistant)?;
-        let changed = object(&assistant, before.created_at)?;
-        // What somebody else has changed meanwhile is changed again; what is deleted stays so.
-        if objects.replace(tenant, &before, changed).await? {
-            return Ok(Json(assistant.object()));
+    let tenant = &caller.tenant;
+    let changed = tried(&assistant_id, || {
+        changed(&api, tenant, &assistant_id, change.clone())
+    });
+    Ok(Json(changed.await?.object()))
+}
+
+/// Changes an assistant; not where somebody else has changed it meanwhile. What is deleted stays so.
+async fn changed(
+    api: &Api,
+    tenant: &TenantId,
+    id: &str,
+    change: AssistantChange,
+) -> Result<Option<Assistant>, ApiError> {
+    let (before, mut assistant) = own(api, tenant, id).await?;
+    change.apply(&mut assistant);
+    check(api, &assistant)?;
+    let changed = object(&assistant, before.created_at)?;
+    let objects = api.runtime().objects();
+    let is_changed = objects.replace(tenant, &before, changed).await?;
+    Ok(is_changed.then_some(assistant))
+}
+
+/// Tries to change an assistant until nobody else has come before, or it has been tried too often.
+async fn tried<F>(id: &str, change: impl Fn() -> F) -> Result<Assistant, ApiError>
+where
+    F: Future<Output = Result<Option<Assistant>, ApiError>>,
+{
+    for _ in 0..MAX_TRIES {
+        if let Some(changed) = change().await? {
+            return Ok(changed);
         }
     }
+    let message =
+        format!("The assistant '{id}' is being changed by others all the time; try again later.");
+    Err(Worded::conflict("conflict", message).into())
 }
 
 /// Deletes an assistant that a client made; what it has said stays.
@@ -266,4 +293,29 @@ async fn own(api: &Api, tenant: &TenantId, id: &str) -> Result<(Object, Assistan
         "The assistant '{id}' is an agent of the server's configuration, and can't be changed or deleted here."
     );
     Err(Worded::invalid(None, None, message).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::openai::told;
+    use http::StatusCode;
+    use std::cell::Cell;
+
+    #[tokio::test]
+    async fn a_change_that_others_always_come_before_is_given_up() {
+        let n_tries = Cell::new(0);
+        let change = || {
+            n_tries.set(n_tries.get() + 1);
+            assert!(n_tries.get() <= MAX_TRIES, "it is tried for ever");
+            std::future::ready(Ok(None))
+        };
+        let error = tried("a", change).await.unwrap_err();
+        assert_eq!(n_tries.get(), MAX_TRIES);
+        let (status, object) = told(&error);
+        assert_eq!(
+            (status, &object["code"]),
+            (StatusCode::CONFLICT, &"conflict".into())
+        );
+    }
 }

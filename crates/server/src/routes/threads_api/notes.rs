@@ -17,7 +17,8 @@ fn kind_of(thread: &str) -> String {
     format!("threads.notes:{thread}")
 }
 
-/// Keeps what a client notes on the message or run of this id, in place of what was noted.
+/// Keeps what a client notes on the message or run of this id, in place of what was noted. It is done in
+/// the thread's turn, and to its end: what is deleted meanwhile gets no notes that nobody would find.
 pub(super) async fn put(
     api: &Api,
     found: &Found,
@@ -31,11 +32,14 @@ pub(super) async fn put(
         json: serde_json::to_string(metadata).map_err(RuntimeError::from)?,
         content: None,
     };
-    Ok(api
-        .runtime()
-        .objects()
-        .put(&found.caller.tenant, object)
-        .await?)
+    let (own, tenant) = (api.clone(), found.caller.tenant.clone());
+    let thread = found.row.thread.id.clone();
+    let put = api.runtime().owned(async move {
+        let _turn = own.turns().of(&thread).await;
+        own.runtime().find_by_id(&tenant, &thread).await?;
+        Ok(own.runtime().objects().put(&tenant, object).await?)
+    });
+    put.await
 }
 
 /// What was noted on the message or run of this id; none where it is as it was made.

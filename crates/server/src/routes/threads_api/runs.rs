@@ -221,11 +221,11 @@ impl Begin {
         place: impl Fn(usize) -> Place,
     ) -> Result<Accepted, ApiError> {
         let runtime = api.runtime();
-        let mut before = items(api, self.asked.additional_messages);
+        let before = items(api, self.asked.additional_messages);
         let last = before.last().map(|item| item.id.clone());
         let item = trigger(&runtime.mint(), last.as_ref());
         let react = React {
-            before: std::mem::take(&mut before),
+            before,
             run: runtime::Run {
                 agent: self.assistant.agent,
                 timeout_ms: u64::try_from(self.asked.time.as_millis()).ok(),

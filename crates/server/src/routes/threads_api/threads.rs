@@ -6,7 +6,7 @@ use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::thread_of;
-use crate::routes::{check_named_key, delete_thread};
+use crate::routes::{check_named_key, delete_in_turn};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -108,6 +108,8 @@ async fn imported(
         (made, _) => {
             let row = made?;
             let _turn = api.turns().of(&row.thread.id).await;
+            // Somebody may have deleted it, and nothing is counted for what is gone.
+            runtime.find_by_id(tenant, &row.thread.id).await?;
             // Less than a thread may have: it is new.
             if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
                 brought.count(api, tenant).await?;
@@ -288,16 +290,25 @@ pub(super) async fn delete(
     PathOf(thread_id): PathOf<String>,
 ) -> Result<Json<Deleted>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
-    let id = THREAD.write(found.id());
+    let (own, id) = (api.clone(), THREAD.write(found.id()));
+    let deleted = api
+        .runtime()
+        .owned(async move { deleted(&own, &found).await });
+    deleted.await?;
+    Ok(Json(Deleted::new("thread.deleted", id)))
+}
+
+/// Deletes a thread that no run is active on, and what lies beside it; not one without the other, though
+/// its client hangs up.
+async fn deleted(api: &Api, found: &Found) -> Result<(), ApiError> {
     let _turn = api.turns().of(&found.row.thread.id).await;
-    look::check_free(&api, &found, Run::check_delete).await?;
-    match delete_thread(&api, &found.row).await {
+    look::check_free(api, found, Run::check_delete).await?;
+    match delete_in_turn(api, &found.row).await {
         Err(RuntimeError::Busy(execution)) => {
             // It has begun since, by another protocol.
-            let run = RUN.write(execution.as_str());
-            return Err(RequestError::DeletionLocked { thread: id, run }.into());
+            let (thread, run) = (THREAD.write(found.id()), RUN.write(execution.as_str()));
+            Err(RequestError::DeletionLocked { thread, run }.into())
         }
-        deleted => deleted?,
+        deleted => Ok(deleted?),
     }
-    Ok(Json(Deleted::new("thread.deleted", id)))
 }

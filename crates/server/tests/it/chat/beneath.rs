@@ -8,6 +8,12 @@ use serde_json::{Value, json};
 impl Held {
     /// Has a client of the chat allow what these ask, in its last message, as it has it now.
     async fn allow(&self, which: &[usize]) -> Answer {
+        let body = self.allowing(which).await;
+        self.server.post("/api/chat", body).await
+    }
+
+    /// The body of that request.
+    async fn allowing(&self, which: &[usize]) -> Value {
         let path = format!("/api/chat/{}/messages", self.thread);
         let mut messages = self.server.get(&path).await.json()["messages"].take();
         let list = messages.as_array_mut().unwrap();
@@ -20,8 +26,7 @@ impl Held {
             part["state"] = "approval-responded".into();
             part["approval"]["approved"] = true.into();
         }
-        let body = json!({"id": self.thread, "messages": messages});
-        self.server.post("/api/chat", body).await
+        json!({"id": self.thread, "messages": messages})
     }
 
     /// The id of the message that the client has.
@@ -67,4 +72,20 @@ async fn what_several_sub_agents_ask_is_answered_at_once_and_the_stream_shows_al
         kind.starts_with("tool-output") && it["preliminary"].is_null() && !id.contains('#')
     });
     assert_eq!(ends.count(), 2, "{chunks:#?}");
+}
+
+#[tokio::test]
+async fn answers_to_sub_agents_that_are_sent_again_are_shown_what_followed() {
+    let held = Held::new().await;
+    let (message, body) = (held.message_id().await, held.allowing(&[0, 1]).await);
+    let first = held.server.post("/api/chat", body.clone());
+    let (streamed, ()) = tokio::join!(first, held.let_go());
+    is_whole(&streamed, &message);
+    let again = held.server.post("/api/chat", body.clone()).await;
+    is_whole(&again, &message);
+    // Others' threads tell nothing, though they have taken the same.
+    held.server.say("other", "hello").await;
+    let other = json!({"messages": body["messages"], "id": "other"});
+    let refused = held.server.post("/api/chat", other).await;
+    assert!(refused.status.is_client_error(), "{}", refused.text);
 }

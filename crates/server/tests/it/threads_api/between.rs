@@ -3,12 +3,14 @@
 use super::files::{expired, upload};
 use super::{Client, object};
 use crate::harness::polled;
-use interop::ids::THREAD;
+use interop::ids::{CONVERSATION, THREAD};
 use loomline_server::DEV_TENANT;
 use runtime::Page;
+use runtime::objects::ObjectPage;
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::time::Duration;
+use timeline::ThreadId;
 
 /// How long the file is that every message brings.
 const N_BYTES: u64 = 6;
@@ -44,16 +46,28 @@ async fn hang_up_everywhere(client: &Client, path: &str, body: &Value, thread: O
     }
 }
 
+/// How many messages of a thread bring the file.
+async fn bringing(client: &Client, thread: &str) -> u64 {
+    let (mut n_bringing, mut after) = (0, String::new());
+    loop {
+        let path = format!("/v1/threads/{thread}/messages?limit=100&order=asc{after}");
+        let list = client.0.get(&path).await.json();
+        let messages = list["data"].as_array().unwrap().iter();
+        n_bringing += messages.filter(|it| it["attachments"] != json!([])).count() as u64;
+        if list["has_more"] == false {
+            return n_bringing;
+        }
+        after = format!("&after={}", list["last_id"].as_str().unwrap());
+    }
+}
+
 /// How many messages of a thread bring the file; each is counted, some of them perhaps a moment later.
 async fn counted(client: &Client, thread: &str) -> u64 {
     let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
     let kind = format!("threads.attached:{thread}");
     let settled = async {
         loop {
-            let path = format!("/v1/threads/{thread}/messages?limit=100");
-            let list = client.0.get(&path).await.json();
-            let messages = list["data"].as_array().unwrap().iter();
-            let n_kept = messages.filter(|it| it["attachments"] != json!([])).count() as u64;
+            let n_kept = bringing(client, thread).await;
             let count = runtime.objects().get(&tenant, &kind, "bytes").await;
             let count = count.unwrap().map_or_else(|| "0".to_owned(), |it| it.json);
             if count == (n_kept * N_BYTES).to_string() {
@@ -159,4 +173,79 @@ async fn an_assistant_that_is_deleted_while_it_is_changed_stays_deleted() {
             .await
     };
     stays_deleted(&client, "assistant", "/assistants", create).await;
+}
+
+/// How many objects lie beside a thread: its notes, and the count of what its messages bring.
+async fn beside(client: &Client, thread: &str) -> usize {
+    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let mut n_beside = 0;
+    for kind in ["threads.notes", "threads.attached"] {
+        let page = ObjectPage {
+            limit: 100,
+            ..ObjectPage::default()
+        };
+        let kind = format!("{kind}:{thread}");
+        n_beside += objects.list(&tenant, &kind, page).await.unwrap().len();
+    }
+    n_beside
+}
+
+/// Waits until nothing lies beside a thread that is gone.
+async fn nothing_beside(client: &Client, thread: &str) {
+    let forgotten = async {
+        while beside(client, thread).await > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let forgotten = tokio::time::timeout(Duration::from_secs(20), forgotten).await;
+    forgotten.expect("what lies beside a thread goes with it");
+}
+
+/// The ways to delete a thread of this id and key.
+fn deletions(thread: &str, key: &str) -> [String; 4] {
+    [
+        format!("/v1/threads/{}", THREAD.write(thread)),
+        format!("/api/v1/threads/{key}"),
+        format!("/threads/{thread}"),
+        format!("/v1/conversations/{}", CONVERSATION.write(thread)),
+    ]
+}
+
+/// A thread with a message that brings a file: its id for clients, our own, and its key.
+async fn brings(client: &Client, says: &Value) -> (String, String, String) {
+    let made = client.ask("/threads", json!({"messages": [says]})).await;
+    let made = object(&made, "ThreadObject")["id"].take();
+    let made = made.as_str().unwrap().to_owned();
+    let (thread, runtime) = (THREAD.read(&made).into_owned(), client.0.app.runtime());
+    let (tenant, id) = (DEV_TENANT.into(), ThreadId::from(thread.clone()));
+    let found = runtime.find_by_id(&tenant, &id);
+    let key = found.await.unwrap().thread.key.unwrap();
+    (made, thread, key)
+}
+
+#[tokio::test]
+async fn what_lies_beside_a_thread_goes_with_it_though_its_client_hung_up() {
+    let client = Client::new().await;
+    let says = says(&client).await;
+    for n in 0..4 {
+        for _ in 0..N_SWEEPS {
+            let (made, thread, key) = brings(&client, &says).await;
+            let (messages, _) = client
+                .ids(&format!("/threads/{made}/messages"), "ListMessagesResponse")
+                .await;
+            let path = format!("/threads/{made}/messages/{}", messages[0]);
+            let noted = client.ask(&path, json!({"metadata": {"a": "b"}})).await;
+            assert_eq!(noted.status, 200, "{}", noted.text);
+            assert_eq!(beside(&client, &thread).await, 2);
+            let path = &deletions(&thread, &key)[n];
+            let mut after = 1;
+            while polled(pin!(client.0.delete(path)), after).await.is_none() {
+                after += 1;
+            }
+            assert!(after > 1, "nobody hung up");
+            let again = client.0.delete(path).await;
+            assert_eq!(again.status, 404, "{path}: {}", again.text);
+            nothing_beside(&client, &thread).await;
+        }
+    }
 }
