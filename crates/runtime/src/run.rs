@@ -51,6 +51,14 @@ impl Turn {
     }
 }
 
+/// Deleted, closed, or another process's by now: nothing is left to do here.
+fn is_elsewhere(error: &RuntimeError) -> bool {
+    matches!(
+        error,
+        RuntimeError::Store(StoreError::NotFound | StoreError::Closed | StoreError::Fenced { .. })
+    )
+}
+
 /// A thread is free for another worker when this one is gone, however it went.
 struct Worked {
     live: Arc<Live>,
@@ -135,10 +143,7 @@ impl Runtime {
             };
             match done {
                 Ok(()) => pause = FIRST_PAUSE,
-                // Deleted, closed, or another process's by now: nothing is left to do here.
-                Err(RuntimeError::Store(
-                    StoreError::NotFound | StoreError::Closed | StoreError::Fenced { .. },
-                )) => return false,
+                Err(error) if is_elsewhere(&error) => return false,
                 Err(error) => pause = self.paused(&live.thread, &error, pause).await,
             }
         }
@@ -152,10 +157,8 @@ impl Runtime {
             let mut pause = FIRST_PAUSE;
             while !runtime.inner.shutdown.is_cancelled() {
                 match runtime.recover_one(&thread).await {
-                    Ok(())
-                    | Err(RuntimeError::Store(
-                        StoreError::NotFound | StoreError::Closed | StoreError::Fenced { .. },
-                    )) => return,
+                    Ok(()) => return,
+                    Err(error) if is_elsewhere(&error) => return,
                     Err(error) => pause = runtime.paused(&thread, &error, pause).await,
                 }
             }
