@@ -10,13 +10,13 @@ pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
 pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
 
 use crate::config::TenantConfig;
+use crate::hex::hex;
 use aws_lc_rs::{constant_time, digest, rand};
 use budget::Budget;
 use jiff::Timestamp;
 use runtime::TenantId;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,17 +74,6 @@ fn hash(key: &str) -> [u8; 32] {
         *byte = *hashed;
     }
     bytes
-}
-
-/// Bytes as hexadecimal digits, small ones.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 /// A key as it is configured.

@@ -33,6 +33,7 @@ mod audit;
 pub mod auth;
 mod error;
 mod guard;
+mod hex;
 mod state;
 
 mod body;

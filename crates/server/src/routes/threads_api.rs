@@ -18,8 +18,9 @@ pub(super) use notes::forget;
 
 use super::messages::token_of;
 use crate::aitp::Place;
-use crate::auth::{Caller, hex};
+use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::hex::hex;
 use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
 use aws_lc_rs::digest;

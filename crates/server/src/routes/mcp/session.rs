@@ -5,8 +5,9 @@
 //! and no key can use another one's. It opens nothing: the key does.
 
 use super::header;
-use crate::auth::{Caller, hex};
+use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::hex::hex;
 use aws_lc_rs::{digest, rand};
 use http::HeaderValue;
 use std::fmt::Write as _;
