@@ -62,6 +62,12 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
+    /// After how many seconds the same may be asked again.
+    pub(crate) fn retry_after(&self) -> u64 {
+        let seconds = self.headers["retry-after"].to_str().unwrap();
+        seconds.parse().unwrap()
+    }
+
     /// The code and the pointer of a typed error.
     pub(crate) fn error(&self) -> (u16, String, Option<String>) {
         let error = self.json()["error"].clone();

@@ -137,11 +137,7 @@ async fn too_many_requests_are_refused_and_said_when_to_come_again() {
     }
     let refused = some.get("/api/v1/threads").await;
     assert_eq!(refusal(&refused), (429, "rate_limited".to_owned()));
-    let wait: u64 = refused.headers["retry-after"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let wait = refused.retry_after();
     assert!((1..=31).contains(&wait), "{wait}");
     assert_eq!(all.get("/api/v1/threads").await.status, 200);
 }
