@@ -7,6 +7,7 @@ mod runs;
 use crate::log::Log;
 use crate::native::{conversation, thread};
 use loomline_interop::ag_ui::{RunView, to_messages};
+use loomline_interop::parts::{ToolApproval, ToolPart, ToolState};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -42,6 +43,19 @@ fn told(view: &mut RunView, records: &[Record], log: &Log) -> Vec<Value> {
         events.extend(view.end(messages));
     }
     events
+}
+
+/// A call of `pay` that a person is asked about.
+fn asks(arguments: &str) -> ToolPart {
+    ToolPart {
+        state: ToolState::ApprovalRequested,
+        approval: Some(ToolApproval {
+            id: "q1".into(),
+            approved: None,
+            reason: None,
+        }),
+        ..ToolPart::call("pay", "c1", arguments)
+    }
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {

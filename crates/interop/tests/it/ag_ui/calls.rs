@@ -1,25 +1,17 @@
 //! Calls that wait, and those whose results come later.
 
 use super::requests::waits;
-use super::{begun, check, emit, end, kinds, respond, runs, told};
+use super::{asks, begun, check, emit, end, kinds, respond, runs, told};
 use crate::log::Log;
 use loomline_interop::ag_ui::{RunView, to_messages};
-use loomline_interop::parts::{ToolApproval, ToolPart, ToolState};
+use loomline_interop::parts::{ToolPart, ToolState};
 use serde_json::{Value, json};
 use timeline::{Command, Ending, NewItem, OpenKind, StepOutcome, Trigger};
 
 #[test]
 fn what_a_person_is_asked_is_what_the_last_step_leaves_open() {
     let mut log = begun();
-    let call = ToolPart {
-        state: ToolState::ApprovalRequested,
-        approval: Some(ToolApproval {
-            id: "q1".into(),
-            approved: None,
-            reason: None,
-        }),
-        ..ToolPart::call("pay", "c1", "{}")
-    };
+    let call = asks("{}");
     respond(&mut log, vec![call.write().unwrap()]);
     // The step asked, and its end leaves another call open and not that one.
     end(&mut log, &[waits("c2", OpenKind::Approval)]);

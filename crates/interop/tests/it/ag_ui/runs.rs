@@ -1,8 +1,8 @@
 //! Runs from their beginning to their end, and the messages that they come to.
 
-use super::{begun, check, emit, end, kinds, respond, runs};
+use super::{asks, begun, check, emit, end, kinds, respond, runs};
 use loomline_interop::ag_ui::to_messages;
-use loomline_interop::parts::{ToolApproval, ToolPart, ToolState};
+use loomline_interop::parts::{ToolPart, ToolState};
 use serde_json::json;
 use timeline::{Command, Ending, Interruption, OpenCall, OpenKind};
 
@@ -92,15 +92,7 @@ fn a_run_with_a_tool_streams_its_parts_and_the_messages_have_the_same_ids() {
 #[test]
 fn a_question_is_an_interrupt_after_all_messages() {
     let mut log = begun();
-    let call = ToolPart {
-        state: ToolState::ApprovalRequested,
-        approval: Some(ToolApproval {
-            id: "q1".into(),
-            approved: None,
-            reason: None,
-        }),
-        ..ToolPart::call("pay", "c1", r#"{"eur":5}"#)
-    };
+    let call = asks(r#"{"eur":5}"#);
     let part = call.write().unwrap();
     respond(&mut log, vec![part.clone()]);
     end(
