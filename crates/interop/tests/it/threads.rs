@@ -5,5 +5,6 @@ mod logs;
 mod objects;
 mod pages;
 mod requests;
+mod runs;
 mod schema;
 mod streams;
