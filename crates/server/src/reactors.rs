@@ -234,10 +234,25 @@ impl ConfiguredAgents {
     }
 }
 
-/// Runs may ask for any of the configured models, by its name in the configuration.
+/// Runs may ask for any of the configured models: by its name in the configuration; by the name of an
+/// agent, whose model it is; or by the name that its provider has for it, which is what an agent's
+/// assistant shows. Of several the first of these, and the first by name.
 impl runtime::Models for Inner {
     fn find(&self, name: &str) -> Option<Arc<dyn Model>> {
-        self.models.get(name).map(Arc::clone)
+        let by_agent = || {
+            let agents = self.agents();
+            let agent = agents.get(name)?;
+            // An agent elsewhere is no model of ours.
+            (!agent.options().foreign_calls).then(|| Arc::clone(agent.model()))
+        };
+        let by_id = || {
+            self.models
+                .values()
+                .find(|model| model.model_id() == name)
+                .map(Arc::clone)
+        };
+        let by_name = self.models.get(name).map(Arc::clone);
+        by_name.or_else(by_agent).or_else(by_id)
     }
 }
 

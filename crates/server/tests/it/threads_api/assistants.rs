@@ -41,6 +41,41 @@ async fn an_assistant_is_made_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_model_goes_by_its_name_an_agents_or_its_providers() {
+    let client = Client::new().await;
+    let listed = client.0.get("/v1/models").await.json();
+    let mut names: Vec<Value> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["id"].clone())
+        .collect();
+    let agents = client.0.get("/v1/assistants").await.json();
+    names.extend(
+        agents["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|agent| agent["model"].clone()),
+    );
+    assert!(names.len() >= 3, "{names:?}");
+    for name in names {
+        let made = client
+            .post("/assistants", json!({"model": name}), "AssistantObject")
+            .await;
+        assert_eq!(made["model"], name);
+        let thread = client.thread(&["hello"]).await;
+        let run = client
+            .ran(&thread, json!({"assistant_id": made["id"]}))
+            .await;
+        assert_eq!(
+            (&run["status"], &run["model"]),
+            (&json!("completed"), &name)
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_run_of_an_assistant_does_as_that_says() {
     let client = Client::new().await;
     let body =
