@@ -6,6 +6,7 @@
 //! - Objects: [`messages_of`] is a thread's `values.messages` in `LangChain`'s shape, [`Snapshots`] its states, [`RunRecord`] a run.
 //! - Interrupts: [`interrupts`] are the calls that wait, [`Resume`] reads what answers them.
 //! - Events: [`RunStream`] writes the server-sent events of a run, record by record.
+//! - The streaming protocol, by which clients command a thread and follow it: [`ProtocolCommand`], [`ProtocolRun`].
 //!
 //! A run is one execution, and those it has handed over to. A run that comes to a call somebody must answer is over
 //! (`interrupted`), and the answer begins another one.
@@ -17,6 +18,7 @@ mod fields;
 mod input;
 mod interrupt;
 mod message;
+mod protocol;
 mod request;
 mod run;
 mod select;
@@ -29,9 +31,14 @@ pub use error::{ErrorKind, RequestError};
 pub use input::{Input, MESSAGE_METADATA, Said, ToolResult};
 pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
 pub use message::{agent_protocol_messages, messages_of, messages_of_step};
+pub use protocol::{
+    Answered, CommandError, ErrorCode, EventRequest, ProtocolCommand, ProtocolEvent, ProtocolRun,
+    Wanted,
+};
 pub use request::{
-    HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery, RunsSearch, Speaks, StateQuery,
-    StateUpdate, StreamMode, ThreadCreate, ThreadPatch, ThreadSearch, read_cancel, uuid_of,
+    Answers, HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery, RunsSearch, Speaks,
+    StateQuery, StateUpdate, StreamMode, ThreadCreate, ThreadPatch, ThreadSearch, read_cancel,
+    uuid_of,
 };
 pub use run::{RunRecord, RunStatus, Waiting, is_pending};
 pub use select::Select;

@@ -78,6 +78,14 @@ impl RequestError {
         Self::new(ErrorKind::NotFound, format!("Assistant {id:?} not found"))
     }
 
+    /// Nothing waits under this id.
+    pub fn no_interrupt(id: &str) -> Self {
+        Self {
+            pointer: Some("/command/resume".to_owned()),
+            ..Self::new(ErrorKind::NotFound, format!("Interrupt {id:?} not found"))
+        }
+    }
+
     /// There is no such state.
     pub fn no_checkpoint(id: &str) -> Self {
         Self::new(ErrorKind::NotFound, format!("Checkpoint {id:?} not found"))

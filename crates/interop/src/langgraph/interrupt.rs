@@ -4,6 +4,7 @@ use super::error::RequestError;
 use super::fields::Fields;
 use super::input::ToolResult;
 use super::message::arguments;
+use super::request::Answers;
 use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind};
@@ -94,6 +95,15 @@ pub struct Resume {
 }
 
 impl Resume {
+    /// Reads answers, for what waits.
+    pub fn of_answers(answers: &Answers, asked: &[Asked]) -> Result<Self, RequestError> {
+        let pointer = "/command/resume";
+        match answers {
+            Answers::Command(resume) => Self::read(resume, pointer, asked),
+            Answers::ById(answers) => Self::by_id(answers, pointer, asked),
+        }
+    }
+
     /// Reads `command.resume`, for what waits:
     ///
     /// - an object whose members are all ids of interrupts: an answer each;
@@ -107,16 +117,9 @@ impl Resume {
             return Err(RequestError::at(pointer, "nothing waits on this thread"));
         }
         if let Some(map) = resume.as_object().filter(|map| !map.is_empty()) {
-            let known = |id: &String| asked.iter().find(|it| it.id == *id);
-            let named: Vec<_> = map
-                .iter()
-                .filter_map(|(id, it)| Some((known(id)?, it)))
-                .collect();
-            if named.len() == map.len() {
-                return Self::of(named.into_iter().map(|(call, answer)| {
-                    let id = crate::request::token(&call.id);
-                    (call, answer, format!("{pointer}/{id}"))
-                }));
+            let known = |id: &String| asked.iter().any(|it| it.id == *id);
+            if map.keys().all(known) {
+                return Self::by_id(map, pointer, asked);
             }
             if map.len() == 1
                 && let Some(decisions) = map.get("decisions")
@@ -136,10 +139,33 @@ impl Resume {
         Err(RequestError::at(pointer, what))
     }
 
-    /// The call that `command.resume` names, and the key of the sub-agent's thread that has it, as far as that can be
-    /// told without what waits: of the first id, where it is an object of ids.
-    pub fn named(resume: &Value) -> Option<(&str, Option<&str>)> {
-        let id = resume.as_object()?.keys().next()?;
+    /// Reads answers by the ids of their interrupts, and takes them for nothing else.
+    fn by_id(
+        answers: &Map<String, Value>,
+        pointer: &str,
+        asked: &[Asked],
+    ) -> Result<Self, RequestError> {
+        let named = answers.iter().map(|(id, answer)| {
+            let call = asked.iter().find(|it| it.id == *id);
+            let call = call.ok_or_else(|| RequestError::no_interrupt(id))?;
+            Ok((
+                call,
+                answer,
+                format!("{pointer}/{}", crate::request::token(id)),
+            ))
+        });
+        let named: Vec<_> = named.collect::<Result<_, RequestError>>()?;
+        Self::of(named)
+    }
+
+    /// The call that answers name, and the key of the sub-agent's thread that has it, as far as that can be told without
+    /// what waits: of the first id, where they are an object of ids.
+    pub fn named(answers: &Answers) -> Option<(&str, Option<&str>)> {
+        let ids = match answers {
+            Answers::Command(resume) => resume.as_object()?,
+            Answers::ById(answers) => answers,
+        };
+        let id = ids.keys().next()?;
         Some(match id.split_once('@') {
             Some((call, key)) => (call, Some(key)),
             None => (id, None),

@@ -102,6 +102,11 @@ impl RunStream {
         }
     }
 
+    /// The agent that runs, or ran last.
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// The execution that runs, or ran last.
     pub fn execution(&self) -> Option<&ExecutionId> {
         self.execution.as_ref()

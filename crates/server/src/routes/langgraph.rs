@@ -8,6 +8,7 @@ mod begin;
 mod by_run;
 mod disconnect;
 mod follow;
+mod protocol;
 mod resume;
 mod run;
 mod runs;
@@ -76,6 +77,8 @@ fn of_threads() -> OpenApiRouter<Api> {
         .routes(routes!(state::at))
         .routes(routes!(state::of))
         .routes(routes!(state::history, state::history_of))
+        .routes(routes!(protocol::command))
+        .routes(routes!(protocol::events))
 }
 
 fn of_runs() -> OpenApiRouter<Api> {

@@ -144,10 +144,25 @@ fn a_tools_message_answers_the_call_that_wants_a_result() {
 #[test]
 fn what_an_answer_names_is_told_by_the_ids_of_interrupts() {
     let id = asked("c", false, "own/c@home").id;
-    let named = json!({id: true});
+    let named = Answers::Command(json!({id: true}));
     assert_eq!(Resume::named(&named), Some(("c", Some("own/c@home"))));
-    assert_eq!(Resume::named(&json!({"c": true})), Some(("c", None)));
+    let named = Answers::Command(json!({"c": true}));
+    assert_eq!(Resume::named(&named), Some(("c", None)));
     for unnamed in [json!(true), json!([true]), json!({}), json!("c@own")] {
-        assert_eq!(Resume::named(&unnamed), None, "{unnamed}");
+        assert_eq!(Resume::named(&Answers::Command(unnamed)), None);
     }
+}
+
+#[test]
+fn an_answer_by_id_is_for_that_interrupt_alone() {
+    let only = [asked("c", true, "own")];
+    let by_id = |id: &str| Answers::ById(Map::from_iter([(id.to_owned(), json!(42))]));
+    let read = Resume::of_answers(&by_id("c"), &only).unwrap();
+    assert_eq!(read.answers[0].part["output"], 42);
+    // As a command it would be the result of the one call that waits.
+    let refused = Resume::of_answers(&by_id("d"), &only).unwrap_err();
+    assert_eq!(refused, RequestError::no_interrupt("d"));
+    let command = Answers::Command(json!({"d": 42}));
+    let read = Resume::of_answers(&command, &only).unwrap();
+    assert_eq!(read.answers[0].part["output"], json!({"d": 42}));
 }

@@ -101,6 +101,15 @@ pub enum Multitask {
     Enqueue,
 }
 
+/// What answers calls that wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answers {
+    /// `command.resume`, which may name them in several ways.
+    Command(Value),
+    /// An answer for each id of an interrupt.
+    ById(Map<String, Value>),
+}
+
 /// A run that is to begin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCreate {
@@ -113,7 +122,7 @@ pub struct RunCreate {
     /// What is said.
     pub input: Input,
     /// What answers calls that wait.
-    pub resume: Option<Value>,
+    pub resume: Option<Answers>,
     /// What is streamed.
     pub modes: Vec<StreamMode>,
     /// Whether the run stops when its reader goes away.
@@ -259,7 +268,7 @@ fn refuse(fields: &Fields<'_>) -> Result<(), RequestError> {
 }
 
 /// What is said, and what answers.
-fn given(fields: &Fields<'_>) -> Result<(Input, Option<Value>), RequestError> {
+fn given(fields: &Fields<'_>) -> Result<(Input, Option<Answers>), RequestError> {
     let mut input = match fields.get("input") {
         Some(given) => Input::read(given, &fields.at("input"))?,
         None => Input::default(),
@@ -279,7 +288,7 @@ fn given(fields: &Fields<'_>) -> Result<(Input, Option<Value>), RequestError> {
         let what = "expected no input beside a command that resumes";
         return Err(RequestError::at(command.pointer(), what));
     }
-    Ok((input, resume))
+    Ok((input, resume.map(Answers::Command)))
 }
 
 /// A run's configuration, and the steps that it is limited to.
@@ -402,7 +411,7 @@ mod tests {
         let body = json!({"assistant_id": "demo", "command": {"resume": {"c": true}}});
         assert_eq!(
             RunCreate::read(&body).unwrap().resume,
-            Some(json!({"c": true}))
+            Some(Answers::Command(json!({"c": true})))
         );
         let both = json!({"assistant_id": "demo", "command": {"resume": true}, "input": {"messages": "Hi"}});
         assert_eq!(

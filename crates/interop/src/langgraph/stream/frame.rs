@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// that asks for the same modes again meets the same frames under the same ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId {
-    pub(super) seq: u64,
-    pub(super) nth: u32,
+    pub(in crate::langgraph) seq: u64,
+    pub(in crate::langgraph) nth: u32,
 }
 
 impl std::fmt::Display for FrameId {
@@ -17,7 +17,41 @@ impl std::fmt::Display for FrameId {
     }
 }
 
+/// How many bits of a number say which of a record's frames it is.
+const NTH_BITS: u32 = 16;
+
 impl FrameId {
+    /// A place as one number, in the same order. A record of the log has fewer frames than would make two of them
+    /// one, and a log fewer records than would make numbers that JavaScript can't hold.
+    pub fn number(self) -> u64 {
+        let nth = u64::from(self.nth).min((1 << NTH_BITS) - 1);
+        (self.seq << NTH_BITS) | nth
+    }
+
+    /// The place of such a number.
+    pub fn of_number(number: u64) -> Self {
+        let nth = number & ((1 << NTH_BITS) - 1);
+        Self {
+            seq: number >> NTH_BITS,
+            nth: u32::try_from(nth).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Before the first frame of a record.
+    pub fn of_record(seq: u64) -> Self {
+        Self { seq, nth: 0 }
+    }
+
+    /// After a record, all of it.
+    pub fn after(seq: u64) -> Self {
+        Self::of_number((seq << NTH_BITS) | ((1 << NTH_BITS) - 1))
+    }
+
+    /// The record that it is of.
+    pub fn seq(self) -> u64 {
+        self.seq
+    }
+
     /// Reads a `Last-Event-ID`.
     pub fn read(text: &str) -> Option<Self> {
         let (seq, nth) = text.split_once('-')?;

@@ -150,6 +150,7 @@ pub(super) async fn begin(
     // Only now, for a run that is refused changes nothing; and one that has begun goes on without it.
     if is_new
         && asked.speaks == Speaks::LangGraph
+        && asked.agent.is_some()
         && let Err(error) = note_agent(&found, &agent).await
     {
         let error = crate::error::told(&error);

@@ -170,7 +170,11 @@ async fn waits(found: &Found, record: &RunRecord) -> Result<Vec<Asked>, ApiError
     }
 }
 
-async fn left_by(found: &Found, execution: &ExecutionId) -> Result<Vec<Asked>, ApiError> {
+/// The calls that an execution has left for somebody, if they still wait.
+pub(super) async fn left_by(
+    found: &Found,
+    execution: &ExecutionId,
+) -> Result<Vec<Asked>, ApiError> {
     let open = found
         .runtime
         .open_calls(found.tenant(), found.key())
@@ -183,7 +187,7 @@ async fn left_by(found: &Found, execution: &ExecutionId) -> Result<Vec<Asked>, A
 }
 
 /// The values of a thread at a moment of an execution. Costs the thread.
-async fn values_then(
+pub(super) async fn values_then(
     found: &Found,
     execution: &ExecutionId,
     moment: Moment,

@@ -98,7 +98,7 @@ pub(super) async fn known(
 /// The answers of a request, for what waits.
 pub(super) fn resumed(create: &RunCreate, waiting: &[Asked]) -> Result<Resume, RequestError> {
     match &create.resume {
-        Some(resume) => Resume::read(resume, "/command/resume", waiting),
+        Some(answers) => Resume::of_answers(answers, waiting),
         None => Resume::of_results(&create.input.results, waiting),
     }
 }

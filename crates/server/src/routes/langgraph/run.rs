@@ -53,7 +53,10 @@ impl Run {
 }
 
 /// Where an execution begins in the thread's own log.
-async fn own_place(found: &Found, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
+pub(super) async fn own_place(
+    found: &Found,
+    execution: &ExecutionId,
+) -> Result<Option<Seq>, ApiError> {
     let store = found.runtime.store();
     let landmark = Landmark::Execution(execution);
     Ok(store.place_of(&found.row.thread.id, landmark).await?)

@@ -1,0 +1,239 @@
+//! Commands about a thread.
+
+use crate::langgraph::error::{ErrorKind, RequestError};
+use crate::langgraph::fields::{Fields, MAX_ID};
+use crate::langgraph::stream::FrameId;
+use crate::langgraph::{Answers, RunCreate, Speaks};
+use serde_json::{Map, Value, json};
+
+/// The commands that there are and that are not taken here, each with what does the same.
+const ELSEWHERE: [(&str, &str); 8] = [
+    (
+        "subscription.subscribe",
+        "POST /threads/{thread_id}/stream/events is the subscription",
+    ),
+    ("subscription.unsubscribe", "close the stream"),
+    (
+        "subscription.reconnect",
+        "open the stream again, with since",
+    ),
+    ("agent.getTree", "GET /assistants/{assistant_id}/graph"),
+    ("input.inject", "POST /threads/{thread_id}/state"),
+    ("state.get", "GET /threads/{thread_id}/state"),
+    ("state.listCheckpoints", "POST /threads/{thread_id}/history"),
+    ("state.fork", "POST /threads/{thread_id}/copy"),
+];
+/// The most answers of a command.
+const MAX_ANSWERS: usize = 1000;
+
+/// The protocol's words for what is wrong with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// Something in it is not as it must be, or does not fit how things stand.
+    InvalidArgument,
+    /// There is no such command.
+    UnknownCommand,
+    /// The thread, the agent or the run is not there.
+    NoSuchRun,
+    /// Nothing waits under this id.
+    NoSuchInterrupt,
+    /// There is such a command, and it is not taken here.
+    NotSupported,
+}
+
+impl ErrorCode {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::UnknownCommand => "unknown_command",
+            Self::NoSuchRun => "no_such_run",
+            Self::NoSuchInterrupt => "no_such_interrupt",
+            Self::NotSupported => "not_supported",
+        }
+    }
+}
+
+/// A refusal of a command. Nothing of it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandError {
+    /// The command's id, if it has one.
+    pub id: Option<u64>,
+    /// What is wrong.
+    pub code: ErrorCode,
+    /// For people.
+    pub message: String,
+}
+
+impl CommandError {
+    /// A refusal of the command of this id.
+    pub fn new(id: Option<u64>, code: ErrorCode, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { id, code, message }
+    }
+
+    /// What `LangGraph`'s other requests are refused with, in this protocol's words.
+    pub fn of(id: Option<u64>, error: &RequestError) -> Self {
+        let code = match error.kind {
+            ErrorKind::Invalid | ErrorKind::Conflict => ErrorCode::InvalidArgument,
+            // What is missing has a place where it is an interrupt, and none where the path names it.
+            ErrorKind::NotFound if error.pointer.is_some() => ErrorCode::NoSuchInterrupt,
+            ErrorKind::NotFound => ErrorCode::NoSuchRun,
+            ErrorKind::NotAllowed => ErrorCode::NotSupported,
+        };
+        Self::new(id, code, error.message.as_str())
+    }
+
+    /// As the protocol has it.
+    pub fn to_json(&self) -> Value {
+        json!({"type": "error", "id": self.id, "error": self.code.word(), "message": self.message})
+    }
+}
+
+/// That a command was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The command's id.
+    pub id: u64,
+    /// The run that it has begun.
+    pub run_id: String,
+    /// The last event before the run's own.
+    pub after: FrameId,
+}
+
+impl Answered {
+    /// As the protocol has it. A client that follows the thread from `applied_through_seq` on hears the whole run.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "type": "success", "id": self.id, "result": {"run_id": self.run_id},
+            "meta": {"applied_through_seq": self.after.number()},
+        })
+    }
+}
+
+/// What a command wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// `run.start`: the thread is made if there is none.
+    Start(Box<RunCreate>),
+    /// `input.respond`: these interrupts are answered.
+    Respond(Box<RunCreate>),
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProtocolCommand {
+    /// What its answer is known by.
+    pub id: u64,
+    /// What it wants.
+    pub wanted: Wanted,
+}
+
+impl ProtocolCommand {
+    /// Reads a command.
+    pub fn read(body: &Value) -> Result<Self, CommandError> {
+        let id = body.get("id").and_then(Value::as_u64);
+        let wrong = |error: &RequestError| CommandError::of(id, error);
+        let fields =
+            Fields::closed(body, "", &["id", "method", "params"]).map_err(|it| wrong(&it))?;
+        let method = fields.text("method", MAX_ID).map_err(|it| wrong(&it))?;
+        let (Some(id), Some(method)) = (id, method) else {
+            let what = "expected an id, which is a whole number, and a method";
+            return Err(CommandError::new(id, ErrorCode::InvalidArgument, what));
+        };
+        let none = json!({});
+        let params = fields.get("params").unwrap_or(&none);
+        let wanted = match method {
+            "run.start" => start(params).map(|run| Wanted::Start(Box::new(run))),
+            "input.respond" => respond(params).map(|run| Wanted::Respond(Box::new(run))),
+            method => {
+                let known = ELSEWHERE.iter().find(|(known, _)| *known == method);
+                let (code, message) = match known {
+                    Some((_, elsewhere)) => (
+                        ErrorCode::NotSupported,
+                        format!("{method} is not taken here: {elsewhere}"),
+                    ),
+                    None => (
+                        ErrorCode::UnknownCommand,
+                        format!("there is no command {method:?}"),
+                    ),
+                };
+                return Err(CommandError::new(Some(id), code, message));
+            }
+        };
+        let wanted = wanted.map_err(|error| wrong(&error))?;
+        Ok(Self { id, wanted })
+    }
+}
+
+/// The run that is to begin.
+fn start(params: &Value) -> Result<RunCreate, RequestError> {
+    let known = [
+        "assistant_id",
+        "input",
+        "config",
+        "metadata",
+        "langsmith_tracer",
+        "multitask_strategy",
+    ];
+    let fields = Fields::closed(params, "/params", &known)?;
+    if fields.text("assistant_id", MAX_ID)?.is_none() {
+        return Err(fields.wrong("assistant_id", "expected a string"));
+    }
+    let mut body = fields.map().clone();
+    body.insert("if_not_exists".to_owned(), "create".into());
+    RunCreate::read(&Value::Object(body))
+}
+
+/// The run that goes on with answers. Its agent is that of the run which has asked.
+fn respond(params: &Value) -> Result<RunCreate, RequestError> {
+    let known = [
+        "namespace",
+        "interrupt_id",
+        "response",
+        "responses",
+        "update",
+        "goto",
+        "config",
+        "metadata",
+    ];
+    let fields = Fields::closed(params, "/params", &known)?;
+    let why = "an agent has no state to change and no nodes to go to here: send a message";
+    fields.refuse("update", why)?;
+    fields.refuse("goto", why)?;
+    let mut answers = Map::new();
+    if let Some(list) = fields.placed("responses", MAX_ANSWERS)? {
+        for (pointer, entry) in list {
+            let fields =
+                Fields::closed(entry, pointer, &["namespace", "interrupt_id", "response"])?;
+            let (id, answer) = answer(&fields)?;
+            if answers.insert(id, answer).is_some() {
+                return Err(fields.wrong("interrupt_id", "is answered twice"));
+            }
+        }
+        if answers.is_empty() {
+            return Err(fields.wrong("responses", "expected one answer at the least"));
+        }
+    } else {
+        answers.extend([answer(&fields)?]);
+    }
+    let mut body = json!({});
+    for key in ["config", "metadata"] {
+        if let Some(kept) = fields.get(key) {
+            body[key] = kept.clone();
+        }
+    }
+    // No agent is named: what waits has one.
+    let mut run = RunCreate::read(&body)?;
+    run.speaks = Speaks::LangGraph;
+    run.resume = Some(Answers::ById(answers));
+    Ok(run)
+}
+
+fn answer(fields: &Fields<'_>) -> Result<(String, Value), RequestError> {
+    let id = fields.text("interrupt_id", MAX_ID)?;
+    let id = id.ok_or_else(|| fields.wrong("interrupt_id", "expected the id of an interrupt"))?;
+    let answer = fields.given("response").cloned();
+    let answer = answer.ok_or_else(|| fields.wrong("response", "expected an answer"))?;
+    Ok((id.to_owned(), answer))
+}

@@ -1,0 +1,356 @@
+//! From the log of one run to the events of its thread.
+
+use super::event::ProtocolEvent;
+use super::request::{Channel, EventRequest};
+use super::writing::Writing;
+use crate::langgraph::interrupt::{Asked, interrupts};
+use crate::langgraph::stream::{Frame, FrameId, RunStream};
+use crate::parts::{ToolPart, ToolState};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use timeline::{Event, ItemId, Record, chunk_type};
+
+/// What one reader of a thread has heard of a run.
+///
+/// It is made of [`RunStream`], which knows what of a log is shown and what becomes of a dead attempt; this one says
+/// the same in the streaming protocol's words. Each event costs what it says; values, which cost the thread, are only said
+/// where they are wanted, when the run begins and when it is over.
+#[derive(Clone, Debug)]
+pub struct ProtocolRun {
+    run: RunStream,
+    request: EventRequest,
+    thread_id: String,
+    run_id: String,
+    has_begun: bool,
+    writing: Option<Writing>,
+    usage: Value,
+    /// The calls whose tools are at work.
+    at_work: BTreeSet<String>,
+    /// How many steps have begun.
+    n_steps: u32,
+    failure: Option<(String, String)>,
+    at: FrameId,
+    at_ms: i64,
+    out: Vec<ProtocolEvent>,
+}
+
+impl ProtocolRun {
+    /// The run that answers this item; the thread and the run as their client names them.
+    pub fn new(thread_id: &str, run_id: &str, trigger: ItemId, request: EventRequest) -> Self {
+        Self {
+            run: RunStream::new(thread_id, run_id, trigger, &request.modes()),
+            request,
+            thread_id: thread_id.to_owned(),
+            run_id: run_id.to_owned(),
+            has_begun: false,
+            writing: None,
+            usage: Value::Null,
+            at_work: BTreeSet::new(),
+            n_steps: 0,
+            failure: None,
+            at: FrameId::after(0),
+            at_ms: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// A run that goes on where calls were answered.
+    #[must_use]
+    pub fn resumed(self) -> Self {
+        Self {
+            run: self.run.resumed(),
+            ..self
+        }
+    }
+
+    /// The events of a record. After them [`ProtocolRun::wants_values`] may hold.
+    pub fn events(&mut self, record: &Record) -> Vec<ProtocolEvent> {
+        self.at = FrameId::of_record(record.seq.0);
+        self.at_ms = record.at.as_millisecond();
+        let frames = self.run.frames(record);
+        if !self.has_begun && self.run.execution().is_some() {
+            self.has_begun = true;
+            let data = json!({"event": "started", "graph_name": self.run.agent()});
+            self.say(Channel::Lifecycle, "lifecycle", || data);
+        }
+        for frame in frames {
+            self.frame(frame);
+        }
+        if self.has_begun {
+            self.look_at(&record.event);
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// The execution that runs, or ran last.
+    pub fn execution(&self) -> Option<&timeline::ExecutionId> {
+        self.run.execution()
+    }
+
+    /// Whether the run has just begun and the values are wanted as they are then: [`ProtocolRun::begin`] says them.
+    pub fn wants_values(&mut self) -> bool {
+        self.run.wants_values() && self.is_new()
+    }
+
+    /// The values when the run begins.
+    pub fn begin(&mut self, values: Value) -> Vec<ProtocolEvent> {
+        self.say(Channel::Values, "values", || values);
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether the values are wanted when the run is over.
+    pub fn wants_last_values(&self) -> bool {
+        self.run.wants_last_values() && self.is_new()
+    }
+
+    /// What stands at the end: the values, what waits for an answer, and how the run has ended, which is last.
+    pub fn end(&mut self, values: Option<Value>, asked: &[Asked]) -> Vec<ProtocolEvent> {
+        // What it says of values and interrupts has other words here.
+        for frame in self.run.end(None, &[]) {
+            if frame.event == "error" {
+                self.frame(frame);
+            }
+        }
+        self.broke_off("the run has ended");
+        if let Some(values) = values {
+            self.say(Channel::Values, "values", || values);
+        }
+        let id = self.execution().map(ToString::to_string);
+        let (step, at) = (self.n_steps, json!({"id": id}));
+        self.say(
+            Channel::Checkpoints,
+            "checkpoints",
+            || json!({"id": id, "step": step, "source": "loop"}),
+        );
+        for interrupt in interrupts(asked) {
+            let (id, value) = (&interrupt["id"], &interrupt["value"]);
+            // The protocol says payload; LangGraph's own client of 0.4.14 reads value.
+            let data = || json!({"interrupt_id": id, "payload": value, "value": value});
+            self.say(Channel::Input, "input.requested", data);
+        }
+        let mut data = json!({"graph_name": self.run.agent(), "checkpoint": at});
+        data["event"] = match &self.failure {
+            Some((error, _)) if error == "UserInterrupt" => "interrupted",
+            Some((_, message)) => {
+                data["error"] = message.as_str().into();
+                "failed"
+            }
+            None if asked.is_empty() => "completed",
+            None => "interrupted",
+        }
+        .into();
+        self.say(Channel::Lifecycle, "lifecycle", || data);
+        std::mem::take(&mut self.out)
+    }
+
+    /// Says something, if it is wanted and was not heard before. Each such thing has its number, whether it is wanted
+    /// or not.
+    fn say(&mut self, channel: Channel, method: &'static str, data: impl FnOnce() -> Value) {
+        let is_heard = self.request.hears(channel);
+        self.put(is_heard, method, data);
+    }
+
+    fn put(&mut self, is_heard: bool, method: &'static str, data: impl FnOnce() -> Value) {
+        self.at.nth += 1;
+        if is_heard && self.is_new() {
+            self.out.push(ProtocolEvent {
+                place: self.at,
+                method,
+                at_ms: self.at_ms,
+                data: data(),
+            });
+        }
+    }
+
+    /// Whether this place was not heard before.
+    fn is_new(&self) -> bool {
+        self.request.since.is_none_or(|since| self.at > since)
+    }
+
+    fn frame(&mut self, frame: Frame) {
+        let Frame {
+            event, mut data, ..
+        } = frame;
+        match event {
+            "updates" => {
+                let node = data.as_object_mut().and_then(|it| {
+                    let node = it.keys().next()?.clone();
+                    Some((it.remove(&node)?, node))
+                });
+                if let Some((values, node)) = node {
+                    let data = || json!({"node": node, "values": values});
+                    self.say(Channel::Updates, "updates", data);
+                }
+            }
+            "custom" => {
+                let kind = data["name"].as_str().unwrap_or_default();
+                let name = kind.strip_prefix("data-").unwrap_or(kind).to_owned();
+                let is_heard = self.request.hears_custom(&name);
+                let payload = data["data"].take();
+                self.put(
+                    is_heard,
+                    "custom",
+                    || json!({"name": name, "payload": payload}),
+                );
+            }
+            "messages" => self.message(&data[0]),
+            "error" => {
+                let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+                self.failure = Some((text("error"), text("message")));
+            }
+            _ => {}
+        }
+    }
+
+    /// A piece of a message, or a whole one.
+    fn message(&mut self, piece: &Value) {
+        let id = piece["id"].as_str().unwrap_or_default();
+        match piece["type"].as_str().unwrap_or_default() {
+            "AIMessageChunk" => {
+                let calls = piece["tool_call_chunks"].as_array();
+                self.write(id, &piece["content"], calls.map_or(&[], Vec::as_slice));
+                if !piece["usage_metadata"].is_null() {
+                    self.usage = piece["usage_metadata"].clone();
+                }
+            }
+            // It was said otherwise before.
+            "ai" => {
+                let mut calls = Vec::new();
+                for key in ["tool_calls", "invalid_tool_calls"] {
+                    for call in piece[key].as_array().into_iter().flatten() {
+                        let args = &call["args"];
+                        let args = args
+                            .as_str()
+                            .map_or_else(|| args.to_string(), str::to_owned);
+                        let index = calls.len();
+                        calls.push(json!({
+                            "id": call["id"], "name": call["name"], "args": args, "index": index,
+                        }));
+                    }
+                }
+                self.write(id, &piece["content"], &calls);
+                self.usage = piece["usage_metadata"].clone();
+                self.finish_message();
+            }
+            "remove" if self.writing.as_ref().is_some_and(|it| it.id == id) => {
+                self.broke_off("what was said does not count");
+            }
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, id: &str, content: &Value, calls: &[Value]) {
+        let is_said = content.as_str() != Some("") || !calls.is_empty();
+        if self.writing.as_ref().is_none_or(|it| it.id != id) {
+            if !is_said {
+                return;
+            }
+            self.finish_message();
+            self.writing = Some(Writing::new(id));
+            let metadata = json!({
+                "run_id": self.run_id, "thread_id": self.thread_id, "langgraph_node": self.run.agent(),
+            });
+            let start =
+                json!({"event": "message-start", "role": "ai", "id": id, "metadata": metadata});
+            self.say(Channel::Messages, "messages", || start);
+        }
+        let mut told = Vec::new();
+        if let Some(writing) = &mut self.writing {
+            writing.piece(content, calls, &mut told);
+        }
+        self.tell(id, told);
+    }
+
+    /// What belongs to a message names it.
+    fn tell(&mut self, id: &str, told: Vec<Value>) {
+        for mut data in told {
+            data["id"] = id.into();
+            self.say(Channel::Messages, "messages", || data);
+        }
+    }
+
+    fn finish_message(&mut self) {
+        let Some(writing) = self.writing.take() else {
+            return;
+        };
+        let (id, mut told) = (writing.id.clone(), Vec::new());
+        writing.finish(&mut told);
+        let mut last = json!({"event": "message-finish"});
+        if !self.usage.is_null() {
+            last["usage"] = self.usage.take();
+        }
+        told.push(last);
+        self.tell(&id, told);
+    }
+
+    /// What is being said counts no longer.
+    fn broke_off(&mut self, why: &str) {
+        if let Some(writing) = self.writing.take() {
+            self.tell(&writing.id, vec![json!({"event": "error", "message": why})]);
+        }
+        self.usage = Value::Null;
+        for call in std::mem::take(&mut self.at_work) {
+            let data = || json!({"event": "tool-error", "tool_call_id": call, "message": why});
+            self.say(Channel::Tools, "tools", data);
+        }
+    }
+
+    /// What a record means beside what the run's stream says of it.
+    fn look_at(&mut self, event: &Event) {
+        if let Event::StepCreated { .. } = event {
+            self.n_steps += 1;
+        }
+        if let Event::ChunkEmitted {
+            chunk_type: kind, ..
+        } = event
+        {
+            match kind.as_str() {
+                chunk_type::STEP_RESPONSE => self.finish_message(),
+                chunk_type::STEP_RESET => self.broke_off("the attempt has died, and is made anew"),
+                _ => {}
+            }
+        }
+        if let Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } = event
+            && let Some(tool) = ToolPart::read(part)
+        {
+            self.tool(&tool);
+        }
+    }
+
+    fn tool(&mut self, tool: &ToolPart) {
+        let call = tool.tool_call_id.as_str();
+        let is_allowed = tool
+            .approval
+            .as_ref()
+            .is_none_or(|it| it.approved == Some(true));
+        let is_over = match tool.state {
+            ToolState::ApprovalRequested => return,
+            ToolState::InputAvailable | ToolState::ApprovalResponded if !is_allowed => return,
+            ToolState::InputAvailable | ToolState::ApprovalResponded => false,
+            ToolState::OutputAvailable | ToolState::OutputError => true,
+        };
+        if self.at_work.insert(call.to_owned()) {
+            let input = crate::langgraph::message::arguments(tool).map(Value::Object);
+            let input = input.unwrap_or_else(|| tool.arguments().into());
+            let name = tool.tool_name();
+            let data = || json!({"event": "tool-started", "tool_call_id": call, "tool_name": name, "input": input});
+            self.say(Channel::Tools, "tools", data);
+        }
+        if !is_over {
+            return;
+        }
+        self.at_work.remove(call);
+        let text = || tool.result_text().unwrap_or_default();
+        let data = if tool.state == ToolState::OutputError {
+            let mut data = json!({"event": "tool-error", "tool_call_id": call, "message": text()});
+            if let Some(outcome) = &tool.outcome {
+                data["code"] = outcome.as_str().into();
+            }
+            data
+        } else {
+            let output = tool.output.as_ref().map(timeline::Payload::value);
+            json!({"event": "tool-finished", "tool_call_id": call, "output": output})
+        };
+        self.say(Channel::Tools, "tools", || data);
+    }
+}

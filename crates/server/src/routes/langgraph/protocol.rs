@@ -1,0 +1,251 @@
+//! The streaming protocol of `LangChain`'s clients: commands, and the events of a thread.
+
+use super::Found;
+use super::begin::begin;
+use super::follow::{left_by, values_then};
+use super::run::{Run, newest_first, own_place};
+use crate::auth::Caller;
+use crate::body::{JsonBody, PathOf};
+use crate::error::{ApiError, ErrorBody};
+use crate::run_events::{RunEvents, Seen};
+use crate::sse::{self, View};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use http::HeaderMap;
+use interop::langgraph::{
+    Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
+    ProtocolEvent, ProtocolRun, RequestError, RunRecord, RunStatus, Wanted,
+};
+use runtime::{Follow, StoreError, Until};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use timeline::{Event, Execution, Record, Seq};
+
+/// How many runs back a stream can be taken up again.
+const MAX_RUNS: usize = 64;
+
+/// Takes a command: `run.start` begins a run, `input.respond` answers what waits. A refusal of what it wants is an answer,
+/// too, with status 200.
+#[utoipa::path(post, path = "/threads/{thread_id}/commands", operation_id = "langgraphCommand", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
+    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn command(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let command = match ProtocolCommand::read(&body) {
+        Ok(command) => command,
+        Err(error) if error.id.is_some() => return Ok(Json(error.to_json()).into_response()),
+        Err(error) => return Err(RequestError::new(ErrorKind::Invalid, error.message).into()),
+    };
+    let (Wanted::Start(run) | Wanted::Respond(run)) = command.wanted;
+    // An answer may wait for what goes on with it.
+    let open = run
+        .is_resumed()
+        .then(|| api.open_stream(&caller))
+        .transpose()?;
+    let asked = (*run, open.as_ref());
+    let answer = match begin(&api, &caller, &headers, Some(&thread_id), asked).await {
+        Ok(begun) => {
+            let answered = Answered {
+                id: command.id,
+                run_id: begun.id.to_string(),
+                after: FrameId::after(begun.after.0),
+            };
+            answered.to_json()
+        }
+        Err(ApiError::LangGraph(error)) => CommandError::of(Some(command.id), &error).to_json(),
+        Err(error) => return Err(error),
+    };
+    Ok(Json(answer).into_response())
+}
+
+/// Streams the events of a thread: from its last run's beginning, or from after the event `since`, and on as they come.
+#[utoipa::path(post, path = "/threads/{thread_id}/stream/events", operation_id = "langgraphStreamEvents", tag = "langgraph", security(("key" = [])),
+    params(("thread_id" = String, Path)), request_body = Object,
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
+pub(super) async fn events(
+    State(api): State<Api>,
+    caller: Caller,
+    PathOf(thread_id): PathOf<String>,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let request = EventRequest::read(&body)?;
+    let found = Found::of(&api, &caller, &thread_id).await?;
+    let open = api.open_stream(&caller)?;
+    let after = begins(&found, request.since).await?;
+    let (tenant, key) = (found.tenant(), found.key());
+    let follow = found.runtime.follow(tenant, key, after, Until::Forever);
+    let follow = follow.await?;
+    Ok(sse::response(told(found, follow, request), Events, open))
+}
+
+/// The event after which a stream begins: the last one before the run in which `since` lies, or before the last run.
+/// Costs the runs that are looked at.
+async fn begins(found: &Found, since: Option<FrameId>) -> Result<Seq, ApiError> {
+    let (_, tail) = found.runtime.state(found.tenant(), found.key()).await?;
+    let n_wanted = if since.is_some() { MAX_RUNS } else { 1 };
+    let mut runs = Vec::new();
+    let take = |run: RunRecord| {
+        runs.extend(Some(run.id).filter(|_| run.status != RunStatus::Pending));
+        runs.len() < n_wanted
+    };
+    newest_first(found, take).await?;
+    for run in &runs {
+        let place = own_place(found, run).await?;
+        if let Some(place) = place.filter(|it| since.is_none_or(|since| it.0 <= since.seq())) {
+            return Ok(Seq(place.0.saturating_sub(1)));
+        }
+    }
+    match since {
+        None => Ok(tail),
+        Some(since) if runs.len() < MAX_RUNS => Ok(Seq(since.seq()).min(tail)),
+        Some(_) => {
+            let what = format!(
+                "lies more than {MAX_RUNS} runs back: read the thread's state, and follow it from now on"
+            );
+            Err(RequestError::at("/since", what).into())
+        }
+    }
+}
+
+/// Something that happened.
+enum Told {
+    Events(Vec<ProtocolEvent>),
+    /// What comes can't be told.
+    Failed(ApiError),
+}
+
+/// What the log comes to. Values are read when they are wanted.
+fn told(
+    found: Found,
+    mut follow: Follow,
+    request: EventRequest,
+) -> BoxStream<'static, Result<Told, StoreError>> {
+    let told = async_stream::stream! {
+        let mut current = None;
+        while let Some(next) = follow.next().await {
+            let logged = match next {
+                Ok(logged) => logged,
+                Err(error) => {
+                    yield Err(error);
+                    return;
+                }
+            };
+            match tell(&found, &request, &mut current, &logged.record).await {
+                Ok(events) if events.is_empty() => {}
+                Ok(events) => yield Ok(Told::Events(events)),
+                Err(error) => {
+                    yield Ok(Told::Failed(error));
+                    return;
+                }
+            }
+        }
+    };
+    Box::pin(told)
+}
+
+/// The events of a record. What stands between runs has none.
+async fn tell(
+    found: &Found,
+    request: &EventRequest,
+    current: &mut Option<(RunEvents, ProtocolRun)>,
+    record: &Record,
+) -> Result<Vec<ProtocolEvent>, ApiError> {
+    if current.is_none()
+        && let Event::ExecutionCreated { execution } = &record.event
+    {
+        *current = begun(found, execution, request).await?;
+    }
+    let Some((run, view)) = current else {
+        return Ok(Vec::new());
+    };
+    let seen = run.see(&record.event);
+    let mut events = view.events(record);
+    events.extend(more(found, view, seen).await?);
+    if seen.flow().is_break() {
+        *current = None;
+    }
+    Ok(events)
+}
+
+/// A run that begins with this execution; none where it only takes back a question. Costs what it has written.
+async fn begun(
+    found: &Found,
+    execution: &Execution,
+    request: &EventRequest,
+) -> Result<Option<(RunEvents, ProtocolRun)>, ApiError> {
+    let run = match Run::find(found, execution.id.as_str()).await {
+        Ok(run) => run.record,
+        Err(ApiError::LangGraph(error)) if error.kind == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let events = RunEvents::of(run.trigger.clone());
+    let (thread, id) = (found.shown(), run.id.as_str());
+    let view = ProtocolRun::new(thread, id, run.trigger, request.clone());
+    let view = if run.is_resumed { view.resumed() } else { view };
+    Ok(Some((events, view)))
+}
+
+/// What is said beside what the log says: the values when a run begins, and what stands at its end.
+async fn more(
+    found: &Found,
+    view: &mut ProtocolRun,
+    seen: Seen,
+) -> Result<Vec<ProtocolEvent>, ApiError> {
+    let mut events = Vec::new();
+    let Some(execution) = view.execution().cloned() else {
+        return Ok(events);
+    };
+    if view.wants_values()
+        && let Some(values) = values_then(found, &execution, Moment::Begin).await?
+    {
+        events.extend(view.begin(values));
+    }
+    if seen == Seen::Last {
+        let asked = left_by(found, &execution).await?;
+        let values = if view.wants_last_values() {
+            values_then(found, &execution, Moment::End).await?
+        } else {
+            None
+        };
+        events.extend(view.end(values, &asked));
+    }
+    Ok(events)
+}
+
+/// Writes events.
+struct Events;
+
+impl View<Told> for Events {
+    fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
+        match told {
+            Told::Events(events) => {
+                for event in events {
+                    event.write(out);
+                }
+                ControlFlow::Continue(())
+            }
+            Told::Failed(error) => {
+                tracing::error!(error = crate::error::told(error), "a thread can't be told");
+                self.fail(error, out);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        let failure = error.failure();
+        let message = failure.message;
+        let data =
+            json!({"type": "error", "id": null, "error": "unknown_error", "message": message});
+        interop::sse::write_named("error", data, out);
+    }
+}
