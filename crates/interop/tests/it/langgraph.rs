@@ -1,5 +1,7 @@
 //! `LangGraph`: what is streamed of a run, and what its thread then has.
 
+mod protocol;
+
 use crate::log::Log;
 use crate::native::conversation;
 use loomline_interop::langgraph::{

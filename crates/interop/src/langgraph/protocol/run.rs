@@ -7,7 +7,7 @@ use crate::langgraph::interrupt::{Asked, interrupts};
 use crate::langgraph::stream::{Frame, FrameId, RunStream};
 use crate::parts::{ToolPart, ToolState};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, ItemId, Record, chunk_type};
 
 /// What one reader of a thread has heard of a run.
@@ -23,15 +23,55 @@ pub struct ProtocolRun {
     run_id: String,
     has_begun: bool,
     writing: Option<Writing>,
+    /// The message that was finished last.
+    finished: Option<String>,
     usage: Value,
     /// The calls whose tools are at work.
     at_work: BTreeSet<String>,
     /// How many steps have begun.
     n_steps: u32,
     failure: Option<(String, String)>,
-    at: FrameId,
+    /// The record that is told.
+    seq: u64,
     at_ms: i64,
+    /// What of it is said.
+    moment: Moment,
+    /// How much each channel was told of it.
+    n_told: BTreeMap<u32, u32>,
     out: Vec<ProtocolEvent>,
+}
+
+/// What is said of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// What it says itself.
+    Itself,
+    /// What stands at the end of the run.
+    End,
+}
+
+/// How many events of a record a channel may have, at one of its moments.
+const MAX_TOLD: u32 = 1 << 12;
+
+/// The order in which a record is told. It gives each channel places of its own, so that an event has the same place
+/// whatever else is listened to.
+fn rank(channel: Channel, moment: Moment) -> u32 {
+    let rank = match channel {
+        // That a run begins is first of all, that it has ended comes last.
+        Channel::Lifecycle if moment == Moment::Itself => 0,
+        Channel::Messages => 1,
+        Channel::Tools => 2,
+        Channel::Custom | Channel::Tasks => 3,
+        Channel::Updates => 4,
+        Channel::Values => 5,
+        Channel::Checkpoints => 6,
+        Channel::Input => 7,
+        Channel::Lifecycle => 8,
+    };
+    match moment {
+        Moment::Itself => rank,
+        Moment::End => rank + 7,
+    }
 }
 
 impl ProtocolRun {
@@ -44,12 +84,15 @@ impl ProtocolRun {
             run_id: run_id.to_owned(),
             has_begun: false,
             writing: None,
+            finished: None,
             usage: Value::Null,
             at_work: BTreeSet::new(),
             n_steps: 0,
             failure: None,
-            at: FrameId::after(0),
+            seq: 0,
             at_ms: 0,
+            moment: Moment::Itself,
+            n_told: BTreeMap::new(),
             out: Vec::new(),
         }
     }
@@ -65,8 +108,10 @@ impl ProtocolRun {
 
     /// The events of a record. After them [`ProtocolRun::wants_values`] may hold.
     pub fn events(&mut self, record: &Record) -> Vec<ProtocolEvent> {
-        self.at = FrameId::of_record(record.seq.0);
+        self.seq = record.seq.0;
         self.at_ms = record.at.as_millisecond();
+        self.moment = Moment::Itself;
+        self.n_told.clear();
         let frames = self.run.frames(record);
         if !self.has_begun && self.run.execution().is_some() {
             self.has_begun = true;
@@ -79,6 +124,7 @@ impl ProtocolRun {
         if self.has_begun {
             self.look_at(&record.event);
         }
+        self.out.sort_by_key(|event| event.place);
         std::mem::take(&mut self.out)
     }
 
@@ -89,7 +135,7 @@ impl ProtocolRun {
 
     /// Whether the run has just begun and the values are wanted as they are then: [`ProtocolRun::begin`] says them.
     pub fn wants_values(&mut self) -> bool {
-        self.run.wants_values() && self.is_new()
+        self.run.wants_values() && self.is_new(self.place(Channel::Values))
     }
 
     /// The values when the run begins.
@@ -100,11 +146,12 @@ impl ProtocolRun {
 
     /// Whether the values are wanted when the run is over.
     pub fn wants_last_values(&self) -> bool {
-        self.run.wants_last_values() && self.is_new()
+        self.run.wants_last_values()
     }
 
     /// What stands at the end: the values, what waits for an answer, and how the run has ended, which is last.
     pub fn end(&mut self, values: Option<Value>, asked: &[Asked]) -> Vec<ProtocolEvent> {
+        self.moment = Moment::End;
         // What it says of values and interrupts has other words here.
         for frame in self.run.end(None, &[]) {
             if frame.event == "error" {
@@ -143,28 +190,44 @@ impl ProtocolRun {
         std::mem::take(&mut self.out)
     }
 
-    /// Says something, if it is wanted and was not heard before. Each such thing has its number, whether it is wanted
-    /// or not.
+    /// Says something in a channel, if it is wanted and was not heard before.
     fn say(&mut self, channel: Channel, method: &'static str, data: impl FnOnce() -> Value) {
         let is_heard = self.request.hears(channel);
-        self.put(is_heard, method, data);
+        self.put((channel, is_heard), method, data);
     }
 
-    fn put(&mut self, is_heard: bool, method: &'static str, data: impl FnOnce() -> Value) {
-        self.at.nth += 1;
-        if is_heard && self.is_new() {
+    fn put(
+        &mut self,
+        (channel, is_heard): (Channel, bool),
+        method: &'static str,
+        data: impl FnOnce() -> Value,
+    ) {
+        let place = self.place(channel);
+        *self.n_told.entry(rank(channel, self.moment)).or_default() += 1;
+        if is_heard && self.is_new(place) {
+            let (at_ms, data) = (self.at_ms, data());
             self.out.push(ProtocolEvent {
-                place: self.at,
+                place,
                 method,
-                at_ms: self.at_ms,
-                data: data(),
+                at_ms,
+                data,
             });
         }
     }
 
+    /// The place of what a channel says next.
+    fn place(&self, channel: Channel) -> FrameId {
+        let rank = rank(channel, self.moment);
+        let n_told = self.n_told.get(&rank).copied().unwrap_or_default();
+        FrameId {
+            seq: self.seq,
+            nth: rank * MAX_TOLD + n_told.min(MAX_TOLD - 1),
+        }
+    }
+
     /// Whether this place was not heard before.
-    fn is_new(&self) -> bool {
-        self.request.since.is_none_or(|since| self.at > since)
+    fn is_new(&self, place: FrameId) -> bool {
+        self.request.since.is_none_or(|since| place > since)
     }
 
     fn frame(&mut self, frame: Frame) {
@@ -188,7 +251,7 @@ impl ProtocolRun {
                 let is_heard = self.request.hears_custom(&name);
                 let payload = data["data"].take();
                 self.put(
-                    is_heard,
+                    (Channel::Custom, is_heard),
                     "custom",
                     || json!({"name": name, "payload": payload}),
                 );
@@ -232,19 +295,23 @@ impl ProtocolRun {
                 self.usage = piece["usage_metadata"].clone();
                 self.finish_message();
             }
-            "remove" if self.writing.as_ref().is_some_and(|it| it.id == id) => {
-                self.broke_off("what was said does not count");
-            }
+            "remove" => self.took_back(id),
             _ => {}
         }
     }
 
+    /// A message counts no longer; it may have been whole. Results that count no longer have been told for good.
+    fn took_back(&mut self, id: &str) {
+        let why = "what was said does not count";
+        if self.writing.as_ref().is_some_and(|it| it.id == id) {
+            self.broke_off(why);
+        } else if self.finished.take_if(|it| it == id).is_some() {
+            self.tell(id, vec![json!({"event": "error", "message": why})]);
+        }
+    }
+
     fn write(&mut self, id: &str, content: &Value, calls: &[Value]) {
-        let is_said = content.as_str() != Some("") || !calls.is_empty();
         if self.writing.as_ref().is_none_or(|it| it.id != id) {
-            if !is_said {
-                return;
-            }
             self.finish_message();
             self.writing = Some(Writing::new(id));
             let metadata = json!({
@@ -281,6 +348,7 @@ impl ProtocolRun {
         }
         told.push(last);
         self.tell(&id, told);
+        self.finished = Some(id);
     }
 
     /// What is being said counts no longer.

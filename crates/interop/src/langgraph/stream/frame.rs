@@ -37,11 +37,6 @@ impl FrameId {
         }
     }
 
-    /// Before the first frame of a record.
-    pub fn of_record(seq: u64) -> Self {
-        Self { seq, nth: 0 }
-    }
-
     /// After a record, all of it.
     pub fn after(seq: u64) -> Self {
         Self::of_number((seq << NTH_BITS) | ((1 << NTH_BITS) - 1))
