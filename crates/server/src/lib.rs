@@ -35,6 +35,7 @@ mod error;
 mod guard;
 mod hex;
 mod state;
+mod unread;
 
 mod body;
 mod metrics;

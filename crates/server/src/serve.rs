@@ -12,7 +12,7 @@ use crate::tls::{TlsError, TlsListener};
 use axum::Json;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::serve::{Listener as _, ListenerExt};
 use http::{HeaderName, HeaderValue, Method, header};
@@ -185,6 +185,7 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
             "default-src 'none'; frame-ancestors 'none'",
         ))
         .layer(cors)
+        .layer(from_fn(crate::unread::close))
         .layer(from_fn_with_state(api.clone(), answer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
             ApiError::Panicked.into_response()

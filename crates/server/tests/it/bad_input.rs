@@ -30,6 +30,24 @@ fn typed(status: u16, code: &str, pointer: Option<&str>) -> (u16, String, Option
 }
 
 #[tokio::test]
+async fn a_connection_that_ends_with_a_body_unread_says_so() {
+    let server = Server::new("[server]\nmax_body_bytes = 1000\n").await;
+    let large = format!("\"{}\"", "a".repeat(1000));
+    for (path, body, connection) in [
+        ("/nowhere", "{}", Some("close")),
+        (MESSAGES, &large, Some("close")),
+        ("/nowhere", "", None),
+        (MESSAGES, "{", None),
+        (MESSAGES, "{\"content\": \"hello\"}", None),
+    ] {
+        let answer = server.post_text(path, body.to_owned()).await;
+        let told = answer.headers.get(header::CONNECTION);
+        let told = told.map(|it| it.to_str().unwrap());
+        assert_eq!(told, connection, "{path} {}", answer.text);
+    }
+}
+
+#[tokio::test]
 async fn malformed_json_is_refused_with_its_place() {
     let server = thread().await;
     for body in [

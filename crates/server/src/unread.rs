@@ -1,0 +1,67 @@
+//! Requests that are answered before they were read.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderValue, Version, header};
+use http_body::{Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+/// Says that the connection ends where a body was not read to its end.
+///
+/// It does end then, for nobody could tell the rest of the body from the next request. A client that is not told so may
+/// send its next request into a connection that is just being closed.
+pub(crate) async fn close(request: Request, next: Next) -> Response {
+    if http_body::Body::is_end_stream(request.body()) || request.version() > Version::HTTP_11 {
+        return next.run(request).await;
+    }
+    let is_read = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&is_read);
+    let request = request.map(|body| {
+        Body::new(Noted {
+            body,
+            is_read: noted,
+        })
+    });
+    let mut response = next.run(request).await;
+    if !is_read.load(Ordering::Acquire) {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    response
+}
+
+/// A body that notes that it was read to its end.
+struct Noted {
+    body: Body,
+    is_read: Arc<AtomicBool>,
+}
+
+impl http_body::Body for Noted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.is_read.store(true, Ordering::Release);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
