@@ -285,7 +285,17 @@ mod tests {
         let state_of: Reader = (lang::StateQuery::KNOWN, |it| {
             lang::StateQuery::read_body(it).is_ok()
         });
-        let readers = readers.into_iter().chain([("LangGraphStateOf", state_of)]);
+        let command: Reader = (lang::ProtocolCommand::KNOWN, |it| {
+            lang::ProtocolCommand::read(it).is_ok()
+        });
+        let events: Reader = (lang::EventRequest::KNOWN, |it| {
+            lang::EventRequest::read(it).is_ok()
+        });
+        let readers = readers.into_iter().chain([
+            ("LangGraphStateOf", state_of),
+            ("LangGraphCommand", command),
+            ("LangGraphEvents", events),
+        ]);
         let readers: BTreeMap<_, _> = readers.collect();
         let requests: Value = serde_json::from_str(REQUESTS).unwrap();
         for (operation, schema) in requests["bodies"].as_object().unwrap() {

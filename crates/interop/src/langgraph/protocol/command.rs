@@ -63,13 +63,19 @@ pub struct CommandError {
     pub code: ErrorCode,
     /// For people.
     pub message: String,
+    /// The place in the command that is wrong, as a JSON pointer.
+    pub pointer: Option<String>,
 }
 
 impl CommandError {
     /// A refusal of the command of this id.
     pub fn new(id: Option<u64>, code: ErrorCode, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { id, code, message }
+        Self {
+            id,
+            code,
+            message: message.into(),
+            pointer: None,
+        }
     }
 
     /// What `LangGraph`'s other requests are refused with, in this protocol's words.
@@ -81,12 +87,31 @@ impl CommandError {
             ErrorKind::NotFound => ErrorCode::NoSuchRun,
             ErrorKind::NotAllowed => ErrorCode::NotSupported,
         };
-        Self::new(id, code, error.message.as_str())
+        // A run stands in its command's parameters. Where answers stand, their command says otherwise.
+        let place = error
+            .pointer
+            .as_deref()
+            .filter(|it| !it.starts_with("/command/"));
+        let pointer = place.map(|place| match place {
+            "/id" | "/method" => place.to_owned(),
+            place if place.starts_with("/params") => place.to_owned(),
+            place => format!("/params{place}"),
+        });
+        Self {
+            pointer,
+            ..Self::new(id, code, error.message.as_str())
+        }
     }
 
     /// As the protocol has it.
     pub fn to_json(&self) -> Value {
-        json!({"type": "error", "id": self.id, "error": self.code.word(), "message": self.message})
+        let mut error = json!({
+            "type": "error", "id": self.id, "error": self.code.word(), "message": self.message,
+        });
+        if let Some(pointer) = &self.pointer {
+            error["pointer"] = pointer.as_str().into();
+        }
+        error
     }
 }
 
@@ -130,12 +155,14 @@ pub struct ProtocolCommand {
 }
 
 impl ProtocolCommand {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &["id", "method", "params"];
+
     /// Reads a command.
     pub fn read(body: &Value) -> Result<Self, CommandError> {
         let id = body.get("id").and_then(Value::as_u64);
         let wrong = |error: &RequestError| CommandError::of(id, error);
-        let fields =
-            Fields::closed(body, "", &["id", "method", "params"]).map_err(|it| wrong(&it))?;
+        let fields = Fields::closed(body, "", Self::KNOWN).map_err(|it| wrong(&it))?;
         let method = fields.text("method", MAX_ID).map_err(|it| wrong(&it))?;
         let (Some(id), Some(method)) = (id, method) else {
             let what = "expected an id, which is a whole number, and a method";

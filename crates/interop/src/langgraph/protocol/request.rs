@@ -7,8 +7,6 @@ use crate::langgraph::{StreamMode, fields::expected};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What a request may say.
-const KNOWN: &[&str] = &["channels", "namespaces", "depth", "since"];
 /// The most channels, and the most namespaces.
 const MAX_ENTRIES: usize = 64;
 /// The most segments of a namespace.
@@ -66,9 +64,12 @@ pub struct EventRequest {
 }
 
 impl EventRequest {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &["channels", "namespaces", "depth", "since"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::closed(body, "", KNOWN)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         let (mut channels, mut named) = (BTreeSet::new(), BTreeSet::new());
         let list = fields.texts("channels", MAX_ENTRIES)?;
         if list.is_empty() {

@@ -45,7 +45,14 @@ pub(super) async fn command(
         Err(error) if error.id.is_some() => return Ok(Json(error.to_json()).into_response()),
         Err(error) => return Err(RequestError::new(ErrorKind::Invalid, error.message).into()),
     };
-    let (Wanted::Start(run) | Wanted::Respond(run)) = command.wanted;
+    let run = match command.wanted {
+        Wanted::Start(run) => run,
+        Wanted::Respond(run) => {
+            // Nothing waits on a thread that is not there.
+            Found::of(&api, &caller, &thread_id).await?;
+            run
+        }
+    };
     // An answer may wait for what goes on with it.
     let open = run
         .is_resumed()

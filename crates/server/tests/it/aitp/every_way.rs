@@ -112,7 +112,12 @@ fn langgraph_ways(text: &str) -> Vec<Way> {
     vec![
         way(0, "/threads/{thread_id}/runs", run.clone()),
         way(1, "/threads/{thread_id}/runs/wait", run.clone()),
-        way(2, "/threads/{thread_id}/runs/stream", run),
+        way(2, "/threads/{thread_id}/runs/stream", run.clone()),
+        way(
+            8,
+            "/threads/{thread_id}/commands",
+            json!({"id": 1, "method": "run.start", "params": run}),
+        ),
         way(
             3,
             "/threads/{thread_id}/state",
@@ -161,7 +166,7 @@ fn new_ways(text: &str) -> Vec<Way> {
 }
 
 /// The ids of the threads of `LangGraph`'s ways.
-const UUIDS: [&str; 8] = [
+const UUIDS: [&str; 9] = [
     "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5060",
     "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061",
     "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062",
@@ -170,6 +175,7 @@ const UUIDS: [&str; 8] = [
     "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5065",
     "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5066",
     "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5067",
+    "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5068",
 ];
 
 /// All ways in.
@@ -241,7 +247,7 @@ pub(super) fn threads() -> Vec<&'static str> {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 41] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 42] = [
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
     ("POST", "/agents/search"),
@@ -273,6 +279,7 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 41] = [
     ("POST", "/threads/{thread_id}/history"),
     ("POST", "/threads/{thread_id}/runs/{run_id}/cancel"),
     ("POST", "/threads/{thread_id}/state/checkpoint"),
+    ("POST", "/threads/{thread_id}/stream/events"),
     ("POST", "/v1/assistants"),
     ("POST", "/v1/assistants/{assistant_id}"),
     ("POST", "/v1/conversations/{conversation_id}"),

@@ -83,7 +83,8 @@ async fn every_way_in_refuses_what_does_not_fit_and_says_where() {
             ),
             "/threads/{thread_id}/runs"
             | "/threads/{thread_id}/runs/wait"
-            | "/threads/{thread_id}/runs/stream" => ("/input/messages/0/content", langgraph),
+            | "/threads/{thread_id}/runs/stream"
+            | "/threads/{thread_id}/commands" => ("/input/messages/0/content", langgraph),
             "/threads/{thread_id}/state" => ("/values/messages/0", langgraph),
             "/threads/{thread_id}" => ("/messages/0/content/0", langgraph),
             "/runs/stream" if name.is_empty() => ("/input/messages/0/content", langgraph),

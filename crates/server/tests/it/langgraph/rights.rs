@@ -74,6 +74,11 @@ async fn the_threads_and_runs_of_another_tenant_are_not_there() {
             "search" if path.starts_with("/runs") => json!({"thread_id": thread}),
             "{thread_id}" => json!({"metadata": {"a": 1}}),
             "runs" | "wait" | "stream" => says("demo", "mine"),
+            "events" => json!({"channels": ["values"]}),
+            "commands" => {
+                let answer = json!({"interrupt_id": "c", "response": true});
+                json!({"id": 1, "method": "input.respond", "params": answer})
+            }
             _ => json!({}),
         };
         let body = (method != "GET" && method != "DELETE").then_some(&body);

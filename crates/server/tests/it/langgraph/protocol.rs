@@ -1,0 +1,108 @@
+//! The streaming protocol: what its clients can't see of themselves.
+
+use super::{CONFIG, last, says};
+use crate::harness::Server;
+use serde_json::{Value, json};
+
+/// Sends a command; what it is answered.
+async fn command(server: &Server, thread: &str, method: &str, params: Value) -> Value {
+    let body = json!({"id": 1, "method": method, "params": params});
+    let path = format!("/threads/{thread}/commands");
+    let answer = server.post(&path, body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["id"], 1);
+    answer.json()
+}
+
+#[tokio::test]
+async fn a_command_that_is_repeated_under_its_key_begins_one_run() {
+    let server = Server::new(CONFIG).await;
+    let id = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let body = json!({"id": 1, "method": "run.start", "params": says("demo", "hello")});
+        let request = server
+            .request("POST", &format!("/threads/{id}/commands"))
+            .header("content-type", "application/json")
+            .header("idempotency-key", "k");
+        let request = request.body(body.to_string().into()).unwrap();
+        answers.push(server.send(request).await.json());
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0]["type"], "success");
+    let runs = server.get(&format!("/threads/{id}/runs")).await.json();
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs[0]["run_id"], answers[0]["result"]["run_id"]);
+}
+
+#[tokio::test]
+async fn an_answer_goes_to_the_call_that_it_names_and_its_agent_stays() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    let waits = server
+        .lang_wait(&thread, says("clerk", "compute 6*7"))
+        .await;
+    let id = &waits["__interrupt__"][0]["id"];
+    let answer = |id: &Value, response: Value| json!({"namespace": [], "interrupt_id": id, "response": response});
+    let unknown = answer(&json!("nobody"), json!(true));
+    let refused = command(&server, &thread, "input.respond", unknown).await;
+    assert_eq!(
+        (&refused["type"], &refused["error"]),
+        (&json!("error"), &json!("no_such_interrupt"))
+    );
+    let words = command(&server, &thread, "input.respond", answer(id, json!("yes"))).await;
+    assert_eq!(words["error"], "invalid_argument");
+    let many = json!({"responses": [answer(id, json!(true))]});
+    let taken = command(&server, &thread, "input.respond", many).await;
+    let run = taken["result"]["run_id"].as_str().unwrap();
+    let path = format!("/threads/{thread}/runs/{run}/join");
+    assert_eq!(last(&server.get(&path).await.json()), "compute gave 42.");
+    let run = server
+        .get(&format!("/threads/{thread}/runs/{run}"))
+        .await
+        .json();
+    assert_eq!(run["assistant_id"], "clerk");
+    let over = command(&server, &thread, "input.respond", answer(id, json!(true))).await;
+    assert_eq!(over["error"], "no_such_interrupt");
+}
+
+#[tokio::test]
+async fn a_command_that_can_not_be_taken_says_why_and_changes_nothing() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    let path = format!("/threads/{thread}/commands");
+    for body in [
+        json!([]),
+        json!({"method": "run.start"}),
+        json!({"id": -1, "method": "run.start"}),
+    ] {
+        let refused = server.post(&path, body).await;
+        assert_eq!(refused.status, 422, "{}", refused.text);
+    }
+    let input =
+        json!({"assistant_id": "demo", "input": {"messages": [{"role": "user", "content": 7}]}});
+    let refused = command(&server, &thread, "run.start", input).await;
+    assert_eq!(refused["pointer"], "/params/input/messages/0/content");
+    let nobody = command(&server, &thread, "run.start", says("nobody", "hello")).await;
+    assert_eq!(nobody["error"], "no_such_run");
+    let elsewhere = command(&server, &thread, "state.get", json!({})).await;
+    assert_eq!(elsewhere["error"], "not_supported");
+    let runs = server.get(&format!("/threads/{thread}/runs")).await.json();
+    assert_eq!(runs, json!([]));
+}
+
+#[tokio::test]
+async fn a_stream_that_lies_too_far_back_is_refused_with_what_to_do() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    for n in 0..65 {
+        server
+            .lang_wait(&thread, says("demo", &format!("{n}")))
+            .await;
+    }
+    let body = json!({"channels": ["lifecycle"], "since": 1});
+    let path = format!("/threads/{thread}/stream/events");
+    let refused = server.post(&path, body).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    assert_eq!(refused.json()["metadata"]["pointer"], "/since");
+}
