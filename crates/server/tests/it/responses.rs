@@ -6,6 +6,7 @@ mod conversations;
 mod create;
 mod goes_on;
 mod passing;
+mod prepared;
 mod rights;
 mod socket;
 mod stored;

@@ -226,9 +226,9 @@ fn a_number_or_a_word_out_of_its_range_is_refused() {
             "invalid_value",
         ),
         (
-            with("generate", json!(false)),
+            with("generate", json!("no")),
             Some("generate"),
-            "unsupported_value",
+            "invalid_type",
         ),
     ]);
 }

@@ -194,20 +194,6 @@ async fn a_response_is_held_no_longer_once_a_message_after_it_can_not_be_read() 
 }
 
 #[tokio::test]
-async fn nothing_is_prepared_ahead() {
-    let server = Server::new("").await;
-    let listening = Served::new(server.app.clone()).await;
-    let mut socket = Socket::open(&listening).await;
-    let ahead = json!({"input": "x", "generate": false});
-    assert_eq!(
-        socket.refused(ahead).await,
-        (400, "unsupported_value".to_owned())
-    );
-    assert_eq!(server.n_threads().await, 0);
-    listening.stop().await;
-}
-
-#[tokio::test]
 async fn calls_are_answered_over_a_connection() {
     let server = Server::new("").await;
     let listening = Served::new(server.app.clone()).await;
