@@ -8,6 +8,7 @@ mod goes_on;
 mod passing;
 mod prepared;
 mod rights;
+mod sizes;
 mod socket;
 mod stored;
 mod suite;

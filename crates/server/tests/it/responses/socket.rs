@@ -1,6 +1,6 @@
 //! Responses over a WebSocket.
 
-use super::{ASKS, check_events, kinds, last, text_of, weather};
+use super::{ASKS, check_events, fits, kinds, last, text_of, weather};
 use crate::harness::{Served, Server};
 use futures_util::{SinkExt, StreamExt};
 use http::header;
@@ -86,6 +86,7 @@ impl Socket {
             frame.get("sequence_number").is_none() && frame["error"]["message"].is_string(),
             "{frame}"
         );
+        fits("WebSocketErrorEvent", &frame);
         (
             frame["status"].as_u64().unwrap(),
             frame["error"]["code"].as_str().unwrap().to_owned(),
@@ -93,7 +94,7 @@ impl Socket {
     }
 }
 
-fn gone() -> (u64, String) {
+pub(super) fn gone() -> (u64, String) {
     (400, "previous_response_not_found".to_owned())
 }
 
