@@ -138,5 +138,9 @@ test("responses are made over a WebSocket, one after the other", async () => {
   assert.equal(two.output[0].content[0].text, "You said: two");
   const lost = await respond({ input: "x", previous_response_id: one.id });
   assert.equal(lost.code, "previous_response_not_found");
+  const ahead = await respond({ input: "three", generate: false });
+  assert.deepEqual(ahead.output, []);
+  const three = await respond({ input: [], previous_response_id: ahead.id });
+  assert.equal(three.output[0].content[0].text, "You said: three");
   socket.close();
 });

@@ -53,9 +53,9 @@ pub(crate) trait Refusal: Sized {
     }
 }
 
-/// Whether a text has more characters than this; looks no further than it must.
+/// Whether a text has more characters than this. Its characters are counted only where it may.
 pub(crate) fn has_more_characters(text: &str, max: usize) -> bool {
-    text.len() > max && text.chars().nth(max).is_some()
+    text.len() > max && text.chars().count() > max
 }
 
 /// Refuses a text that is longer than it may be.

@@ -42,6 +42,7 @@ pub mod aitp;
 pub mod archive;
 mod canonical;
 pub mod convert;
+mod cut;
 pub mod document;
 mod fields;
 pub mod ids;

@@ -68,6 +68,10 @@ pub struct RunOptions {
     /// How the answer is to be formed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<AnswerFormat>,
+    /// Whether no model is asked: what was said is kept, and the run is over when it has acted on the
+    /// answers it was begun with, if it was begun with any. Middleware is not around such a run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_model: bool,
     /// What the view that made the run must say again of it, under the view's name: `responses`,
     /// `threads`, `langgraph`. Never interpreted by the runtime.
     #[serde(skip_serializing_if = "Map::is_empty")]

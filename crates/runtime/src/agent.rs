@@ -23,6 +23,7 @@ use around::{Around, Begun};
 use failure::{Fault, failed, unwritable};
 use futures_util::future::BoxFuture;
 use interop::model;
+use interop::options::RunOptions;
 use interop::parts::{ToolPart, ToolState};
 use journal::AgentJournal;
 use limits::{Budget, Spent};
@@ -48,7 +49,7 @@ use upp::{Messages, ToolResult};
 /// changes nothing that was said, for that is in the log. An execution that is stopped or taken
 /// over has no way back.
 ///
-/// What the run's parameters say ([`RunOptions`](interop::options::RunOptions)) holds for the run: other
+/// What the run's parameters say ([`RunOptions`]) holds for the run: other
 /// instructions, tools that the client executes, another model, settings. What they are is kept with the
 /// execution, so that it goes on the same after a crash and with answers.
 #[derive(Clone)]
@@ -78,6 +79,8 @@ struct Wanted {
     max_tool_calls: Option<u64>,
     /// How many tokens its answers may have.
     budget: Option<Arc<Budget>>,
+    /// Whether no model is asked.
+    without_model: bool,
 }
 
 /// What one step is run with.
@@ -126,7 +129,11 @@ impl AgentReactor {
         let models = self.models.as_deref();
         let agent = options::configured(&self.agent, &wanted, models, budget.as_ref())?;
         let params = params.cloned().unwrap_or_default();
-        let max_tool_calls = wanted.max_tool_calls;
+        let RunOptions {
+            max_tool_calls,
+            without_model,
+            ..
+        } = wanted;
         Ok(Some(Self {
             agent,
             models: None,
@@ -134,6 +141,7 @@ impl AgentReactor {
                 params,
                 max_tool_calls,
                 budget,
+                without_model,
             })),
         }))
     }
@@ -190,12 +198,13 @@ impl AgentReactor {
                 around.push(&journal);
                 handoff = handoff::decided(&self.agent, &journal.written(), &step.children);
                 // Another agent goes on: for this one the run is over.
-                wants_more = cycle.next == Next::Continue && handoff.is_none();
+                wants_more =
+                    cycle.next == Next::Continue && handoff.is_none() && !self.asks_no_model();
                 if wants_more && self.is_spent(before, &journal) {
                     wants_more = false;
                     cut_short = Some(StepOutcome::SPENT.to_owned());
                 }
-                after = Some(if wants_more {
+                after = Some(if wants_more || self.asks_no_model() {
                     cycle.state
                 } else {
                     let completed = around.complete(&self.agent, &step, cycle.state).await;
@@ -237,7 +246,7 @@ impl AgentReactor {
         Ok(Reacted {
             outcome,
             wants_more,
-            messages_for_model: Some(self.messages_for_model(sent)),
+            messages_for_model: (!self.asks_no_model()).then(|| self.messages_for_model(sent)),
             memory: remembered.map(|it| Box::new(it) as _),
             handoff,
         })
@@ -266,6 +275,10 @@ impl AgentReactor {
             (None, Some(resumed)) => {
                 let left = self.calls_left(n_before);
                 self.resumed(step, state, (&resumed, left), journal).await?
+            }
+            (None, None) if self.asks_no_model() => {
+                let (state, next) = (state.clone(), Next::Done);
+                (Cycle { state, next }, false)
             }
             (None, None) => {
                 let cast = Cast {
@@ -365,6 +378,12 @@ impl AgentReactor {
     fn is_limited(&self) -> bool {
         let wanted = self.wanted.as_ref();
         wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some() || wanted.budget.is_some())
+    }
+
+    /// Whether the run is over without an answer of a model.
+    fn asks_no_model(&self) -> bool {
+        let wanted = self.wanted.as_ref();
+        wanted.is_some_and(|wanted| wanted.without_model)
     }
 
     fn budget(&self) -> Option<&Budget> {

@@ -1,16 +1,19 @@
 //! Parts of messages and of results: as requests have them, as the log has them, as objects have them.
 
 use super::error::RequestError;
-use super::fields::{Fields, invalid, too_long, unsupported, wrong};
+use super::fields::{Fields, invalid, unsupported, wrong};
 use crate::document::data_url;
 use crate::request::{is_base64, is_inline, is_web};
 use serde_json::{Map, Value, json};
+
+// The specification's limits. A body, which holds all parts of a request, may have another one, which whoever
+// runs the server sets: a part that is longer than that is refused with its body.
 
 /// The most characters of a text.
 pub(super) const MAX_TEXT: usize = 10_485_760;
 /// The most characters of an image's address or data.
 const MAX_IMAGE: usize = 20_971_520;
-/// The most characters of a file's data.
+/// The most characters of a file's address or data, and of a video's.
 const MAX_FILE: usize = 33_554_432;
 /// The most parts of one message.
 const MAX_PARTS: usize = 1_000;
@@ -117,10 +120,7 @@ pub(super) fn citation(annotation: &Value) -> Option<Value> {
 
 fn image(fields: &Fields<'_>) -> Result<Value, RequestError> {
     no_file_id(fields)?;
-    let url = fields.required("image_url", usize::MAX)?;
-    if url.len() > MAX_IMAGE {
-        return Err(too_long(fields.at("image_url"), MAX_IMAGE));
-    }
+    let url = fields.required("image_url", MAX_IMAGE)?;
     if !is_web(url) && !is_inline(url) {
         let expected = "expected an http: or https: URL, or a data: URL in base64";
         return Err(invalid(fields.at("image_url"), expected));
@@ -137,13 +137,10 @@ fn file(fields: &Fields<'_>) -> Result<Value, RequestError> {
     let name = fields.text("filename", 1_024)?;
     let mut part = Map::from_iter([("type".to_owned(), Value::from("input_file"))]);
     match (
-        fields.text("file_data", usize::MAX)?,
-        fields.text("file_url", usize::MAX)?,
+        fields.text("file_data", MAX_FILE)?,
+        fields.text("file_url", MAX_FILE)?,
     ) {
         (Some(data), _) => {
-            if data.len() > MAX_FILE {
-                return Err(too_long(fields.at("file_data"), MAX_FILE));
-            }
             if !is_inline(data) && !is_base64(data) {
                 let expected = "expected base64, or a data: URL in base64";
                 return Err(invalid(fields.at("file_data"), expected));

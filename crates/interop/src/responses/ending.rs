@@ -1,6 +1,7 @@
 //! How responses end, in the protocol's words.
 
 use super::error::ErrorKind;
+use crate::cut::Cut;
 use serde_json::{Value, json};
 use timeline::{ExecutionStatus, Interruption};
 
@@ -104,11 +105,11 @@ impl Ending {
         }
     }
 
-    /// How an execution ended whose last answer stopped for this reason.
+    /// How an execution ended that was cut short so, if it was.
     pub(super) fn of(
         status: ExecutionStatus,
         why: Option<&Interruption>,
-        stop_reason: Option<&str>,
+        cut: Option<Cut>,
     ) -> Self {
         let incomplete = |reason: &str| Self {
             incomplete: Some(reason.to_owned()),
@@ -117,10 +118,10 @@ impl Ending {
         let why = match status {
             ExecutionStatus::Executing => return Self::none(Status::InProgress),
             ExecutionStatus::Completed => {
-                return match stop_reason {
-                    Some("max_tokens") => incomplete("max_output_tokens"),
-                    Some("content_filter") => incomplete("content_filter"),
-                    Some(_) | None => Self::none(Status::Completed),
+                return match cut {
+                    Some(Cut::Tokens) => incomplete("max_output_tokens"),
+                    Some(Cut::ContentFilter) => incomplete("content_filter"),
+                    None => Self::none(Status::Completed),
                 };
             }
             ExecutionStatus::Failed => why,

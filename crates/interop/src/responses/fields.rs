@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(super) fn too_long(pointer: impl Into<String>, limit: usize) -> RequestError {
+fn too_long(pointer: impl Into<String>, limit: usize) -> RequestError {
     let pointer = pointer.into();
     let message = format!("{pointer}: at most {limit} characters are allowed.");
     RequestError::at(pointer, "string_above_max_length", message)

@@ -16,6 +16,7 @@ use super::echo::Echo;
 use super::slot::{Block, More, Slot, SlotKind, Standing};
 use super::usage::Tokens;
 use super::wire::{Wire, put};
+use crate::cut::Cut;
 use crate::ids::IdForm;
 use crate::{Loss, Losses};
 pub(super) use done::Done;
@@ -33,7 +34,7 @@ pub(super) struct Output {
     done: Vec<Done>,
     usage: Option<Tokens>,
     model: Option<String>,
-    stop_reason: Option<String>,
+    cut: Option<Cut>,
     losses: Losses,
 }
 
@@ -86,7 +87,7 @@ impl Output {
             done: Vec::new(),
             usage: None,
             model: None,
-            stop_reason: None,
+            cut: None,
             losses: Losses::default(),
         }
     }
@@ -95,7 +96,7 @@ impl Output {
     pub(super) fn execution(&mut self, shows: Shows) {
         self.shows = shows;
         self.n_executions = self.n_executions.saturating_add(1);
-        self.stop_reason = None;
+        self.cut = None;
     }
 
     /// The model that answered last.
@@ -103,9 +104,9 @@ impl Output {
         self.model.as_deref()
     }
 
-    /// Why the model stopped that answered last.
-    pub(super) fn stop_reason(&self) -> Option<&str> {
-        self.stop_reason.as_deref()
+    /// Why the last answer of a model was cut off, or why no other one follows it.
+    pub(super) fn why_cut(&self) -> Option<Cut> {
+        self.cut
     }
 
     /// What the steps so far have used.

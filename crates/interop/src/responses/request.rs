@@ -4,7 +4,7 @@ use super::echo::Echo;
 use super::error::RequestError;
 use super::fields::{Fields, invalid, metadata, unsupported, wrong};
 use super::include::ListOptions;
-use super::item::{InputItem, input};
+use super::item::{InputItem, InputSays, input};
 use super::tools;
 use crate::ids::{CONVERSATION, read_response_id};
 use crate::options::RunOptions;
@@ -85,12 +85,11 @@ impl CreateRequest {
         echo.say("store", store.unwrap_or(true));
         echo.say("background", background.unwrap_or(false));
         echo.keep(&mut options);
-        if fields.flag("generate")? == Some(false) {
-            let message = "nothing is prepared ahead here; ask for a response";
-            return Err(unsupported("/generate", message));
-        }
+        options.without_model = fields.flag("generate")? == Some(false);
         let input = input(&fields, "input")?;
-        if input.is_empty() && continues == Continues::Nothing {
+        if options.without_model {
+            check_prepared(&input)?;
+        } else if input.is_empty() && continues == Continues::Nothing {
             return Err(fields.missing("input"));
         }
         let request = Self {
@@ -131,6 +130,18 @@ impl CreateRequest {
     /// The items that the input only names, with where: to be given to [`CreateRequest::said`].
     pub fn references(&self) -> impl Iterator<Item = (&str, &str)> {
         super::said::references(&self.input)
+    }
+}
+
+/// Refuses leave for calls where nothing is generated: what they do may take a model.
+fn check_prepared(input: &[InputItem]) -> Result<(), RequestError> {
+    let is_leave = |item: &&InputItem| matches!(item.says, InputSays::Approval { .. });
+    match input.iter().find(is_leave) {
+        Some(leave) => {
+            let message = "leave for a call is given to a response that is generated";
+            Err(unsupported(leave.pointer.as_str(), message))
+        }
+        None => Ok(()),
     }
 }
 

@@ -127,7 +127,7 @@ pub fn response(
         Ending::none(Status::InProgress)
     } else {
         let why = execution.interruption.as_ref();
-        Ending::of(execution.status, why, output.stop_reason())
+        Ending::of(execution.status, why, output.why_cut())
     };
     let items = output.json();
     let mut json = String::with_capacity(items.len() + 1_024);
@@ -217,10 +217,11 @@ pub(super) fn replay(
         if let Some((said, _)) = &step.response {
             output.chunk(timeline::chunk_type::STEP_RESPONSE, Some(said), &mut out);
         }
+        let outcome = &step.step.outcome;
         match step.step.status {
             StepStatus::Running => {}
-            StepStatus::Completed => output.step_ends(false, &mut out),
-            StepStatus::Failed => output.step_ends(true, &mut out),
+            StepStatus::Completed => output.step_ends(false, outcome, &mut out),
+            StepStatus::Failed => output.step_ends(true, outcome, &mut out),
         }
     }
 }

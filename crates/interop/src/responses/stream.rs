@@ -152,10 +152,15 @@ impl ResponseStream {
                 self.output
                     .step_begins(step.id.as_str(), step.iteration, given);
             }
-            Event::StepStatusChanged { step_id, to, .. } if self.is_step(step_id) => match to {
+            Event::StepStatusChanged {
+                step_id,
+                to,
+                outcome,
+                ..
+            } if self.is_step(step_id) => match to {
                 StepStatus::Running => {}
-                StepStatus::Completed => self.output.step_ends(false, out),
-                StepStatus::Failed => self.output.step_ends(true, out),
+                StepStatus::Completed => self.output.step_ends(false, outcome, out),
+                StepStatus::Failed => self.output.step_ends(true, outcome, out),
             },
             Event::PartCreated {
                 step_id, idx, part, ..
@@ -184,8 +189,8 @@ impl ResponseStream {
                     self.execution = None;
                     return;
                 }
-                let stop_reason = self.output.stop_reason();
-                self.ending = Ending::of(*to, interruption.as_ref(), stop_reason);
+                let cut = self.output.why_cut();
+                self.ending = Ending::of(*to, interruption.as_ref(), cut);
                 self.ended_at = Some(record.at);
                 self.ends(out);
             }

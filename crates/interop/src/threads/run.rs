@@ -13,6 +13,7 @@ use super::metadata::{Metadata, NAMESPACE};
 use super::object::{RunStatus, Usage};
 use super::tools::Tool;
 use crate::Loss;
+use crate::cut::Cut;
 use crate::ids::{RUN, THREAD};
 use crate::options::RunOptions;
 use ending::Standing;
@@ -133,7 +134,7 @@ pub struct Run {
     slots: BTreeMap<u32, Place>,
     partial: Partial,
     /// Why the last answer of a model was cut off, or why no other one follows it.
-    cut: Option<MessageEnd>,
+    cut: Option<Cut>,
     usage: Option<Usage>,
     model: Option<String>,
     losses: Vec<Loss>,

@@ -80,6 +80,10 @@ pub(super) fn configured(
     if wanted.only_these_tools {
         options.tools.clear();
     }
+    if wanted.without_model {
+        // It is around what a model makes of a conversation, and may ask one itself.
+        options.middleware.clear();
+    }
     options.tools.extend(wanted.tools.iter().map(external));
     choose(&mut options, wanted.tool_choice.as_ref())?;
     Agent::new(options).map_err(|error| OptionsRefused::Tool(error.to_string()))

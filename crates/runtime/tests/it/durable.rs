@@ -6,6 +6,7 @@ mod limits;
 mod middleware;
 mod model;
 mod options;
+mod prepared;
 mod reconcile;
 mod rewind;
 pub(crate) mod rig;

@@ -8,13 +8,14 @@ use super::super::wire::quoted;
 use super::cited::{Citations, citations};
 use super::step::StepState;
 use super::{LastWord, Output, child};
+use crate::cut::Cut;
 use crate::ids::{FUNCTION_CALL, FUNCTION_OUTPUT, MESSAGE, REASONING};
 use crate::parts::{
     EventPart, OUTPUT_FILE, ReasoningPart, StepResponse, ToolPart, ToolState, is_prompt,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
-use timeline::{PartKind, Payload, part_kind};
+use timeline::{PartKind, Payload, StepOutcome, part_kind};
 
 /// What an assistant's message can be in its turn.
 const PHASES: [&str; 2] = ["commentary", "final_answer"];
@@ -40,7 +41,12 @@ impl Output {
     /// The step is over. What a step has stored without a model's answer is shown now; where it has
     /// stored nothing, what it has streamed is what it says. What it had begun to say and was cut off
     /// in is kept if the step has failed.
-    pub(in crate::responses) fn step_ends(&mut self, has_failed: bool, out: &mut String) {
+    pub(in crate::responses) fn step_ends(
+        &mut self,
+        has_failed: bool,
+        outcome: &StepOutcome,
+        out: &mut String,
+    ) {
         if !self.step.is_answered && !self.step.parts.is_empty() {
             self.show_parts(&Citations::new(), out);
         }
@@ -51,6 +57,7 @@ impl Output {
         } else {
             self.cut(Some(Standing::Completed), out);
         }
+        self.cut = Cut::of_step(outcome).or(self.cut);
     }
 
     /// A part was written.
@@ -80,7 +87,7 @@ impl Output {
         self.step.answers = said.answers;
         if !said.answers {
             self.model = said.model.or_else(|| self.model.take());
-            self.stop_reason = said.stop_reason;
+            self.cut = Cut::of_answer(said.stop_reason.as_deref());
         }
         let usage = said.usage.as_ref().and_then(|usage| usage.read().ok());
         self.step.usage = usage;
@@ -91,7 +98,7 @@ impl Output {
     fn show_parts(&mut self, citations: &Citations, out: &mut String) {
         self.step.is_answered = true;
         let parts = std::mem::take(&mut self.step.parts);
-        let is_cut = self.stop_reason.as_deref() == Some("max_tokens");
+        let is_cut = self.cut == Some(Cut::Tokens);
         let last = parts
             .iter()
             .rposition(|(_, part)| !is_prompt(part))

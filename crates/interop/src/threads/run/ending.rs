@@ -2,6 +2,7 @@
 
 use super::step::{Calls, End, MessageEnd};
 use super::{Change, Run};
+use crate::cut::Cut;
 use crate::threads::error::RequestError;
 use crate::threads::object::{LastError, RunStatus};
 use jiff::Timestamp;
@@ -99,15 +100,9 @@ impl Run {
             self.over(Over::Cancelled, at);
         } else {
             let over = match self.cut {
-                Some(MessageEnd::MaxTokens) => Over::Incomplete(Some("max_completion_tokens")),
-                Some(MessageEnd::ContentFilter) => Over::Incomplete(None),
-                Some(
-                    MessageEnd::Whole
-                    | MessageEnd::Cancelled
-                    | MessageEnd::Expired
-                    | MessageEnd::Failed,
-                )
-                | None => Over::Completed,
+                Some(Cut::Tokens) => Over::Incomplete(Some("max_completion_tokens")),
+                Some(Cut::ContentFilter) => Over::Incomplete(None),
+                None => Over::Completed,
             };
             self.over(over, at);
         }

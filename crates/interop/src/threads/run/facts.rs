@@ -3,6 +3,7 @@
 use super::partial::Partial;
 use super::step::{self, MessageEnd, Step};
 use super::{Change, Grown, PendingCall, Place, Run};
+use crate::cut::Cut;
 use crate::parts::{EventPart, StepResponse, ToolPart, is_prompt, text_of};
 use crate::threads::object::{StepCall, Usage};
 use jiff::Timestamp;
@@ -141,17 +142,13 @@ impl Run {
             .unwrap_or_default();
         if !said.answers {
             self.model = said.model.or(self.model.take());
-            self.cut = match said.stop_reason.as_deref() {
-                Some("max_tokens") => Some(MessageEnd::MaxTokens),
-                Some("content_filter") => Some(MessageEnd::ContentFilter),
-                Some(_) | None => None,
-            };
+            self.cut = Cut::of_answer(said.stop_reason.as_deref());
         }
         let usage = said.usage.as_ref().and_then(step::usage_of);
         if let Some(usage) = usage {
             self.usage = Some(step::sum(self.usage.unwrap_or_default(), usage));
         }
-        let end = self.cut.unwrap_or(MessageEnd::Whole);
+        let end = self.cut.map_or(MessageEnd::Whole, MessageEnd::from);
         self.settle_step(usage, end, at);
     }
 
@@ -185,9 +182,7 @@ impl Run {
             }
             self.settle_step(None, MessageEnd::Whole, at);
         }
-        if outcome.cut_short.as_deref() == Some(StepOutcome::SPENT) {
-            self.cut = Some(MessageEnd::MaxTokens);
-        }
+        self.cut = Cut::of_step(outcome).or(self.cut);
         self.left.clear();
         self.left_to_others.clear();
         for call in OpenCall::list(outcome.open_calls.as_ref()) {

@@ -1,5 +1,6 @@
 //! One step of ours: a message, and calls of tools.
 
+use crate::cut::Cut;
 use crate::parts::ToolPart;
 use crate::threads::content::{self, Content};
 use crate::threads::object::{Function, Reason, StepCall, Usage};
@@ -38,6 +39,15 @@ impl MessageEnd {
             Self::Cancelled => End::Cancelled,
             Self::Expired => End::Expired,
             Self::Failed => End::Failed,
+        }
+    }
+}
+
+impl From<Cut> for MessageEnd {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Tokens => Self::MaxTokens,
+            Cut::ContentFilter => Self::ContentFilter,
         }
     }
 }

@@ -5,9 +5,10 @@ use super::rig::{
     answer, begun, emit, events, handed_over, object, over, reset, text, transcript, types, user,
 };
 use crate::log::Log;
+use loomline_interop::parts::{ToolPart, ToolState};
 use loomline_interop::responses::{Echo, Framing, ResponseOf, ResponseStream, Status, response};
 use serde_json::{Value, json};
-use timeline::{Command, Ending, Event, Interruption, Payload, Trigger};
+use timeline::{Command, Ending, Event, Interruption, Payload, StepOutcome, Trigger};
 
 fn stopped(log: &mut Log, reason: &str) {
     let reason = reason.to_owned();
@@ -193,6 +194,62 @@ fn limits_make_a_response_incomplete_and_a_cancel_makes_it_cancelled() {
     assert_eq!(last["status"], "incomplete");
     assert_eq!(last["incomplete_details"]["reason"], "max_output_tokens");
     assert_eq!(last["output"][0]["status"], "incomplete");
+}
+
+#[test]
+fn a_response_is_incomplete_whose_tokens_were_spent_before_its_agent_was_done() {
+    for (cut_short, status, details) in [
+        (None, "completed", Value::Null),
+        (
+            Some(StepOutcome::SPENT),
+            "incomplete",
+            json!({"reason": "max_output_tokens"}),
+        ),
+        (Some("another_word"), "completed", Value::Null),
+    ] {
+        let mut log = begun(None);
+        // Each answer is whole: it is the run that had no tokens left.
+        answer(
+            &mut log,
+            vec![super::rig::call("look", "c", "{}")],
+            "tool_use",
+        );
+        let mut tool = ToolPart::call("look", "c", "{}");
+        tool.state = ToolState::OutputAvailable;
+        tool.output = Some(json!("a house").into());
+        let part = tool.write().unwrap();
+        log.run(Command::PutPart { idx: 0, part });
+        let outcome = StepOutcome {
+            cut_short: cut_short.map(str::to_owned),
+            ..StepOutcome::default()
+        };
+        let next = None;
+        log.run(Command::CompleteStep { outcome, next });
+        let ending = Ending::Completed;
+        log.run(Command::End { ending });
+        let events = events(&log);
+        let last = events.last().unwrap();
+        assert_eq!(last["type"], format!("response.{status}"));
+        let response = &last["response"];
+        assert_eq!(response["status"], status);
+        assert_eq!(response["incomplete_details"], details);
+        assert_eq!(response["output"][0]["status"], "completed");
+        assert_eq!(*response, object(&log.records, "e"));
+    }
+}
+
+#[test]
+fn a_response_whose_answer_was_filtered_is_incomplete() {
+    let mut log = begun(None);
+    let said = json!({"type": "output_text", "text": "I would"});
+    answer(&mut log, vec![said], "content_filter");
+    over(&mut log);
+    let events = events(&log);
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "response.incomplete");
+    let details = &last["response"]["incomplete_details"];
+    assert_eq!(*details, json!({"reason": "content_filter"}));
+    assert_eq!(last["response"], object(&log.records, "e"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The requests of the compliance suite's cases (2026-04-24): each is read, and said on a thread.
 
 use super::past::{log_of, said};
+use super::rig::{answer, begun, events, object, over};
+use super::schemas::Published;
 use loomline_interop::model::history;
 use loomline_interop::responses::CreateRequest;
 use serde_json::{Value, json};
@@ -61,7 +63,10 @@ fn every_request_of_the_compliance_suite_is_understood() {
             3,
         ),
     ];
-    for (input, n_messages) in cases {
+    let file = json!({"type": "input_file", "filename": "notes.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjEK"});
+    let about = json!({"type": "input_text", "text": "What is its title?"});
+    let of_file = (json!([message("user", json!([about, file]))]), 1);
+    for (input, n_messages) in cases.into_iter().chain([of_file]) {
         let body = json!({"model": "gpt-4o-mini", "input": input, "tools": [weather]});
         let messages = history(&log_of(&said(&body).unwrap()).transcript(), None);
         assert_eq!(messages.len(), n_messages, "{body}");
@@ -80,4 +85,30 @@ fn every_request_of_the_compliance_suite_is_understood() {
     let lost = json!({"type": "response.create", "store": false, "previous_response_id": "resp_ws_missing", "input": []});
     let error = CreateRequest::read_socket(&lost).unwrap_err();
     assert_eq!(error.code, "previous_response_not_found");
+}
+
+#[test]
+fn what_an_agent_says_in_phases_is_shown_with_them() {
+    let mut log = begun(None);
+    let part =
+        |text: &str, phase: &str| json!({"type": "output_text", "text": text, "phase": phase});
+    let parts = vec![
+        part("Looking.", "commentary"),
+        part("Found.", "final_answer"),
+        part("Well.", "another_word"),
+    ];
+    answer(&mut log, parts, "end_turn");
+    over(&mut log);
+    let events = events(&log);
+    let response = &events.last().unwrap()["response"];
+    assert_eq!(*response, object(&log.records, "e"));
+    let items = response["output"].as_array().unwrap().iter();
+    let phases: Vec<Option<&str>> = items.map(|it| it["phase"].as_str()).collect();
+    assert_eq!(phases, [Some("commentary"), Some("final_answer"), None]);
+    if let Some(mut published) = Published::open_responses() {
+        published.check("ResponseResource", response);
+        for event in &events {
+            published.check_event(event);
+        }
+    }
 }

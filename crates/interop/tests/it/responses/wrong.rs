@@ -24,6 +24,27 @@ fn refused<const N: usize>(wrong: [Wrong<'_>; N]) {
 }
 
 #[test]
+fn the_length_of_an_image_and_of_a_file_is_counted_in_characters() {
+    let part = |part: Value| json!({"input": [{"role": "user", "content": [part]}]});
+    for (kind, member, max) in [
+        ("input_image", "image_url", 20_971_520),
+        ("input_file", "file_url", 33_554_432),
+    ] {
+        let head = "https://a.example/";
+        let long = |n: usize| {
+            // One byte more than characters.
+            let url = format!("{head}é{}", "a".repeat(n - head.len() - 1));
+            part(json!({"type": kind, member: url}))
+        };
+        assert!(read(&long(max)).is_ok(), "{kind}");
+        let param = format!("input[0].content[0].{member}");
+        let code = "string_above_max_length";
+        let error = read(&long(max + 1)).unwrap_err();
+        assert_eq!((error.param(), error.code), (Some(param), code));
+    }
+}
+
+#[test]
 fn a_wrong_item_is_told_where_and_what_was_expected() {
     let part = |part: Value| json!({"input": [{"role": "user", "content": [part]}]});
     refused([
@@ -226,9 +247,9 @@ fn a_number_or_a_word_out_of_its_range_is_refused() {
             "invalid_value",
         ),
         (
-            with("generate", json!(false)),
+            with("generate", json!("no")),
             Some("generate"),
-            "unsupported_value",
+            "invalid_type",
         ),
     ]);
 }

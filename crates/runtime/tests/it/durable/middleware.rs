@@ -21,7 +21,7 @@ type Seen = Arc<Mutex<Vec<String>>>;
 
 /// Writes down what it sees, and may fail or mend.
 #[derive(Clone, Default)]
-struct Notes {
+pub(super) struct Notes {
     seen: Seen,
     refuses: bool,
     mends: bool,
@@ -32,7 +32,7 @@ impl Notes {
         self.seen.lock().unwrap().push(line);
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 }

@@ -18,13 +18,13 @@ use upp::{
 };
 
 /// A model that keeps what it was asked, and whose answers are another's.
-struct Kept {
+pub(super) struct Kept {
     model: Arc<Canned>,
-    requests: Mutex<Vec<Request>>,
+    pub(super) requests: Mutex<Vec<Request>>,
 }
 
 impl Kept {
-    fn new(model: Arc<Canned>) -> Arc<Self> {
+    pub(super) fn new(model: Arc<Canned>) -> Arc<Self> {
         Arc::new(Self {
             model,
             requests: Mutex::default(),
@@ -68,7 +68,7 @@ impl Model for Kept {
     }
 }
 
-fn call(id: &str, tool: &str) -> ToolCall {
+pub(super) fn call(id: &str, tool: &str) -> ToolCall {
     ToolCall {
         tool_call_id: id.into(),
         tool_name: tool.into(),
@@ -84,7 +84,7 @@ fn own_tool() -> Tool {
     })
 }
 
-fn agent(model: Arc<Kept>) -> AgentOptions {
+pub(super) fn agent(model: Arc<Kept>) -> AgentOptions {
     let mut options = AgentOptions::new("helper", model);
     options.system = Some("Be brief.".into());
     options.params = Arc::new(serde_json::Map::from_iter([("seed".into(), json!(1))]));
@@ -92,7 +92,7 @@ fn agent(model: Arc<Kept>) -> AgentOptions {
     options
 }
 
-fn weather() -> ClientTool {
+pub(super) fn weather() -> ClientTool {
     ClientTool {
         name: "weather".into(),
         description: None,
@@ -101,7 +101,7 @@ fn weather() -> ClientTool {
     }
 }
 
-fn run(options: &RunOptions) -> Run {
+pub(super) fn run(options: &RunOptions) -> Run {
     Run {
         params: Some(serde_json::to_value(options).unwrap()),
         ..Run::default()

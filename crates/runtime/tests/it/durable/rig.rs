@@ -123,8 +123,13 @@ impl Client {
 
     /// Answers, as often as it takes for the answer to be kept.
     pub(crate) async fn answer(&mut self, parts: Value) {
+        self.answer_as(parts, None).await;
+    }
+
+    /// Answers, and goes on as these parameters say.
+    pub(crate) async fn answer_as(&mut self, parts: Value, run: Option<Run>) {
         loop {
-            match self.try_answer(&parts).await {
+            match self.try_answer_as(&parts, run.clone()).await {
                 Ok(()) => return,
                 Err(error) if self.process.is_dead() => drop(error),
                 Err(error) => panic!("{error}: {parts}"),
@@ -134,8 +139,12 @@ impl Client {
     }
 
     pub(crate) async fn try_answer(&self, parts: &Value) -> Result<(), RuntimeError> {
+        self.try_answer_as(parts, None).await
+    }
+
+    async fn try_answer_as(&self, parts: &Value, run: Option<Run>) -> Result<(), RuntimeError> {
         let request = AnswerRequest {
-            run: None,
+            run,
             tenant: tenant(),
             key: KEY.into(),
             item: answer_item(self.runtime.mint(), parts),

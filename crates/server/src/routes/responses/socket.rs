@@ -22,6 +22,9 @@ const MAX_AGE: Duration = Duration::from_hours(1);
 const PING: Duration = Duration::from_secs(15);
 /// How many messages are read ahead while a response is made.
 const AHEAD: usize = 8;
+/// A message of up to so many times the length that it may have is read, and told that it is too long. At
+/// one that is longer still the connection ends: what follows its head can't be told from messages.
+const READ: usize = 2;
 
 /// Opens a WebSocket on which responses are made.
 ///
@@ -42,7 +45,8 @@ pub(crate) async fn open(
     })?;
     let open = api.open_stream(&caller)?;
     let limit = api.app().config().server.max_body_bytes;
-    let upgrade = upgrade.max_message_size(limit).max_frame_size(limit);
+    let read = limit.saturating_mul(READ);
+    let upgrade = upgrade.max_message_size(read).max_frame_size(read);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let now = Instant::now();
         let mut pings = tokio::time::interval_at(now + PING, PING);
@@ -50,6 +54,7 @@ pub(crate) async fn open(
         let mut line = Line {
             socket,
             waiting: VecDeque::new(),
+            limit,
             pings,
             ends: now + MAX_AGE,
             open,
@@ -66,7 +71,10 @@ pub(super) struct Gone;
 /// A connection, with the messages that wait.
 pub(super) struct Line {
     socket: WebSocket,
-    waiting: VecDeque<String>,
+    /// Each as it came, or what is wrong with it.
+    waiting: VecDeque<Result<String, ApiError>>,
+    /// How many bytes a message may have.
+    limit: usize,
     pings: Interval,
     ends: Instant,
     open: OpenStream,
@@ -74,7 +82,7 @@ pub(super) struct Line {
 
 impl Line {
     /// The next message of the client.
-    async fn next(&mut self) -> Result<String, Gone> {
+    async fn next(&mut self) -> Result<Result<String, ApiError>, Gone> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(message);
@@ -108,7 +116,13 @@ impl Line {
             _ = self.pings.tick() => self.send(Message::Ping(bytes::Bytes::new())).await,
             message = self.socket.recv(), if has_room => match message {
                 Some(Ok(Message::Text(text))) => {
-                    self.waiting.push_back(text.as_str().to_owned());
+                    let limit = self.limit;
+                    let is_too_long = text.len() > limit;
+                    self.waiting.push_back(if is_too_long {
+                        Err(ApiError::BodyTooLarge { limit })
+                    } else {
+                        Ok(text.as_str().to_owned())
+                    });
                     Ok(())
                 }
                 Some(Ok(Message::Binary(_))) => {

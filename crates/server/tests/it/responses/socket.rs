@@ -1,6 +1,6 @@
 //! Responses over a WebSocket.
 
-use super::{ASKS, check_events, kinds, last, text_of, weather};
+use super::{ASKS, check_events, fits, kinds, last, text_of, weather};
 use crate::harness::{Served, Server};
 use futures_util::{SinkExt, StreamExt};
 use http::header;
@@ -86,6 +86,7 @@ impl Socket {
             frame.get("sequence_number").is_none() && frame["error"]["message"].is_string(),
             "{frame}"
         );
+        fits("WebSocketErrorEvent", &frame);
         (
             frame["status"].as_u64().unwrap(),
             frame["error"]["code"].as_str().unwrap().to_owned(),
@@ -93,7 +94,7 @@ impl Socket {
     }
 }
 
-fn gone() -> (u64, String) {
+pub(super) fn gone() -> (u64, String) {
     (400, "previous_response_not_found".to_owned())
 }
 
@@ -190,20 +191,6 @@ async fn a_response_is_held_no_longer_once_a_message_after_it_can_not_be_read() 
         serde_json::from_str(&format!("{}{}", "[".repeat(40), "]".repeat(40))).unwrap();
     assert_eq!(socket.refused(deep).await, (400, "too_deep".to_owned()));
     assert_eq!(socket.refused(after).await, gone());
-    listening.stop().await;
-}
-
-#[tokio::test]
-async fn nothing_is_prepared_ahead() {
-    let server = Server::new("").await;
-    let listening = Served::new(server.app.clone()).await;
-    let mut socket = Socket::open(&listening).await;
-    let ahead = json!({"input": "x", "generate": false});
-    assert_eq!(
-        socket.refused(ahead).await,
-        (400, "unsupported_value".to_owned())
-    );
-    assert_eq!(server.n_threads().await, 0);
     listening.stop().await;
 }
 

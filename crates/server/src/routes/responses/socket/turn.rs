@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
     let mut held = None;
     while let Ok(message) = line.next().await {
-        let done = match begun(api, caller, &message, &mut held).await {
+        let done = match begun(api, caller, message, &mut held).await {
             Ok(begun) => made(begun, line, &mut held).await,
             Err(error) => line.refuse(&error).await,
         };
@@ -30,12 +30,12 @@ pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
 async fn begun(
     api: &Api,
     caller: &Caller,
-    message: &str,
+    message: Result<String, ApiError>,
     held: &mut Option<Held>,
 ) -> Result<Begun, ApiError> {
     // Before it is read: what can't be read is counted, too.
     let admitted = admit(api, caller);
-    let message: Value = match json_of(api, message) {
+    let message: Value = match message.and_then(|text| json_of(api, &text)) {
         Ok(message) => message,
         Err(error) => {
             // Which one it was to go on with, nobody can tell.
