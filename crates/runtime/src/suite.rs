@@ -135,6 +135,8 @@ macro_rules! store_suite {
             a_content_stays_until_the_last_object_that_has_it_goes
             objects_never_cross_tenants
             objects_and_threads_do_not_disturb_each_other
+            what_lies_beside_a_thread_goes_with_it
+            nothing_is_kept_beside_a_thread_that_is_gone
             a_closed_store_has_no_objects_to_give
             a_stored_tree_is_the_same_after_reopening
         }

@@ -62,16 +62,15 @@ pub(super) async fn attach(
     Ok(MAX_BYTES - left)
 }
 
-/// The kind of the object that counts a thread's bytes; each thread has its own, so that it goes with it.
-pub(super) fn kind_of(thread: &str) -> String {
+/// The kind of the object that counts a thread's bytes; each thread has its own.
+fn kind_of(thread: &str) -> String {
     format!("threads.attached:{thread}")
 }
 
 /// What messages bring into a thread that may bring it. It counts once they are kept.
 #[must_use]
 pub(super) struct Brought {
-    /// The kind of the object that counts.
-    kind: String,
+    thread: ThreadId,
     /// How many bytes the thread's messages have then.
     n_bytes: u64,
 }
@@ -99,18 +98,20 @@ pub(super) async fn check(
         );
         return Err(Worded::invalid(None, Some("invalid_value"), message).into());
     }
-    Ok(Some(Brought { kind, n_bytes }))
+    let thread = thread.clone();
+    Ok(Some(Brought { thread, n_bytes }))
 }
 
 impl Brought {
-    /// Counts it, now that the messages are kept.
+    /// Counts it, now that the messages are kept; not for a thread that is deleted meanwhile.
     pub(super) async fn count(self, api: &Api, tenant: &TenantId) -> Result<(), ApiError> {
         let object = NewObject {
-            kind: self.kind,
+            kind: kind_of(self.thread.as_str()),
             id: COUNT.to_owned(),
             created_at: Timestamp::now(),
             json: self.n_bytes.to_string(),
             content: None,
+            thread: Some(self.thread),
         };
         Ok(api.runtime().objects().put(tenant, object).await?)
     }

@@ -84,6 +84,7 @@ async fn put_away(
             created_at: object.created_at,
             json: object.json.clone(),
             content: None,
+            thread: None,
         };
         // Where somebody has deleted it meanwhile, it stays deleted.
         objects.replace(tenant, &object, bare).await?;
@@ -166,6 +167,7 @@ pub(super) async fn upload(
         created_at: now,
         json: serde_json::to_string(&kept).map_err(RuntimeError::from)?,
         content: Some(form.content),
+        thread: None,
     };
     objects.put(&tenant, object).await?;
     Ok(Json(kept.file))

@@ -108,8 +108,6 @@ async fn imported(
         (made, _) => {
             let row = made?;
             let _turn = api.turns().of(&row.thread.id).await;
-            // Somebody may have deleted it, and nothing is counted for what is gone.
-            runtime.find_by_id(tenant, &row.thread.id).await?;
             // Less than a thread may have: it is new.
             if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
                 brought.count(api, tenant).await?;

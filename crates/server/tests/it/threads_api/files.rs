@@ -193,6 +193,7 @@ pub(super) async fn expired(client: &Client, file: &Value, seconds: i64) {
         created_at: kept.created_at,
         json: json.to_string(),
         content: Some(b"y".to_vec()),
+        thread: None,
     };
     objects.put(&tenant, object).await.unwrap();
 }
@@ -335,6 +336,7 @@ async fn the_files_of_a_threads_messages_have_an_end() {
         created_at: count.created_at,
         json: ((32 << 20) - 6).to_string(),
         content: None,
+        thread: None,
     };
     runtime.objects().put(&tenant, object).await.unwrap();
     client.post(&path, says.clone(), "MessageObject").await;
