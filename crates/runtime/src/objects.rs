@@ -145,6 +145,15 @@ pub trait ObjectTable: Send + Sync {
         id: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Deletes an object of this kind, if it is there and still as it was read: `before`. Says whether it was.
+    /// What somebody else has put in its place meanwhile stays.
+    fn delete_as_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        before: &'a Object,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// The content of an object; none if it has none or is not there.
     fn content<'a>(
         &'a self,

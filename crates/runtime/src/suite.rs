@@ -132,6 +132,7 @@ macro_rules! store_suite {
             a_walk_goes_on_from_where_an_object_was
             a_deleted_object_is_gone
             an_object_is_replaced_only_as_it_was_read
+            an_object_is_deleted_only_as_it_was_read
             a_content_stays_until_the_last_object_that_has_it_goes
             objects_never_cross_tenants
             objects_and_threads_do_not_disturb_each_other

@@ -190,9 +190,7 @@ impl ObjectTable for MemoryStore {
         tenant: &'a TenantId,
         object: NewObject,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.with(|kept| kept.put(tenant, object))
-        })
+        Box::pin(async move { self.with(|kept| kept.put(tenant, object)) })
     }
 
     fn replace<'a>(
@@ -238,6 +236,21 @@ impl ObjectTable for MemoryStore {
         id: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move { self.with(|kept| Ok(kept.objects.delete(tenant, kind, id))) })
+    }
+
+    fn delete_as_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        before: &'a Object,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                let found = kept.objects.get(tenant, kind, &before.id);
+                let is_as_before = found == Some(before);
+                Ok(is_as_before && kept.objects.delete(tenant, kind, &before.id))
+            })
+        })
     }
 
     fn content<'a>(

@@ -242,6 +242,36 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, Vec::<String>::new());
 }
 
+/// What was read is deleted; what somebody else has put in its place meanwhile stays.
+pub async fn an_object_is_deleted_only_as_it_was_read(subject: impl Subject) {
+    let store = subject.store();
+    let objects = store.objects();
+    let delete = async |tenant, kind, before: &Object| {
+        let deleted = objects.delete_as_read(tenant, kind, before).await;
+        deleted.unwrap()
+    };
+    let (acme, globex) = (tenant(), TenantId::from("globex"));
+    let first = kept("a", 1, Some(b"x"));
+    let object = new("file", "a", 1, Some(b"x"));
+    objects.put(&acme, object).await.unwrap();
+    let object = new("file", "a", 1, Some(b"y"));
+    objects.put(&acme, object).await.unwrap();
+    let second = kept("a", 1, Some(b"y"));
+    for (whose, kind, before) in [
+        (&acme, "file", &first),
+        (&acme, "image", &second),
+        (&globex, "file", &second),
+    ] {
+        assert!(!delete(whose, kind, before).await);
+        let found = objects.get(&acme, "file", "a").await.unwrap();
+        assert_eq!(found.as_ref(), Some(&second));
+    }
+    assert!(delete(&acme, "file", &second).await);
+    assert!(!delete(&acme, "file", &second).await);
+    assert_eq!(objects.get(&acme, "file", "a").await.unwrap(), None);
+    assert_eq!(content(&store, "file", "a").await, None);
+}
+
 /// Two objects with one content each have it until they go, whichever goes first.
 pub async fn a_content_stays_until_the_last_object_that_has_it_goes(subject: impl Subject) {
     let store = subject.store();
@@ -358,7 +388,10 @@ pub async fn nothing_is_kept_beside_a_thread_that_is_gone(subject: impl Subject)
     let not_found = |answer| matches!(answer, Err(StoreError::NotFound));
     let theirs = objects.put(&"globex".into(), beside("a")).await;
     assert!(not_found(theirs));
-    objects.put(&tenant(), new("note", "a", 1, None)).await.unwrap();
+    objects
+        .put(&tenant(), new("note", "a", 1, None))
+        .await
+        .unwrap();
     store.delete(&tenant(), &author.thread).await.unwrap();
     for id in ["a", "b"] {
         assert!(not_found(objects.put(&tenant(), beside(id)).await));
@@ -390,4 +423,6 @@ pub async fn a_closed_store_has_no_objects_to_give(subject: impl Subject) {
     assert!(closed(objects.content(&tenant(), "file", "a").await));
     assert!(closed(objects.list(&tenant(), "file", page(9)).await));
     assert!(closed(objects.delete(&tenant(), "file", "a").await));
+    let deleted = objects.delete_as_read(&tenant(), "file", &before).await;
+    assert!(closed(deleted));
 }

@@ -83,6 +83,20 @@ impl ObjectTable for SqliteStore {
         Box::pin(async move { self.writer()?.run(0, move |conn| delete(conn, &key)).await })
     }
 
+    fn delete_as_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        before: &'a Object,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (key, before) = (Key::of(tenant, kind, &before.id), before.clone());
+        let delete = move |conn: &Connection| {
+            let is_as_before = get(conn, &key)?.as_ref() == Some(&before);
+            Ok(is_as_before && delete(conn, &key)?)
+        };
+        Box::pin(async move { self.writer()?.run(0, delete).await })
+    }
+
     fn content<'a>(
         &'a self,
         tenant: &'a TenantId,

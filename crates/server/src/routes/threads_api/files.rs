@@ -76,7 +76,8 @@ async fn put_away(
 ) -> Result<(), StoreError> {
     let objects = api.runtime().objects();
     if kept.had_expired(now, STAYS) {
-        objects.delete(tenant, KIND, &object.id).await?;
+        // Where somebody has uploaded it anew meanwhile, that stays.
+        objects.delete_as_read(tenant, KIND, &object).await?;
     } else if object.bytes.is_some() {
         let bare = NewObject {
             kind: KIND.to_owned(),

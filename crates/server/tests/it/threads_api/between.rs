@@ -6,7 +6,7 @@ use crate::harness::polled;
 use interop::ids::{CONVERSATION, THREAD};
 use loomline_server::DEV_TENANT;
 use runtime::Page;
-use runtime::objects::ObjectPage;
+use runtime::objects::{NewObject, ObjectPage};
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::time::Duration;
@@ -161,6 +161,44 @@ async fn a_file_that_is_deleted_while_it_is_put_away_stays_deleted() {
         file
     };
     stays_deleted(&client, "file", "/files", create).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_uploaded_anew_while_it_is_swept_stays() {
+    let client = Client::new().await;
+    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    for after in 1.. {
+        let mut n_between = 0;
+        for _ in 0..N_TRIES {
+            let file = upload(&client, &[("purpose", "assistants")], "a.txt", b"x").await;
+            let file = object(&file, "OpenAIFile");
+            let id = file["id"].as_str().unwrap();
+            let fresh = objects.get(&tenant, "file", id).await.unwrap().unwrap();
+            expired(&client, &file, 25 * 3600).await;
+            let path = format!("/v1/files/{id}");
+            let mut request = pin!(client.0.get(&path));
+            let answer = polled(request.as_mut(), after).await;
+            let anew = NewObject {
+                kind: "file".to_owned(),
+                id: id.to_owned(),
+                created_at: fresh.created_at,
+                json: fresh.json,
+                content: Some(b"x".to_vec()),
+                thread: None,
+            };
+            objects.put(&tenant, anew).await.unwrap();
+            if answer.is_none() {
+                n_between += 1;
+                request.await;
+            }
+            let there = objects.get(&tenant, "file", id).await.unwrap();
+            assert!(there.is_some(), "after {after} polls");
+        }
+        if n_between == 0 {
+            assert!(after > 1, "nobody came between");
+            return;
+        }
+    }
 }
 
 #[tokio::test]
