@@ -6,8 +6,8 @@ use crate::error::ApiError;
 use crate::state::Api;
 use interop::threads::Metadata;
 use jiff::Timestamp;
-use runtime::objects::{NewObject, ObjectPage};
 use runtime::RuntimeError;
+use runtime::objects::{NewObject, ObjectPage};
 
 /// The kind of a thread's notes; each thread has its own, so that one look says whether it has any.
 fn kind_of(thread: &str) -> String {

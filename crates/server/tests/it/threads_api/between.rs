@@ -1,6 +1,6 @@
 //! What happens in the middle of a request: its client hangs up, or somebody else is faster.
 
-use super::files::{expired, upload};
+use super::files::{self, expired, upload};
 use super::{Client, object};
 use crate::harness::polled;
 use interop::ids::{CONVERSATION, THREAD};
@@ -63,13 +63,11 @@ async fn bringing(client: &Client, thread: &str) -> u64 {
 
 /// How many messages of a thread bring the file; each is counted, some of them perhaps a moment later.
 async fn counted(client: &Client, thread: &str) -> u64 {
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
-    let kind = format!("threads.attached:{thread}");
     let settled = async {
         loop {
             let n_kept = bringing(client, thread).await;
-            let count = runtime.objects().get(&tenant, &kind, "bytes").await;
-            let count = count.unwrap().map_or_else(|| "0".to_owned(), |it| it.json);
+            let count = files::counted(client, &THREAD.write(thread)).await;
+            let count = count.map_or_else(|| "0".to_owned(), |it| it.json);
             if count == (n_kept * N_BYTES).to_string() {
                 return n_kept;
             }

@@ -22,3 +22,7 @@ WHERE no IN (SELECT no FROM beside_threads);
 -- What a thread has left behind that was deleted before.
 DELETE FROM tenant_objects WHERE thread_no IS NULL AND no IN (SELECT no FROM beside_threads);
 DROP TABLE beside_threads;
+
+-- What a thread's messages bring is counted by places of its log, as nanoseconds. Where it was counted until now
+-- is not known: from the beginning.
+UPDATE tenant_objects SET id = '1', created_at = 1 WHERE kind GLOB 'threads.attached:*' AND id = 'bytes';
