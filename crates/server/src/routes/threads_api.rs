@@ -14,7 +14,6 @@ mod steps;
 mod stream;
 mod threads;
 
-
 use super::messages::token_of;
 use crate::aitp::Place;
 use crate::auth::Caller;

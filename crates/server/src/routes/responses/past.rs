@@ -11,9 +11,7 @@ use interop::responses::{
     says_before, transcript_until,
 };
 use runtime::objects::NewObject;
-use runtime::{
-    Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, ThreadRow,
-};
+use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, ThreadRow};
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.
