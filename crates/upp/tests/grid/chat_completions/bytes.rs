@@ -1,7 +1,7 @@
 //! Answers as bytes: what a stream may look like, where it may end, and how long an event may be.
 
 use crate::chunks::{any_cut_is_the_same, read};
-use loomline_upp::{ChatCompletions, Code, Response};
+use loomline_upp::{ChatCompletions, Code, Response, ToolCall};
 
 const STREAM: &str = "\u{feff}: hello\r\n\r\nevent: x\ndata: {\"id\":\"chatcmpl-0123456789\",\"choices\":[{\"delta\":{\"content\":\"Grüße \"}}]}\n\n\
     data: {\"choices\":[{\"delta\":{\"content\":\"🌍\",\ndata: \"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\r\n\r\n\
@@ -13,15 +13,11 @@ fn codec() -> ChatCompletions {
 }
 
 fn calls(response: &Response) -> Vec<(&str, &str, &str)> {
-    let calls = response.message.tool_calls.iter();
-    let call = |call: &loomline_upp::ToolCall| {
-        (
-            call.tool_call_id.as_str(),
-            &*call.tool_name,
-            call.arguments.text(),
-        )
-    };
-    calls.map(call).collect()
+    fn parts(call: &ToolCall) -> (&str, &str, &str) {
+        let (id, name) = (call.tool_call_id.as_str(), &*call.tool_name);
+        (id, name, call.arguments.text())
+    }
+    response.message.tool_calls.iter().map(parts).collect()
 }
 
 #[test]
