@@ -10,6 +10,7 @@
 )]
 
 mod appends;
+mod beside;
 mod changes;
 mod checkpoints;
 mod forks;
@@ -23,6 +24,7 @@ mod threads;
 mod trees;
 
 pub use appends::*;
+pub use beside::*;
 pub use changes::*;
 pub use checkpoints::*;
 pub use forks::*;

@@ -15,7 +15,7 @@ fn second(n: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH.saturating_add(since).unwrap()
 }
 
-fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewObject {
+pub(super) fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewObject {
     NewObject {
         kind: kind.into(),
         id: id.into(),
@@ -26,7 +26,7 @@ fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewObject {
     }
 }
 
-fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
+pub(super) fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
     Object {
         id: id.into(),
         created_at: second(at),
@@ -36,17 +36,17 @@ fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
     }
 }
 
-async fn content(store: &Arc<dyn Store>, kind: &str, id: &str) -> Option<Vec<u8>> {
+pub(super) async fn content(store: &Arc<dyn Store>, kind: &str, id: &str) -> Option<Vec<u8>> {
     let found = store.objects().content(&tenant(), kind, id).await.unwrap();
     found.map(|content| content.to_vec())
 }
 
-async fn ids(store: &Arc<dyn Store>, kind: &str, page: ObjectPage) -> Vec<String> {
+pub(super) async fn ids(store: &Arc<dyn Store>, kind: &str, page: ObjectPage) -> Vec<String> {
     let found = store.objects().list(&tenant(), kind, page).await.unwrap();
     found.into_iter().map(|object| object.id).collect()
 }
 
-fn page(limit: usize) -> ObjectPage {
+pub(super) fn page(limit: usize) -> ObjectPage {
     ObjectPage {
         limit,
         ..ObjectPage::default()
@@ -333,75 +333,6 @@ pub async fn objects_and_threads_do_not_disturb_each_other(subject: impl Subject
     assert_eq!(store.list(&tenant(), all).await.unwrap().len(), 1);
     store.delete(&tenant(), &author.thread).await.unwrap();
     assert_eq!(ids(&store, "thread", page(9)).await, ["t"]);
-}
-
-/// What lies beside a thread goes with it, and its content with the last that has it. What lies beside
-/// another, or did before it was kept anew, stays.
-pub async fn what_lies_beside_a_thread_goes_with_it(subject: impl Subject) {
-    let store = subject.store();
-    let objects = store.objects();
-    let one = Author::new(&store, "acme", NewThread::new("t", Some("a"))).await;
-    let other = Author::new(&store, "acme", NewThread::new("u", Some("b"))).await;
-    let put = async |id, content, beside: Option<&Author>| {
-        let thread = beside.map(|author| author.thread.clone());
-        let object = new("note", id, 1, content);
-        let put = objects.put(&tenant(), NewObject { thread, ..object }).await;
-        put.unwrap();
-    };
-    let (x, y) = (Some(&b"x"[..]), Some(&b"y"[..]));
-    put("goes", x, Some(&one)).await;
-    put("goes too", y, Some(&one)).await;
-    put("another's", x, Some(&other)).await;
-    put("nobody's", None, None).await;
-    put("another's by now", None, Some(&one)).await;
-    put("another's by now", None, Some(&other)).await;
-    put("nobody's by now", None, Some(&one)).await;
-    let before = kept("nobody's by now", 1, None);
-    let alone = new("note", "nobody's by now", 1, None);
-    let replaced = objects.replace(&tenant(), &before, alone).await;
-    assert!(replaced.unwrap());
-
-    store.delete(&tenant(), &one.thread).await.unwrap();
-
-    let left = [
-        "another's",
-        "another's by now",
-        "nobody's",
-        "nobody's by now",
-    ];
-    assert_eq!(ids(&store, "note", page(9)).await, left);
-    assert_eq!(content(&store, "note", "another's").await.as_deref(), x);
-    store.delete(&tenant(), &other.thread).await.unwrap();
-    let left = ["nobody's", "nobody's by now"];
-    assert_eq!(ids(&store, "note", page(9)).await, left);
-}
-
-/// Beside a thread that is gone, or another tenant's, nothing is kept; what was there stays as it was.
-pub async fn nothing_is_kept_beside_a_thread_that_is_gone(subject: impl Subject) {
-    let store = subject.store();
-    let objects = store.objects();
-    let author = Author::new(&store, "acme", NewThread::new("t", Some("a"))).await;
-    let beside = |id| NewObject {
-        thread: Some(author.thread.clone()),
-        ..new("note", id, 2, None)
-    };
-    let not_found = |answer| matches!(answer, Err(StoreError::NotFound));
-    let theirs = objects.put(&"globex".into(), beside("a")).await;
-    assert!(not_found(theirs));
-    objects
-        .put(&tenant(), new("note", "a", 1, None))
-        .await
-        .unwrap();
-    store.delete(&tenant(), &author.thread).await.unwrap();
-    for id in ["a", "b"] {
-        assert!(not_found(objects.put(&tenant(), beside(id)).await));
-    }
-    let before = kept("a", 1, None);
-    let replaced = objects.replace(&tenant(), &before, beside("a")).await;
-    assert!(not_found(replaced.map(drop)));
-    let found = objects.get(&tenant(), "note", "a").await.unwrap();
-    assert_eq!(found, Some(before));
-    assert_eq!(ids(&store, "note", page(9)).await, ["a"]);
 }
 
 fn closed<T>(answer: Result<T, StoreError>) -> bool {
