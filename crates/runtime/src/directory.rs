@@ -8,15 +8,30 @@ use crate::store::{NewRecord, StoreError, TenantId, ThreadRow};
 use std::sync::{Arc, PoisonError};
 use timeline::{Seq, ThreadId};
 
-/// A thread that is not there yet.
+/// A thread that is not there yet. Where making it breaks off, this process forgets it.
 pub(crate) struct Unmade<'a> {
     runtime: &'a Runtime,
     pub(crate) live: Arc<Live>,
+    is_settled: bool,
+}
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        self.runtime.drop_live(&self.live);
+        // What panicked may have made it before; a process that goes down leaves it to the next one.
+        if std::thread::panicking() {
+            self.runtime.look_after(self.live.thread.clone());
+        }
+    }
 }
 
 impl Unmade<'_> {
     /// Looks at what came of making it.
-    pub(crate) fn settle<T>(self, made: &Result<T, RuntimeError>) {
+    pub(crate) fn settle<T>(mut self, made: &Result<T, RuntimeError>) {
+        self.is_settled = true;
         match made {
             Ok(_) => self.runtime.name(&self.live),
             // It may be there all the same, with a run that nobody works on; the log knows.
@@ -50,6 +65,7 @@ impl Runtime {
         Ok(Unmade {
             runtime: self,
             live,
+            is_settled: false,
         })
     }
 

@@ -270,6 +270,7 @@ impl Kept {
                 thread: thread.clone(),
             });
         }
+        self.objects.delete_beside(tenant, thread);
         if let Some(log) = self.threads.remove(thread) {
             if let Some(recent) = self.recent.get_mut(tenant) {
                 recent.remove(&(log.changed_at, thread.clone()));

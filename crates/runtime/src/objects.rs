@@ -1,7 +1,8 @@
 //! What a tenant keeps beside its threads: small JSON objects, some with a content.
 //!
 //! Protocols know things that are no thread and no part of one: assistants, files. They have no
-//! log; an object is replaced at once or not at all, and what it replaced is gone.
+//! log; an object is replaced at once or not at all, and what it replaced is gone. Others do lie beside one
+//! thread, as what was noted on its messages does: these go with it, and are not kept where it is gone.
 //!
 //! ```
 //! use loomline_runtime::objects::{NewObject, ObjectPage};
@@ -17,6 +18,7 @@
 //!     created_at: jiff::Timestamp::UNIX_EPOCH,
 //!     json: r#"{"filename":"notes.txt"}"#.to_owned(),
 //!     content: Some(b"a note".to_vec()),
+//!     thread: None,
 //! };
 //! files.put(&tenant, object).await?;
 //!
@@ -35,6 +37,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use timeline::ThreadId;
 
 /// An object to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub struct NewObject {
     pub json: String,
     /// Its content, if it has one.
     pub content: Option<Vec<u8>>,
+    /// The thread that it lies beside, if there is one: deleted with it, in the same transaction.
+    pub thread: Option<ThreadId>,
 }
 
 /// An object as it is kept, without its content.
@@ -89,6 +94,10 @@ pub struct ObjectPage {
 pub trait ObjectTable: Send + Sync {
     /// Keeps an object, in place of the one of its kind and id if there is one. A content that the
     /// new one does not bring is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] if it lies beside a thread that is not there, or is another tenant's.
     fn put<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -97,6 +106,10 @@ pub trait ObjectTable: Send + Sync {
 
     /// Keeps an object in place of the one of its kind and id, if that is there and still as it was read:
     /// `before`. Says whether it is. What somebody else has deleted or changed meanwhile stays so.
+    ///
+    /// # Errors
+    ///
+    /// As of [`put`](Self::put), where it would be kept.
     fn replace<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -130,6 +143,15 @@ pub trait ObjectTable: Send + Sync {
         tenant: &'a TenantId,
         kind: &'a str,
         id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Deletes an object of this kind, if it is there and still as it was read: `before`. Says whether it was.
+    /// What somebody else has put in its place meanwhile stays.
+    fn delete_as_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        before: &'a Object,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// The content of an object; none if it has none or is not there.

@@ -339,7 +339,7 @@ pub trait Store: Send + Sync {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
 
-    /// Deletes a thread and everything of it.
+    /// Deletes a thread, everything of it, and the [objects](ObjectTable) that lie beside it.
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,

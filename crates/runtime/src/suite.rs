@@ -10,6 +10,7 @@
 )]
 
 mod appends;
+mod beside;
 mod changes;
 mod checkpoints;
 mod forks;
@@ -23,6 +24,7 @@ mod threads;
 mod trees;
 
 pub use appends::*;
+pub use beside::*;
 pub use changes::*;
 pub use checkpoints::*;
 pub use forks::*;
@@ -132,9 +134,12 @@ macro_rules! store_suite {
             a_walk_goes_on_from_where_an_object_was
             a_deleted_object_is_gone
             an_object_is_replaced_only_as_it_was_read
+            an_object_is_deleted_only_as_it_was_read
             a_content_stays_until_the_last_object_that_has_it_goes
             objects_never_cross_tenants
             objects_and_threads_do_not_disturb_each_other
+            what_lies_beside_a_thread_goes_with_it
+            nothing_is_kept_beside_a_thread_that_is_gone
             a_closed_store_has_no_objects_to_give
             a_stored_tree_is_the_same_after_reopening
         }

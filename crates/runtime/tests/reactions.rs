@@ -85,7 +85,7 @@ fn names(records: &[Record]) -> Vec<&'static str> {
         .collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tool_turn_is_written_in_the_order_of_section_7() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![compute()]));
     let accepted = runtime
@@ -122,7 +122,7 @@ async fn a_tool_turn_is_written_in_the_order_of_section_7() {
     assert_eq!(names(&records), expected);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_follower_from_any_event_sees_the_rest_once_and_in_order() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![compute()]));
     runtime
@@ -144,7 +144,7 @@ async fn a_follower_from_any_event_sees_the_rest_once_and_in_order() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_trigger_waits_its_turn_under_queue() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     for text in ["slow 5ms one two three", "second", "third"] {
@@ -158,7 +158,7 @@ async fn a_second_trigger_waits_its_turn_under_queue() {
     assert_eq!(ended(&records), vec![(ExecutionStatus::Completed, None); 3]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thread_that_must_be_there_is_not_made() {
     fn gone<T>(refused: &Result<T, RuntimeError>) -> bool {
         matches!(refused, Err(RuntimeError::Store(StoreError::NotFound)))
@@ -182,7 +182,7 @@ async fn a_thread_that_must_be_there_is_not_made() {
     assert!(gone(&runtime.find(&tenant(), "k").await));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_trigger_is_refused_under_reject_and_nothing_is_written() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     runtime
@@ -200,7 +200,7 @@ async fn a_second_trigger_is_refused_under_reject_and_nothing_is_written() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_trigger_stops_the_first_under_interrupt() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     runtime
@@ -228,7 +228,7 @@ async fn a_second_trigger_stops_the_first_under_interrupt() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cancelling_is_a_recorded_fact_and_leaves_the_thread_open() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     runtime
@@ -255,7 +255,7 @@ async fn cancelling_is_a_recorded_fact_and_leaves_the_thread_open() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_past_its_time_is_stopped_with_the_reason_timeout() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     let mut request = say(
@@ -271,7 +271,7 @@ async fn a_run_past_its_time_is_stopped_with_the_reason_timeout() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_failing_model_fails_the_execution_and_the_next_trigger_opens_the_thread_again() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     runtime
@@ -298,7 +298,7 @@ async fn a_failing_model_fails_the_execution_and_the_next_trigger_opens_the_thre
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_limit_of_steps_ends_the_run_with_what_was_complete() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![compute()]));
     let mut request = say(
@@ -322,7 +322,7 @@ async fn a_limit_of_steps_ends_the_run_with_what_was_complete() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn repeating_a_token_gives_the_first_answer_and_runs_once() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     let mut first = say(&runtime, "hello", Policy::Queue);
@@ -337,7 +337,7 @@ async fn repeating_a_token_gives_the_first_answer_and_runs_once() {
     assert_eq!(ended(&at_rest(&runtime).await).len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_token_repeated_while_its_first_run_goes_on_gets_the_first_answer_under_any_policy() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     let mut first = say(&runtime, "slow 20ms one two three", Policy::Reject);
@@ -347,7 +347,7 @@ async fn a_token_repeated_while_its_first_run_goes_on_gets_the_first_answer_unde
     assert_eq!((two.repeated, two.execution_id), (true, one.execution_id));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_panicking_reactor_fails_its_execution_and_nothing_else() {
     struct Panics;
     impl Reactor for Panics {
@@ -406,7 +406,7 @@ async fn crash_in_a_tool(effect: Effect) -> (usize, Vec<Record>) {
     (ran.load(Ordering::SeqCst), records)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pure_tool_runs_again_after_a_crash() {
     let (ran, records) = crash_in_a_tool(Effect::Pure).await;
     assert_eq!(verify(&records), Ok(()));
@@ -416,7 +416,7 @@ async fn a_pure_tool_runs_again_after_a_crash() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_effect_that_had_started_never_runs_twice_and_its_outcome_is_unknown() {
     let (ran, records) = crash_in_a_tool(Effect::Effect).await;
     assert_eq!(
@@ -430,7 +430,7 @@ async fn an_effect_that_had_started_never_runs_twice_and_its_outcome_is_unknown(
     assert!(interrupted);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_crash_while_the_model_speaks_replays_the_step_under_the_same_id() {
     let store = Arc::new(MemoryStore::new());
     let first = over(&store, agent(vec![]));
@@ -467,7 +467,7 @@ async fn a_crash_while_the_model_speaks_replays_the_step_under_the_same_id() {
     assert!(reset);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_writer_that_lost_its_thread_has_written_nothing_more() {
     let store = Arc::new(MemoryStore::new());
     let first = over(&store, agent(vec![]));
@@ -486,7 +486,7 @@ async fn a_writer_that_lost_its_thread_has_written_nothing_more() {
     assert_eq!(at_rest(&second).await, records);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_fork_shares_what_came_before_and_goes_its_own_way() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![]));
     runtime
@@ -517,7 +517,7 @@ async fn a_fork_shares_what_came_before_and_goes_its_own_way() {
     assert_eq!((parent.entries.len(), whole.entries.len()), (2, 4));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_clients_never_run_two_executions_on_one_thread() {
     for policy in [Policy::Queue, Policy::Reject, Policy::Interrupt] {
         let runtime = over(&Arc::new(MemoryStore::new()), agent(vec![compute()]));
@@ -535,7 +535,7 @@ async fn two_clients_never_run_two_executions_on_one_thread() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_all_who_go_on_from_one_place_one_does() {
     let runtime = over(&Arc::new(MemoryStore::new()), agent(Vec::new()));
     let say = |text: &str| say(&runtime, text, Policy::Reject);

@@ -51,24 +51,17 @@ async fn delete_thread_stopping(api: &Api, row: &ThreadRow) -> Result<(), Runtim
         let runtime = own.runtime();
         let deleted = runtime.delete_stopping(&row.tenant, key_of(&row));
         deleted.await?;
-        forget(&own, &row).await
+        own.desks().forget(&row.thread.id);
+        Ok(())
     });
     deleted.await
 }
 
-/// Deletes a thread and what lies beside it. Who asks has the thread's turn, in which nothing is put
-/// beside it anew, and is [owned](runtime::Runtime::owned): what lies beside a thread that is gone would
-/// never be found again.
+/// Deletes a thread and what lies beside it. Who asks has the thread's turn.
 async fn delete_in_turn(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
     api.runtime().delete(&row.tenant, key_of(row)).await?;
-    forget(api, row).await
-}
-
-/// Deletes what lies beside a thread that is deleted.
-async fn forget(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> {
-    let (tenant, thread) = (&row.tenant, &row.thread.id);
-    threads_api::forget(api, tenant, thread.as_str()).await?;
-    api.desks().forget(tenant, thread).await
+    api.desks().forget(&row.thread.id);
+    Ok(())
 }
 
 /// The longest key of a thread, in bytes.
@@ -188,6 +181,7 @@ mod tests {
                     created_at: Timestamp::now(),
                     json: "1".to_owned(),
                     content: None,
+                    thread: None,
                 };
                 runtime.objects().put(&tenant, count).await.unwrap();
             }

@@ -5,11 +5,13 @@
 use jiff::Timestamp;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
 use runtime::objects::{NewObject, ObjectPage};
+use runtime::suite::Author;
 use runtime::{Store, StoreError, TenantId};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
+use timeline::NewThread;
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -28,6 +30,7 @@ fn file(id: &str, content: &[u8]) -> NewObject {
         created_at: Timestamp::UNIX_EPOCH,
         json: "{}".into(),
         content: Some(content.to_vec()),
+        thread: None,
     }
 }
 
@@ -57,6 +60,73 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
     assert_eq!(n_contents(&path), 2);
     store.objects().delete(&acme, "file", "a").await.unwrap();
     assert_eq!(n_contents(&path), 1);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+// Takes back what version 5 has made.
+const WITHOUT_V5: &str = "
+    PRAGMA foreign_keys=OFF;
+    DROP INDEX tenant_objects_thread;
+    ALTER TABLE tenant_objects DROP COLUMN thread_no;
+    PRAGMA user_version=4;";
+
+const THREAD: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+const GONE: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062";
+
+/// What servers have kept beside a thread since before stores knew that it lies there: kind and id.
+fn beside(thread: &str) -> [(String, String); 4] {
+    let response = format!("resp_{}{}", thread.replace('-', ""), "0".repeat(32));
+    [
+        ("aitp.desk".to_owned(), thread.to_owned()),
+        (format!("threads.notes:{thread}"), "a note".to_owned()),
+        (format!("threads.attached:{thread}"), "bytes".to_owned()),
+        ("responses.deleted".to_owned(), response),
+    ]
+}
+
+#[tokio::test]
+async fn in_a_store_of_version_4_what_lies_beside_a_thread_is_found_and_the_rest_swept() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let dynamic: Arc<dyn Store> = store.clone();
+    Author::new(&dynamic, "acme", NewThread::new(THREAD, Some("k"))).await;
+    drop(dynamic);
+    for (tenant, thread) in [("acme", THREAD), ("acme", GONE), ("globex", THREAD)] {
+        for (kind, id) in beside(thread) {
+            let object = NewObject {
+                kind,
+                content: None,
+                ..file(&id, b"")
+            };
+            put(&store, tenant, object).await;
+        }
+    }
+    put(&store, "acme", file(THREAD, b"x")).await;
+    store.close().await.unwrap();
+    drop(store);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V5).unwrap();
+    drop(conn);
+
+    let store = open(&path);
+
+    let there = async |tenant: &str, thread| {
+        let mut n_there = 0;
+        for (kind, id) in beside(thread) {
+            let id = if id == "bytes" { "1" } else { &id };
+            let found = store.objects().get(&tenant.into(), &kind, id).await;
+            n_there += usize::from(found.unwrap().is_some());
+        }
+        n_there
+    };
+    assert_eq!(there("acme", THREAD).await, 4);
+    assert_eq!(there("acme", GONE).await, 0);
+    assert_eq!(there("globex", THREAD).await, 0);
+    let acme = "acme".into();
+    store.delete(&acme, &THREAD.into()).await.unwrap();
+    assert_eq!(there("acme", THREAD).await, 0);
+    let files = store.objects().get(&acme, "file", THREAD).await.unwrap();
+    assert!(files.is_some(), "it lies beside no thread");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 

@@ -2,7 +2,7 @@
 
 use super::config::{McpHttp, McpLimits};
 use super::text::chain;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
@@ -46,7 +46,8 @@ fn headers(http: &McpHttp) -> Result<HeaderMap, String> {
     for (name, value) in &http.headers {
         let key = HeaderName::try_from(name.as_str())
             .map_err(|_| format!("{name:?} is no name of a header"))?;
-        if key.as_str().starts_with("mcp-") || (key == AUTHORIZATION && http.bearer.is_some()) {
+        let is_ours = matches!(key, ACCEPT | CONTENT_TYPE) || key.as_str().starts_with("mcp-");
+        if is_ours || (key == AUTHORIZATION && http.bearer.is_some()) {
             return Err(format!("the header {name:?} is set by the client"));
         }
         headers.insert(key, secret(name, value, "")?);

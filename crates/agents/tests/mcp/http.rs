@@ -126,6 +126,11 @@ async fn an_address_or_header_that_makes_no_sense_is_said_so() {
             "Mcp-Session-Id",
             "the header \"Mcp-Session-Id\" is set by the client",
         ),
+        (
+            "http://a/",
+            "Accept",
+            "the header \"Accept\" is set by the client",
+        ),
     ] {
         let mut server = site.server(McpLifecycle::Auto);
         if let McpTransport::Http(http) = &mut server.transport {

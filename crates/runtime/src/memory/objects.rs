@@ -1,6 +1,6 @@
 //! Objects in memory.
 
-use super::MemoryStore;
+use super::{Kept, MemoryStore};
 use crate::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
 use crate::store::{StoreError, TenantId};
 use futures_util::future::BoxFuture;
@@ -8,12 +8,17 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use timeline::ThreadId;
 
 /// The tenants' objects, and their contents by hash.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     kinds: BTreeMap<(TenantId, String), Kind>,
     contents: BTreeMap<(TenantId, [u8; 32]), Content>,
+    /// What lies beside each thread that has something beside it, by kind and id.
+    beside: BTreeMap<ThreadId, BTreeSet<(String, String)>>,
+    /// The threads of what lies beside one.
+    threads: BTreeMap<(TenantId, String, String), ThreadId>,
 }
 
 /// The objects of one kind.
@@ -37,7 +42,15 @@ impl Objects {
             created_at,
             json,
             content,
+            thread,
         } = new;
+        self.part(tenant, &kind, &id);
+        if let Some(thread) = thread {
+            let beside = self.beside.entry(thread.clone()).or_default();
+            beside.insert((kind.clone(), id.clone()));
+            let key = (tenant.clone(), kind.clone(), id.clone());
+            self.threads.insert(key, thread);
+        }
         let hash = content.as_deref().map(sha256);
         let object = Object {
             id: id.clone(),
@@ -107,8 +120,31 @@ impl Objects {
             Some(object)
         });
         let Some(object) = found else { return false };
+        self.part(tenant, kind, id);
         self.forget(tenant, object.sha256);
         true
+    }
+
+    /// Deletes what lies beside a thread of this tenant.
+    pub(super) fn delete_beside(&mut self, tenant: &TenantId, thread: &ThreadId) {
+        for (kind, id) in self.beside.remove(thread).unwrap_or_default() {
+            self.delete(tenant, &kind, &id);
+        }
+    }
+
+    /// An object lies beside no thread any more.
+    fn part(&mut self, tenant: &TenantId, kind: &str, id: &str) {
+        let (kind, id) = (kind.to_owned(), id.to_owned());
+        let key = (tenant.clone(), kind.clone(), id.clone());
+        let Some(thread) = self.threads.remove(&key) else {
+            return;
+        };
+        if let Some(beside) = self.beside.get_mut(&thread) {
+            beside.remove(&(kind, id));
+            if beside.is_empty() {
+                self.beside.remove(&thread);
+            }
+        }
     }
 
     fn content(&self, tenant: &TenantId, kind: &str, id: &str) -> Option<Arc<[u8]>> {
@@ -135,18 +171,26 @@ impl Objects {
     }
 }
 
+impl Kept {
+    /// Keeps an object, unless it is to lie beside a thread that is not there.
+    fn put(&mut self, tenant: &TenantId, object: NewObject) -> Result<(), StoreError> {
+        if let Some(thread) = &object.thread
+            && self.log(thread)?.tenant != *tenant
+        {
+            return Err(StoreError::NotFound);
+        }
+        self.objects.put(tenant, object);
+        Ok(())
+    }
+}
+
 impl ObjectTable for MemoryStore {
     fn put<'a>(
         &'a self,
         tenant: &'a TenantId,
         object: NewObject,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.with(|kept| {
-                kept.objects.put(tenant, object);
-                Ok(())
-            })
-        })
+        Box::pin(async move { self.with(|kept| kept.put(tenant, object)) })
     }
 
     fn replace<'a>(
@@ -160,7 +204,7 @@ impl ObjectTable for MemoryStore {
                 let found = kept.objects.get(tenant, &object.kind, &object.id);
                 let is_as_before = found == Some(before);
                 if is_as_before {
-                    kept.objects.put(tenant, object);
+                    kept.put(tenant, object)?;
                 }
                 Ok(is_as_before)
             })
@@ -194,6 +238,21 @@ impl ObjectTable for MemoryStore {
         Box::pin(async move { self.with(|kept| Ok(kept.objects.delete(tenant, kind, id))) })
     }
 
+    fn delete_as_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        before: &'a Object,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                let found = kept.objects.get(tenant, kind, &before.id);
+                let is_as_before = found == Some(before);
+                Ok(is_as_before && kept.objects.delete(tenant, kind, &before.id))
+            })
+        })
+    }
+
     fn content<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -215,6 +274,7 @@ mod tests {
             created_at: Timestamp::UNIX_EPOCH,
             json: "{}".into(),
             content: content.map(<[u8]>::to_vec),
+            thread: None,
         }
     }
 

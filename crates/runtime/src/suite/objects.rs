@@ -15,17 +15,18 @@ fn second(n: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH.saturating_add(since).unwrap()
 }
 
-fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewObject {
+pub(super) fn new(kind: &str, id: &str, at: i64, content: Option<&[u8]>) -> NewObject {
     NewObject {
         kind: kind.into(),
         id: id.into(),
         created_at: second(at),
         json: JSON.into(),
         content: content.map(<[u8]>::to_vec),
+        thread: None,
     }
 }
 
-fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
+pub(super) fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
     Object {
         id: id.into(),
         created_at: second(at),
@@ -35,17 +36,17 @@ fn kept(id: &str, at: i64, content: Option<&[u8]>) -> Object {
     }
 }
 
-async fn content(store: &Arc<dyn Store>, kind: &str, id: &str) -> Option<Vec<u8>> {
+pub(super) async fn content(store: &Arc<dyn Store>, kind: &str, id: &str) -> Option<Vec<u8>> {
     let found = store.objects().content(&tenant(), kind, id).await.unwrap();
     found.map(|content| content.to_vec())
 }
 
-async fn ids(store: &Arc<dyn Store>, kind: &str, page: ObjectPage) -> Vec<String> {
+pub(super) async fn ids(store: &Arc<dyn Store>, kind: &str, page: ObjectPage) -> Vec<String> {
     let found = store.objects().list(&tenant(), kind, page).await.unwrap();
     found.into_iter().map(|object| object.id).collect()
 }
 
-fn page(limit: usize) -> ObjectPage {
+pub(super) fn page(limit: usize) -> ObjectPage {
     ObjectPage {
         limit,
         ..ObjectPage::default()
@@ -241,6 +242,36 @@ pub async fn an_object_is_replaced_only_as_it_was_read(subject: impl Subject) {
     assert_eq!(ids(&store, "file", page(9)).await, Vec::<String>::new());
 }
 
+/// What was read is deleted; what somebody else has put in its place meanwhile stays.
+pub async fn an_object_is_deleted_only_as_it_was_read(subject: impl Subject) {
+    let store = subject.store();
+    let objects = store.objects();
+    let delete = async |tenant, kind, before: &Object| {
+        let deleted = objects.delete_as_read(tenant, kind, before).await;
+        deleted.unwrap()
+    };
+    let (acme, globex) = (tenant(), TenantId::from("globex"));
+    let first = kept("a", 1, Some(b"x"));
+    let object = new("file", "a", 1, Some(b"x"));
+    objects.put(&acme, object).await.unwrap();
+    let object = new("file", "a", 1, Some(b"y"));
+    objects.put(&acme, object).await.unwrap();
+    let second = kept("a", 1, Some(b"y"));
+    for (whose, kind, before) in [
+        (&acme, "file", &first),
+        (&acme, "image", &second),
+        (&globex, "file", &second),
+    ] {
+        assert!(!delete(whose, kind, before).await);
+        let found = objects.get(&acme, "file", "a").await.unwrap();
+        assert_eq!(found.as_ref(), Some(&second));
+    }
+    assert!(delete(&acme, "file", &second).await);
+    assert!(!delete(&acme, "file", &second).await);
+    assert_eq!(objects.get(&acme, "file", "a").await.unwrap(), None);
+    assert_eq!(content(&store, "file", "a").await, None);
+}
+
 /// Two objects with one content each have it until they go, whichever goes first.
 pub async fn a_content_stays_until_the_last_object_that_has_it_goes(subject: impl Subject) {
     let store = subject.store();
@@ -323,4 +354,6 @@ pub async fn a_closed_store_has_no_objects_to_give(subject: impl Subject) {
     assert!(closed(objects.content(&tenant(), "file", "a").await));
     assert!(closed(objects.list(&tenant(), "file", page(9)).await));
     assert!(closed(objects.delete(&tenant(), "file", "a").await));
+    let deleted = objects.delete_as_read(&tenant(), "file", &before).await;
+    assert!(closed(deleted));
 }

@@ -62,7 +62,7 @@ async fn is_whole(store: &Rigged, n_runs: usize) {
     assert!(records.iter().zip(1..).all(|(it, n)| it.seq.0 == n));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thread_that_could_not_be_made_is_made_by_the_next_request() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -77,7 +77,7 @@ async fn a_thread_that_could_not_be_made_is_made_by_the_next_request() {
     is_whole(&store, 1).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thread_that_was_made_though_an_error_said_no_is_found_by_its_token() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -90,7 +90,7 @@ async fn a_thread_that_was_made_though_an_error_said_no_is_found_by_its_token() 
     assert_eq!(again.thread_id, row.thread.id);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_thread_that_was_made_though_an_error_said_no_is_shown_whole_and_worked_on() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -111,7 +111,20 @@ async fn a_thread_that_was_made_though_an_error_said_no_is_shown_whole_and_worke
     is_whole(&store, 1).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_was_made_though_its_making_panicked_is_worked_on() {
+    let store = rigged();
+    let runtime = running(&store, Gated::open());
+    store.panic_makes.store(1, Ordering::SeqCst);
+    let broken = runtime.react(once(&runtime, "hello")).await;
+    assert!(matches!(broken, Err(RuntimeError::BrokenOff)), "{broken:?}");
+    // Nobody says anything more.
+    is_whole(&store, 1).await;
+    said(&runtime, "k", "more").await;
+    is_whole(&store, 2).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_said_on_a_thread_that_was_made_though_an_error_said_no_waits_behind_its_run() {
     let store = rigged();
     let runtime = running(&store, Gated::open());

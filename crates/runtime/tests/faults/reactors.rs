@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use timeline::{Entry, ExecutionStatus, NewItem};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reactor_that_panics_before_its_first_await_fails_its_execution() {
     struct Panics;
     impl Reactor for Panics {
@@ -50,19 +50,19 @@ async fn sparkling(part: Value) -> (Vec<ExecutionStatus>, usize) {
     (ends, reactor.1.load(Ordering::SeqCst))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_can_not_be_kept_fails_its_execution() {
     let (ends, asked) = sparkling(json!({"type": "sparkle"})).await;
     assert_eq!((ends, asked), (vec![ExecutionStatus::Failed], 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_can_not_be_kept_fails_its_execution_and_is_not_asked_for_again() {
     let (ends, asked) = sparkling(json!({"type": "sparkle", "toolCallId": "call_0"})).await;
     assert_eq!((ends, asked), (vec![ExecutionStatus::Failed], 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reactor_can_not_write_the_runtimes_own_markers() {
     struct Forges;
     impl Reactor for Forges {
@@ -94,7 +94,7 @@ async fn a_reactor_can_not_write_the_runtimes_own_markers() {
     assert_eq!(n_parts, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_recorded_while_a_step_runs_voids_what_the_step_remembers() {
     let (store, reactor, runtime) = speaking("one").await;
     let content = json!([{"type": "input_text", "text": "by the way"}]).into();
@@ -107,7 +107,7 @@ async fn what_is_recorded_while_a_step_runs_voids_what_the_step_remembers() {
     assert_eq!(*reactor.remembered.lock().unwrap(), [false, false]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn time_never_goes_back_in_a_log_though_the_clock_does() {
     struct Set(AtomicU64);
     impl Clock for Set {

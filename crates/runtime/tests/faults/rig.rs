@@ -10,9 +10,10 @@ use runtime::{
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use timeline::{Event, ExecutionStatus, NewItem, Payload, Record, Seq, StepOutcome};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Long enough for everything here that ends at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);

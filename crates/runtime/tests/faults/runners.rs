@@ -21,7 +21,7 @@ async fn refused(store: &Rigged, runtime: &Runtime, text: &str) {
     assert!(refused.is_err());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_goes_on_though_its_client_hung_up_while_it_was_written() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -34,7 +34,7 @@ async fn a_run_goes_on_though_its_client_hung_up_while_it_was_written() {
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_repeated_token_finds_its_run_running_though_the_first_answer_was_lost() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -48,7 +48,7 @@ async fn a_repeated_token_finds_its_run_running_though_the_first_answer_was_lost
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_waits_begins_though_the_cancel_before_it_was_not_waited_for() {
     let (store, reactor, runtime) = speaking("one").await;
     said(&runtime, "k", "two").await;
@@ -63,7 +63,7 @@ async fn what_waits_begins_though_the_cancel_before_it_was_not_waited_for() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_goes_on_after_the_store_failed_under_it_once() {
     let (store, reactor, _runtime) = speaking("hello").await;
     store.fail_appends.store(1, Ordering::SeqCst);
@@ -71,7 +71,7 @@ async fn a_run_goes_on_after_the_store_failed_under_it_once() {
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_ends_though_the_store_failed_once_at_its_end() {
     struct Ends(Arc<Rigged>, AtomicUsize);
     impl Reactor for Ends {
@@ -95,7 +95,7 @@ async fn a_run_ends_though_the_store_failed_once_at_its_end() {
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_message_that_could_not_be_kept_does_not_stop_the_run_it_would_have_waited_for() {
     let (store, reactor, runtime) = speaking("one").await;
     refused(&store, &runtime, "two").await;
@@ -103,7 +103,7 @@ async fn a_message_that_could_not_be_kept_does_not_stop_the_run_it_would_have_wa
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_attempt_that_begins_again_voids_what_the_one_before_had_shown() {
     let (store, reactor, runtime) = speaking("one").await;
     refused(&store, &runtime, "two").await;
@@ -122,7 +122,7 @@ async fn an_attempt_that_begins_again_voids_what_the_one_before_had_shown() {
     assert_eq!(of("text-delta"), of("data-step-reset") + 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_execution_never_has_two_runners_whatever_its_clients_drop() {
     let (store, reactor, runtime) = speaking("one").await;
     store.lose_appends.store(1, Ordering::SeqCst);
@@ -136,7 +136,7 @@ async fn an_execution_never_has_two_runners_whatever_its_clients_drop() {
     assert_eq!(reactor.most_inside.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_waits_begins_though_the_run_before_it_ran_out_of_time_while_its_end_was_written() {
     struct Late(Arc<Rigged>);
     impl Reactor for Late {
@@ -162,7 +162,7 @@ async fn what_waits_begins_though_the_run_before_it_ran_out_of_time_while_its_en
     assert_eq!(ended(&store, "k", 2).await.len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_in_another_process_does_not_stop_a_run() {
     let (store, reactor, _runtime) = speaking("hello").await;
     let reader = running(&store, Gated::open());
@@ -175,7 +175,7 @@ async fn a_reader_in_another_process_does_not_stop_a_run() {
     assert_eq!(ended(&store, "k", 1).await, [ExecutionStatus::Completed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_damaged_thread_does_not_keep_the_others_from_going_on() {
     let store = rigged();
     let first = running(&store, Gated::closed());

@@ -28,6 +28,8 @@ pub(crate) struct Rigged {
     pub(crate) fail_makes: AtomicUsize,
     /// So many threads are made, and whoever makes them is told that they could not be.
     pub(crate) break_makes: AtomicUsize,
+    /// So many threads are made, and then something panics.
+    pub(crate) panic_makes: AtomicUsize,
     /// So many threads are made, and the answer comes when nobody waits for it any more.
     pub(crate) lose_makes: AtomicUsize,
     /// So many threads are made when nobody waits for them any more.
@@ -68,6 +70,7 @@ impl Store for Rigged {
             if spend(&self.break_makes) {
                 return Err(StoreError::Failed("the disk is gone".into()));
             }
+            assert!(!spend(&self.panic_makes), "on purpose");
             if spend(&self.lose_makes) {
                 tokio::time::sleep(LATE).await;
             }

@@ -7,7 +7,7 @@ use runtime::{Filter, Policy, RuntimeError, StoreError, Until};
 use std::sync::atomic::Ordering;
 use timeline::{Entry, Event, Record, Seq};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_follower_of_a_thread_that_is_deleted_is_told() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -25,7 +25,7 @@ async fn a_follower_of_a_thread_that_is_deleted_is_told() {
     assert!(seen.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_is_free_again_though_its_delete_was_not_waited_for() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -40,7 +40,7 @@ async fn a_key_is_free_again_though_its_delete_was_not_waited_for() {
     assert!(answer.is_ok(), "{answer:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_two_forks_to_one_key_the_second_is_refused() {
     let store = rigged();
     let runtime = running(&store, Gated::open());
@@ -64,7 +64,7 @@ async fn of_two_forks_to_one_key_the_second_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_fork_comes_between_the_end_of_a_run_and_the_deletion_it_ends_for() {
     let store = rigged();
     let reactor = Gated::closed();
@@ -93,7 +93,7 @@ async fn no_fork_comes_between_the_end_of_a_run_and_the_deletion_it_ends_for() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_waits_for_ever_in_a_fork() {
     let store = rigged();
     let reactor = Gated::closed();

@@ -61,7 +61,7 @@ fn last_tool_parts(records: &[Record]) -> Vec<Value> {
     parts
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_effect_that_had_started_is_unknown_also_when_its_tool_is_gone() {
     let store = rigged();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -122,7 +122,7 @@ impl Model for Stutters {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_calls_under_one_id_keep_each_its_own_result() {
     let store = rigged();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -140,7 +140,7 @@ async fn two_calls_under_one_id_keep_each_its_own_result() {
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_tools_may_end_at_the_same_moment() {
     let store = rigged();
     let ran = Arc::new(AtomicUsize::new(0));

@@ -129,16 +129,9 @@ impl Desks {
         Ok(())
     }
 
-    /// Forgets a thread that is deleted.
-    pub(crate) async fn forget(
-        &self,
-        tenant: &runtime::TenantId,
-        thread: &ThreadId,
-    ) -> Result<(), RuntimeError> {
+    /// Forgets a thread that is deleted, and its snapshot with it.
+    pub(crate) fn forget(&self, thread: &ThreadId) {
         self.lock().by_thread.remove(thread);
-        let objects = self.runtime.objects();
-        objects.delete(tenant, KIND, thread.as_str()).await?;
-        Ok(())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Slots> {
@@ -276,6 +269,7 @@ impl Desks {
             created_at: jiff::Timestamp::now(),
             json: serde_json::to_string(&(folded.seen, &folded.desk))?,
             content: None,
+            thread: Some(thread.clone()),
         };
         match self.runtime.objects().put(&tenant, object).await {
             Ok(()) => folded.kept = folded.seen,

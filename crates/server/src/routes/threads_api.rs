@@ -14,8 +14,6 @@ mod steps;
 mod stream;
 mod threads;
 
-pub(super) use notes::forget;
-
 use super::messages::token_of;
 use crate::aitp::Place;
 use crate::auth::Caller;

@@ -140,15 +140,22 @@ async fn a_second_message_waits_and_is_streamed_when_its_turn_comes() {
 #[tokio::test]
 async fn a_stop_ends_the_stream_as_aborted() {
     let server = Server::new("").await;
-    let (answer, stopped) = tokio::join!(
-        server.post("/api/chat", submit("m1", "slow 20ms say 200 words")),
-        async {
-            tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-            server.post_text("/api/chat/chat-1/stop", "").await
+    let request = server
+        .request("POST", "/api/chat")
+        .header(header::CONTENT_TYPE, "application/json");
+    let body = Body::from(submit("m1", "slow 20ms say 2000 words").to_string());
+    let (status, mut stream) = server.open(request.body(body).unwrap()).await;
+    assert_eq!(status, 200);
+    let mut bytes = Vec::new();
+    let mut stopped = None;
+    while let Some(piece) = stream.next().await {
+        bytes.extend_from_slice(&piece.unwrap());
+        if stopped.is_none() && String::from_utf8_lossy(&bytes).contains("text-delta") {
+            stopped = Some(server.post_text("/api/chat/chat-1/stop", "").await);
         }
-    );
-    assert!(stopped.json()["executionId"].is_string());
-    let chunks = chunks(&answer.text);
+    }
+    assert!(stopped.unwrap().json()["executionId"].is_string());
+    let chunks = chunks(&String::from_utf8(bytes).unwrap());
     assert_eq!(
         kinds(&chunks)[kinds(&chunks).len() - 2..],
         ["abort", "[DONE]"]

@@ -2,10 +2,9 @@
 
 use crate::harness::{Served, Server, frames, names};
 use axum::body::Body;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use http::header;
 use serde_json::json;
-use std::time::Duration;
 
 #[tokio::test]
 async fn sse_resumes_after_last_event_id() {
@@ -135,10 +134,9 @@ async fn a_stream_shows_what_comes_while_it_is_open() {
         .request("GET", "/api/v1/threads/t/events?after=2&limit=5")
         .body(Body::empty())
         .unwrap();
-    let ((_, stream), _) = tokio::join!(server.open(request), async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        server.begin("t", "hello").await
-    });
+    let (_, mut stream) = server.open(request).await;
+    assert!(stream.next().now_or_never().is_none(), "it waits");
+    server.begin("t", "hello").await;
     let pieces: Vec<_> = stream.map(|piece| piece.unwrap()).collect().await;
     let text = String::from_utf8(pieces.concat()).unwrap();
     assert_eq!(

@@ -1,9 +1,11 @@
 //! The Threads API, as its clients see it.
 
 mod assistants;
+mod beside;
 mod between;
 mod expiry;
 mod files;
+mod limits;
 mod messages;
 mod outputs;
 mod runs;

@@ -2,6 +2,7 @@
 
 use super::error::{making, statement};
 use super::kind::kind;
+use super::objects;
 use super::projection::Tables;
 use super::rows;
 use super::value::{count, int, nanos};
@@ -141,7 +142,7 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
     Ok(())
 }
 
-/// Deletes a thread and everything of it.
+/// Deletes a thread, everything of it, and what lies beside it.
 pub(super) fn delete(
     conn: &Connection,
     tenant: &TenantId,
@@ -164,6 +165,7 @@ pub(super) fn delete(
         conn.execute(&format!("DELETE FROM {table} WHERE thread_no = ?1"), [no])
             .map_err(statement)?;
     }
+    objects::delete_beside(conn, no)?;
     conn.execute("DELETE FROM thread_threads WHERE no = ?1", [no])
         .map_err(statement)?;
     Ok(())
@@ -187,7 +189,12 @@ fn last(records: &[NewRecord]) -> Option<i64> {
     records.iter().map(|record| nanos(record.at)).max()
 }
 
-fn owned(conn: &Connection, tenant: &TenantId, thread: &ThreadId) -> Result<i64, StoreError> {
+/// The number of a thread of this tenant.
+pub(super) fn owned(
+    conn: &Connection,
+    tenant: &TenantId,
+    thread: &ThreadId,
+) -> Result<i64, StoreError> {
     let sql = "SELECT no FROM thread_threads WHERE id = ?1 AND tenant = ?2";
     let found = conn.query_row(sql, [thread.as_str(), tenant.as_str()], |row| row.get(0));
     found

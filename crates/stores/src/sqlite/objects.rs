@@ -1,6 +1,7 @@
 //! What tenants keep beside their threads: a row an object, and a row a content.
 
 use super::SqliteStore;
+use super::append;
 use super::error::{failed, statement};
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
@@ -82,6 +83,20 @@ impl ObjectTable for SqliteStore {
         Box::pin(async move { self.writer()?.run(0, move |conn| delete(conn, &key)).await })
     }
 
+    fn delete_as_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        kind: &'a str,
+        before: &'a Object,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (key, before) = (Key::of(tenant, kind, &before.id), before.clone());
+        let delete = move |conn: &Connection| {
+            let is_as_before = get(conn, &key)?.as_ref() == Some(&before);
+            Ok(is_as_before && delete(conn, &key)?)
+        };
+        Box::pin(async move { self.writer()?.run(0, delete).await })
+    }
+
     fn content<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -141,15 +156,19 @@ fn put(
     hash: Option<[u8; 32]>,
 ) -> Result<(), StoreError> {
     let key = Key::of(tenant, &object.kind, &object.id);
+    let thread = object.thread.as_ref();
+    let thread = thread.map(|thread| append::owned(conn, tenant, thread));
+    let thread = thread.transpose()?;
     let before = content_no(conn, &key)?;
     let content = match (&object.content, hash) {
         (Some(content), Some(hash)) => Some(kept(conn, tenant, content, hash)?),
         _ => None,
     };
-    let sql = "INSERT INTO tenant_objects (tenant, kind, id, created_at, content_no, json)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    let sql = "INSERT INTO tenant_objects
+                   (tenant, kind, id, created_at, content_no, json, thread_no)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                ON CONFLICT (tenant, kind, id) DO UPDATE SET
-                   created_at = ?4, content_no = ?5, json = ?6";
+                   created_at = ?4, content_no = ?5, json = ?6, thread_no = ?7";
     let mut insert = conn.prepare_cached(sql).map_err(statement)?;
     let values = params![
         tenant.as_str(),
@@ -158,6 +177,7 @@ fn put(
         nanos(object.created_at),
         content,
         object.json,
+        thread,
     ];
     insert.execute(values).map_err(statement)?;
     forget(conn, before)
@@ -260,6 +280,19 @@ fn delete(conn: &Connection, key: &Key) -> Result<bool, StoreError> {
     let n_deleted = delete.execute(key.columns()).map_err(statement)?;
     forget(conn, content)?;
     Ok(n_deleted > 0)
+}
+
+/// Deletes what lies beside a thread, by the thread's number. Costs what that is.
+pub(super) fn delete_beside(conn: &Connection, thread: i64) -> Result<(), StoreError> {
+    let sql = "DELETE FROM tenant_objects WHERE thread_no = ?1 RETURNING content_no";
+    let mut delete = conn.prepare_cached(sql).map_err(statement)?;
+    let rows = delete
+        .query_map([thread], |row| row.get(0))
+        .map_err(statement)?;
+    for content in rows.collect::<Result<Vec<_>, _>>().map_err(statement)? {
+        forget(conn, content)?;
+    }
+    Ok(())
 }
 
 fn content(conn: &Connection, key: &Key) -> Result<Option<Arc<[u8]>>, StoreError> {

@@ -1,5 +1,3 @@
-#[cfg(feature = "http")]
-mod bytes;
 mod decode;
 mod encode;
 

@@ -1,5 +1,7 @@
 //! Chat Completions and the providers that speak it.
 
+mod bytes;
+
 use crate::scenarios::{PDF, PNG, structure};
 use crate::vendor::{Reply, Scenario, Seen, Vendor};
 use loomline_upp::{ChatCompletions, Dialect, Model, Provider, ProviderConfig};

@@ -7,13 +7,18 @@ use loomline_upp::{Code, Codec, Error, ModelEvent, Request, Response, StreamEven
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-type Read = (Vec<StreamEvent>, Result<Response, Error>);
+/// The events of a stream, and what it comes to.
+pub(crate) type Read = (Vec<StreamEvent>, Result<Response, Error>);
 
-async fn read(codec: &dyn Codec, pieces: Vec<Vec<u8>>) -> Read {
+/// The longest event of the streams here, in bytes.
+const MOST: usize = 1 << 20;
+
+/// Reads these pieces of a stream whose events have at most so many bytes.
+pub(crate) async fn read(codec: &dyn Codec, pieces: Vec<Vec<u8>>, most: usize) -> Read {
     let pieces = pieces.into_iter().map(|piece| Ok(Bytes::from(piece)));
     let decoder = codec.decoder(&Request::default());
     let bytes = futures_util::stream::iter(pieces);
-    let mut stream = std::pin::pin!(answer(codec, decoder, bytes, 1 << 20));
+    let mut stream = std::pin::pin!(answer(codec, decoder, bytes, most));
     let mut events = Vec::new();
     while let Some(item) = stream.next().await {
         match item {
@@ -53,13 +58,13 @@ pub(crate) fn any_cut_is_the_same(codec: &dyn Codec, stream: &str) {
         .build()
         .unwrap();
     let bytes = stream.as_bytes();
-    let whole = runtime.block_on(read(codec, vec![bytes.to_vec()]));
+    let whole = runtime.block_on(read(codec, vec![bytes.to_vec()], MOST));
     for at in 0..=bytes.len() {
         same(
-            runtime.block_on(read(codec, pieces(bytes, vec![at]))),
+            runtime.block_on(read(codec, pieces(bytes, vec![at]), MOST)),
             &whole,
         );
-        let (_, begun) = runtime.block_on(read(codec, vec![bytes[..at].to_vec()]));
+        let (_, begun) = runtime.block_on(read(codec, vec![bytes[..at].to_vec()], MOST));
         match begun {
             Ok(begun) => assert_eq!(
                 begun.message.content,
@@ -75,7 +80,7 @@ pub(crate) fn any_cut_is_the_same(codec: &dyn Codec, stream: &str) {
         Framing::ServerSentEvents => "\u{feff}: hello\r\n\r\n",
         Framing::Lines => "\r\n",
     };
-    let other_ends = before.to_owned() + &stream.replace('\n', "\r\n");
+    let other_ends = before.to_owned() + &stream.replace("\r\n", "\n").replace('\n', "\r\n");
     let config = ProptestConfig {
         cases: 96,
         failure_persistence: None,
@@ -86,7 +91,7 @@ pub(crate) fn any_cut_is_the_same(codec: &dyn Codec, stream: &str) {
         .run(&cuts, |cuts| {
             for bytes in [bytes, other_ends.as_bytes()] {
                 same(
-                    runtime.block_on(read(codec, pieces(bytes, cuts.clone()))),
+                    runtime.block_on(read(codec, pieces(bytes, cuts.clone()), MOST)),
                     &whole,
                 );
             }

@@ -123,7 +123,9 @@ impl Checker<'_> {
         let bearer = table.bearer_env.as_ref();
         for (name, place) in plain.iter().chain(from_env) {
             let lower = name.to_ascii_lowercase();
-            if lower.starts_with("mcp-") || (lower == "authorization" && bearer.is_some()) {
+            let is_ours =
+                matches!(lower.as_str(), "accept" | "content-type") || lower.starts_with("mcp-");
+            if is_ours || (lower == "authorization" && bearer.is_some()) {
                 let message = format!("the header {name:?} is set by the client");
                 return Err(self.wrong(place, message));
             }

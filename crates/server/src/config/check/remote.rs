@@ -71,6 +71,7 @@ impl Checker<'_> {
         }
         let headers = self.headers(&remote.headers, &remote.headers_env)?;
         let sets = [
+            "accept",
             "authorization",
             "idempotency-key",
             "content-type",

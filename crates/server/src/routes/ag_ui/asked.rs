@@ -43,8 +43,8 @@ impl Filled {
 }
 
 impl Reader {
-    /// What was asked from this event of the log to that one, is open, and may be answered by the one
-    /// who began the thread. Costs what came since.
+    /// What the run from this event of the log to that one has asked, is open, and may be answered by the
+    /// one who began the thread. What others asked meanwhile is not the run's. Costs what came since.
     pub(super) async fn asked(
         &self,
         (first, last): (Seq, Seq),
@@ -62,6 +62,7 @@ impl Reader {
         let asked = asked.take_while(|request| request.seq >= first);
         let is_for_them = |request: &&interop::aitp::Request| {
             request.seq <= last
+                && request.step_id.is_some()
                 && request.state(now) == State::Open
                 && ledger.may_answer(&request.ask, &Party::Initiator).is_ok()
         };

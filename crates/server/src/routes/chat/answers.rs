@@ -219,6 +219,8 @@ impl Heard {
         heard.sort_by_key(|it| (it.before, it.item.is_some()));
         let mut heard = heard.into_iter();
         let first = heard.next().unwrap_or(nothing);
+        // Those that have woken nothing yet, as where the store failed at that, are not waited for: what was
+        // said in their place may be all that ever comes. A stream that waited for it would not end.
         let mut then: Vec<ItemId> = Vec::new();
         for item in heard.filter_map(|it| it.item) {
             if first.item.as_ref() != Some(&item) && !then.contains(&item) {

@@ -11,9 +11,7 @@ use interop::responses::{
     says_before, transcript_until,
 };
 use runtime::objects::NewObject;
-use runtime::{
-    Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, TenantId, ThreadRow,
-};
+use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, ThreadRow};
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.
@@ -57,15 +55,17 @@ pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<
 }
 
 /// Has a response be there no longer, while its thread goes on.
-pub(super) async fn hide(api: &Api, tenant: &TenantId, id: &str) -> Result<(), ApiError> {
+pub(super) async fn hide(api: &Api, found: &Found, id: &str) -> Result<(), ApiError> {
     let object = NewObject {
         kind: DELETED.to_owned(),
         id: id.to_owned(),
         created_at: jiff::Timestamp::now(),
         json: "{}".to_owned(),
         content: None,
+        thread: Some(found.row.thread.id.clone()),
     };
-    Ok(api.runtime().objects().put(tenant, object).await?)
+    let objects = api.runtime().objects();
+    Ok(objects.put(&found.row.tenant, object).await?)
 }
 
 impl Found {

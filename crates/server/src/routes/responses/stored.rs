@@ -156,7 +156,7 @@ pub(crate) async fn delete(
             }
         }
     }
-    hide(&api, &caller.tenant, &id).await?;
+    hide(&api, &found, &id).await?;
     Ok(Json(deleted_response(&id)))
 }
 

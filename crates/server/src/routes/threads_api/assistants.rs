@@ -83,6 +83,7 @@ fn object(assistant: &Assistant, created_at: Timestamp) -> Result<NewObject, Api
         created_at,
         json: serde_json::to_string(assistant).map_err(RuntimeError::from)?,
         content: None,
+        thread: None,
     })
 }
 

@@ -8,19 +8,17 @@ use crate::error::openai::Worded;
 use crate::state::Api;
 use interop::threads::{CreateMessage, ObjectKind};
 use jiff::Timestamp;
-use runtime::objects::NewObject;
+use runtime::objects::{NewObject, ObjectPage};
 use runtime::{RuntimeError, TenantId};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use timeline::ThreadId;
+use timeline::{Seq, ThreadId};
 use upp::{Media, MediaSource};
 
 /// The most bytes of files that the messages of one request bring into a thread.
 const MAX_BYTES: u64 = 8 << 20;
 /// The most that all messages of a thread bring: whoever reads them reads the files, too.
 const MAX_THREAD_BYTES: u64 = 32 << 20;
-/// What the object is called that counts a thread's bytes.
-const COUNT: &str = "bytes";
 
 /// Puts the contents of files into the messages that name them. A model is given images, PDF and
 /// text; other attachments are kept by name alone. To a key for some threads there are no files. Says
@@ -62,18 +60,61 @@ pub(super) async fn attach(
     Ok(MAX_BYTES - left)
 }
 
-/// The kind of the object that counts a thread's bytes; each thread has its own, so that it goes with it.
-pub(super) fn kind_of(thread: &str) -> String {
+/// The kind of the objects that count a thread's bytes; each thread has its own. There is one for each
+/// place of its log where it was counted, with what the thread's messages had brought by then: a fork has
+/// of its parent what was counted up to where it begins.
+fn kind_of(thread: &str) -> String {
     format!("threads.attached:{thread}")
 }
 
 /// What messages bring into a thread that may bring it. It counts once they are kept.
 #[must_use]
 pub(super) struct Brought {
-    /// The kind of the object that counts.
-    kind: String,
+    thread: ThreadId,
     /// How many bytes the thread's messages have then.
     n_bytes: u64,
+    /// Where was counted last.
+    last: Seq,
+}
+
+/// What was counted of a thread.
+#[derive(Default)]
+struct Counted {
+    n_bytes: u64,
+    /// Where; in front of the thread's own log where only what it was forked off has a count.
+    place: Seq,
+}
+
+/// What was counted last of a thread, or else of what it was forked off, up to there. Costs a look, and
+/// another for each fork of a fork until one has a count.
+async fn counted(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<Counted, ApiError> {
+    let (objects, store) = (api.runtime().objects(), api.runtime().store());
+    let (mut thread, mut end) = (thread.clone(), None);
+    loop {
+        let page = ObjectPage {
+            beyond: end.map(|end: Seq| (instant(end.next()), String::new())),
+            newest_first: true,
+            limit: 1,
+            ..ObjectPage::default()
+        };
+        let kind = kind_of(thread.as_str());
+        let found = objects.list(tenant, &kind, page).await?;
+        if let Some(object) = found.first() {
+            let n_bytes = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
+            let own = object.id.parse().ok().filter(|_| end.is_none());
+            let place = own.map(Seq).unwrap_or_default();
+            return Ok(Counted { n_bytes, place });
+        }
+        let Some(fork) = store.row(&thread).await?.thread.fork else {
+            return Ok(Counted::default());
+        };
+        (thread, end) = (fork.thread_id, Some(fork.seq));
+    }
+}
+
+/// A place as an instant, which is what objects are listed by.
+fn instant(place: Seq) -> Timestamp {
+    Timestamp::from_nanosecond(place.0.into()).unwrap_or(Timestamp::MAX)
 }
 
 /// Refuses what is too much for a thread; none where messages bring nothing. Who asks has the thread's
@@ -88,29 +129,39 @@ pub(super) async fn check(
     if n_bytes == 0 {
         return Ok(None);
     }
-    let kind = kind_of(thread.as_str());
-    let before = api.runtime().objects().get(tenant, &kind, COUNT).await?;
-    let before = before.map(|object| serde_json::from_str::<u64>(&object.json));
-    let before = before.transpose().map_err(RuntimeError::from)?;
-    let n_bytes = before.unwrap_or_default().saturating_add(n_bytes);
+    let before = counted(api, tenant, thread).await?;
+    let n_bytes = before.n_bytes.saturating_add(n_bytes);
     if n_bytes > MAX_THREAD_BYTES {
         let message = format!(
             "The files of the thread's messages would have more than {MAX_THREAD_BYTES} bytes together."
         );
         return Err(Worded::invalid(None, Some("invalid_value"), message).into());
     }
-    Ok(Some(Brought { kind, n_bytes }))
+    Ok(Some(Brought {
+        thread: thread.clone(),
+        n_bytes,
+        last: before.place,
+    }))
 }
 
 impl Brought {
-    /// Counts it, now that the messages are kept.
-    pub(super) async fn count(self, api: &Api, tenant: &TenantId) -> Result<(), ApiError> {
+    /// Counts it, now that the messages are kept, from this place of the log on; not for a thread that is
+    /// deleted meanwhile.
+    pub(super) async fn count(
+        self,
+        api: &Api,
+        tenant: &TenantId,
+        place: Seq,
+    ) -> Result<(), ApiError> {
+        // Where somebody has counted further on, it has all.
+        let place = place.max(self.last);
         let object = NewObject {
-            kind: self.kind,
-            id: COUNT.to_owned(),
-            created_at: Timestamp::now(),
+            kind: kind_of(self.thread.as_str()),
+            id: place.0.to_string(),
+            created_at: instant(place),
             json: self.n_bytes.to_string(),
             content: None,
+            thread: Some(self.thread),
         };
         Ok(api.runtime().objects().put(tenant, object).await?)
     }

@@ -76,7 +76,8 @@ async fn put_away(
 ) -> Result<(), StoreError> {
     let objects = api.runtime().objects();
     if kept.had_expired(now, STAYS) {
-        objects.delete(tenant, KIND, &object.id).await?;
+        // Where somebody has uploaded it anew meanwhile, that stays.
+        objects.delete_as_read(tenant, KIND, &object).await?;
     } else if object.bytes.is_some() {
         let bare = NewObject {
             kind: KIND.to_owned(),
@@ -84,6 +85,7 @@ async fn put_away(
             created_at: object.created_at,
             json: object.json.clone(),
             content: None,
+            thread: None,
         };
         // Where somebody has deleted it meanwhile, it stays deleted.
         objects.replace(tenant, &object, bare).await?;
@@ -166,6 +168,7 @@ pub(super) async fn upload(
         created_at: now,
         json: serde_json::to_string(&kept).map_err(RuntimeError::from)?,
         content: Some(form.content),
+        thread: None,
     };
     objects.put(&tenant, object).await?;
     Ok(Json(kept.file))

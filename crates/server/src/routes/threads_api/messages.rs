@@ -104,7 +104,7 @@ impl ToSay {
         });
         let kept = kept.await?;
         if let Some(brought) = brought {
-            brought.count(api, tenant).await?;
+            brought.count(api, tenant, kept).await?;
         }
         look::message_at(api, found, kept).await
     }

@@ -257,7 +257,7 @@ impl Begin {
             accepted => accepted?,
         };
         if let Some(brought) = brought {
-            brought.count(api, tenant).await?;
+            brought.count(api, tenant, accepted.after.next()).await?;
         }
         Ok(accepted)
     }

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use runtime::{Import, RuntimeError, StoreError, TenantId, ThreadRow};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use timeline::{Command, Fork, NewItem, ThreadUpdate};
+use timeline::{Command, Fork, NewItem, Seq, ThreadUpdate};
 
 /// Makes a thread, with messages if the body has some. With `idempotency-key` a repetition finds the
 /// thread that was made.
@@ -108,11 +108,10 @@ async fn imported(
         (made, _) => {
             let row = made?;
             let _turn = api.turns().of(&row.thread.id).await;
-            // Somebody may have deleted it, and nothing is counted for what is gone.
-            runtime.find_by_id(tenant, &row.thread.id).await?;
             // Less than a thread may have: it is new.
             if let Some(brought) = attach::check(api, tenant, &row.thread.id, n_bytes).await? {
-                brought.count(api, tenant).await?;
+                // Wherever it is forked: its messages are there from the beginning.
+                brought.count(api, tenant, Seq::ZERO.next()).await?;
             }
             Ok(row)
         }

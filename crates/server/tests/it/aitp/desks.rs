@@ -6,10 +6,12 @@
 )]
 
 use super::{Meeting, seat};
+use crate::harness::polled;
 use loomline_server::{App, Config, OpenMode, router};
 use runtime::TenantId;
 use runtime::objects::{NewObject, ObjectPage};
 use serde_json::{Value, json};
+use std::pin::pin;
 use timeline::NewItem;
 use tokio_util::sync::CancellationToken;
 
@@ -108,6 +110,7 @@ async fn a_long_thread_has_a_snapshot_that_the_next_server_goes_on_from() {
         created_at: object.created_at,
         json,
         content: None,
+        thread: None,
     };
     let tenant = TenantId::from("a");
     let objects = meeting.user.app.runtime().objects();
@@ -162,4 +165,36 @@ async fn a_thread_deleted_over_langgraph_leaves_no_snapshot() {
     let path = format!("/threads/{}", fork.json()["id"].as_str().unwrap());
     assert_eq!(meeting.user.delete(&path).await.status, 204);
     assert!(snapshots(&meeting.user.app).await.is_empty());
+}
+
+/// How often it is tried to come between at one place: a store that is fast leaves no gap now and then.
+const N_TRIES: usize = 20;
+
+#[tokio::test]
+async fn a_thread_that_is_deleted_meanwhile_gets_no_snapshot() {
+    let meeting = Meeting::new().await;
+    meeting.ask(&seat(None)).await;
+    let (runtime, tenant) = (meeting.user.app.runtime(), TenantId::from("a"));
+    for after in 1.. {
+        let mut n_between = 0;
+        for _ in 0..N_TRIES {
+            let fork = json!({"key": "f"});
+            meeting.user.post("/api/v1/threads/t/fork", fork).await;
+            // A fork has a snapshot as soon as it is read.
+            let mut request = pin!(meeting.user.get("/api/v1/threads/f/requests"));
+            let answer = polled(request.as_mut(), after).await;
+            runtime.delete(&tenant, "f").await.unwrap();
+            if answer.is_none() {
+                n_between += 1;
+                let status = request.await.status.as_u16();
+                assert!(matches!(status, 200 | 404), "{status}");
+            }
+            let left = snapshots(&meeting.user.app).await;
+            assert!(left.is_empty(), "after {after} polls");
+        }
+        if n_between == 0 {
+            assert!(after > 1, "nobody came between");
+            return;
+        }
+    }
 }

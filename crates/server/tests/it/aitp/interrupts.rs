@@ -3,6 +3,7 @@
 use super::{Meeting, seat};
 use crate::harness::Answer;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// An agent whose model asks for a seat and wants a sum allowed, and one that says these things next.
 async fn meeting(turns: Value) -> (Meeting, tempfile::TempDir) {
@@ -177,4 +178,61 @@ async fn only_what_the_run_has_asked_and_the_client_may_answer_interrupts_it() {
     let ended = run(&meeting, "/ag-ui", body).await;
     assert_eq!(outcome(&ended), json!({"type": "success"}));
     assert_eq!(meeting.request("data:name").await["state"], "open");
+}
+
+/// An agent with a sub-agent that takes longer than any test.
+async fn holding() -> (Meeting, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.json");
+    let turns = json!([{"text": "At last.", "delay_ms": 3_600_000}]);
+    std::fs::write(&script, json!({"turns": turns}).to_string()).unwrap();
+    let config = format!(
+        "default_agent = \"lead\"\n[models.s]\nprovider = \"scripted\"\n\
+         [models.h]\nprovider = \"scripted\"\nscript = {:?}\n\
+         [agents.holder]\nmodel = \"h\"\n[agents.lead]\nmodel = \"s\"\n\
+         [[agents.lead.subagents]]\nagent = \"holder\"\nname = \"hold\"\ndescription = \"Holds.\"\n\
+         parameters = {{ type = \"object\", properties = {{ query = {{ type = \"string\" }} }} }}\n\
+         prompt = \"{{query}}\"\n",
+        script.to_str().unwrap()
+    );
+    (Meeting::keys(&config).await, directory)
+}
+
+/// The key of the one thread beside `t`, once there is one.
+async fn held(meeting: &Meeting) -> String {
+    let found = async {
+        loop {
+            let list = meeting.user.get("/api/v1/threads").await.json();
+            let threads = list["threads"].as_array().unwrap().iter();
+            let mut keys = threads.map(|thread| thread["key"].as_str().unwrap());
+            if let Some(key) = keys.find(|key| *key != "t") {
+                return key.replace('/', "%2F");
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(20), found).await;
+    found.expect("the sub-agent begins")
+}
+
+#[tokio::test]
+async fn what_others_ask_while_a_run_goes_on_is_no_interrupt_of_it() {
+    let (meeting, _directory) = holding().await;
+    let body = input("r1", Some("use hold {\"query\": \"it\"}"), &json!([]));
+    let meanwhile = async {
+        let child = held(&meeting).await;
+        super::join(&meeting.shop, "shop", &[]).await;
+        let said = json!({
+            "content": seat(None).to_string(), "metadata": {"actor": "shop"}, "stream": false,
+        });
+        let asked = meeting.shop.post("/api/v1/threads/t/messages", said).await;
+        assert!(asked.status.is_success(), "{}", asked.text);
+        assert_eq!(meeting.request("decision:seat").await["state"], "open");
+        let path = format!("/api/v1/threads/{child}/cancel");
+        let stopped = meeting.user.post(&path, json!({})).await;
+        assert_eq!(stopped.status, 200, "{}", stopped.text);
+    };
+    let (ended, ()) = tokio::join!(run(&meeting, "/ag-ui", body), meanwhile);
+    assert_eq!(outcome(&ended), json!({"type": "success"}));
+    assert_eq!(meeting.request("decision:seat").await["state"], "open");
 }

@@ -148,6 +148,33 @@ async fn what_lies_beside_a_thread_goes_with_its_only_response() {
 }
 
 #[tokio::test]
+async fn the_mark_of_a_deleted_response_goes_with_its_conversation() {
+    let server = Server::new("").await;
+    let made = server.post("/v1/conversations", json!({})).await.json();
+    let body = json!({"input": "hi", "conversation": made["id"]});
+    let [first, _] = [
+        server.respond(body.clone()).await,
+        server.respond(body).await,
+    ];
+    let path = format!("/v1/responses/{}", first["id"].as_str().unwrap());
+    assert_eq!(server.delete(&path).await.status, 200);
+    let n_marks = async || {
+        let page = ObjectPage {
+            limit: 10,
+            ..ObjectPage::default()
+        };
+        let objects = server.app.runtime().objects();
+        let tenant = DEV_TENANT.into();
+        let kept = objects.list(&tenant, "responses.deleted", page).await;
+        kept.unwrap().len()
+    };
+    assert_eq!(n_marks().await, 1);
+    let path = format!("/v1/conversations/{}", made["id"].as_str().unwrap());
+    assert_eq!(server.delete(&path).await.status, 200);
+    assert_eq!(n_marks().await, 0);
+}
+
+#[tokio::test]
 async fn a_response_that_is_being_made_is_stopped_and_deleted() {
     let server = Server::new("").await;
     let slow = |more: Value| {

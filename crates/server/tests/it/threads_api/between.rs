@@ -1,29 +1,29 @@
 //! What happens in the middle of a request: its client hangs up, or somebody else is faster.
 
 use super::files::{expired, upload};
+use super::limits;
 use super::{Client, object};
 use crate::harness::polled;
-use interop::ids::{CONVERSATION, THREAD};
+use interop::ids::THREAD;
 use loomline_server::DEV_TENANT;
 use runtime::Page;
-use runtime::objects::ObjectPage;
+use runtime::objects::NewObject;
 use serde_json::{Value, json};
 use std::pin::pin;
 use std::time::Duration;
-use timeline::ThreadId;
 
 /// How long the file is that every message brings.
 const N_BYTES: u64 = 6;
 
 /// A message that brings it.
-async fn says(client: &Client) -> Value {
+pub(super) async fn says(client: &Client) -> Value {
     let notes = upload(client, &[("purpose", "assistants")], "notes.txt", b"a note").await;
     let notes = object(&notes, "OpenAIFile");
     json!({"role": "user", "content": "see", "attachments": [{"file_id": notes["id"], "tools": []}]})
 }
 
 /// How often every place is tried: a store that is fast leaves no gap at it now and then.
-const N_SWEEPS: u64 = 5;
+pub(super) const N_SWEEPS: u64 = 5;
 
 /// Sends a request again and again and hangs up, each time a little later, until it is answered first;
 /// and all of it so often.
@@ -63,13 +63,11 @@ async fn bringing(client: &Client, thread: &str) -> u64 {
 
 /// How many messages of a thread bring the file; each is counted, some of them perhaps a moment later.
 async fn counted(client: &Client, thread: &str) -> u64 {
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
-    let kind = format!("threads.attached:{thread}");
     let settled = async {
         loop {
             let n_kept = bringing(client, thread).await;
-            let count = runtime.objects().get(&tenant, &kind, "bytes").await;
-            let count = count.unwrap().map_or_else(|| "0".to_owned(), |it| it.json);
+            let count = limits::counted(client, &THREAD.write(thread)).await;
+            let count = count.map_or_else(|| "0".to_owned(), |it| it.json);
             if count == (n_kept * N_BYTES).to_string() {
                 return n_kept;
             }
@@ -117,7 +115,7 @@ async fn what_a_new_thread_brings_is_counted_though_its_client_hung_up() {
 }
 
 /// How often it is tried to come between at one place: a store that is fast leaves no gap now and then.
-const N_TRIES: usize = 20;
+pub(super) const N_TRIES: usize = 20;
 
 /// Deletes an object in the middle of a request that looks at it and then keeps it anew: after each
 /// number of polls, until the request is answered by then. It is not there afterwards.
@@ -164,6 +162,44 @@ async fn a_file_that_is_deleted_while_it_is_put_away_stays_deleted() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_uploaded_anew_while_it_is_swept_stays() {
+    let client = Client::new().await;
+    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    for after in 1.. {
+        let mut n_between = 0;
+        for _ in 0..N_TRIES {
+            let file = upload(&client, &[("purpose", "assistants")], "a.txt", b"x").await;
+            let file = object(&file, "OpenAIFile");
+            let id = file["id"].as_str().unwrap();
+            let fresh = objects.get(&tenant, "file", id).await.unwrap().unwrap();
+            expired(&client, &file, 25 * 3600).await;
+            let path = format!("/v1/files/{id}");
+            let mut request = pin!(client.0.get(&path));
+            let answer = polled(request.as_mut(), after).await;
+            let anew = NewObject {
+                kind: "file".to_owned(),
+                id: id.to_owned(),
+                created_at: fresh.created_at,
+                json: fresh.json,
+                content: Some(b"x".to_vec()),
+                thread: None,
+            };
+            objects.put(&tenant, anew).await.unwrap();
+            if answer.is_none() {
+                n_between += 1;
+                request.await;
+            }
+            let there = objects.get(&tenant, "file", id).await.unwrap();
+            assert!(there.is_some(), "after {after} polls");
+        }
+        if n_between == 0 {
+            assert!(after > 1, "nobody came between");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_assistant_that_is_deleted_while_it_is_changed_stays_deleted() {
     let client = Client::new().await;
     let body = json!({"model": "scripted"});
@@ -173,79 +209,4 @@ async fn an_assistant_that_is_deleted_while_it_is_changed_stays_deleted() {
             .await
     };
     stays_deleted(&client, "assistant", "/assistants", create).await;
-}
-
-/// How many objects lie beside a thread: its notes, and the count of what its messages bring.
-async fn beside(client: &Client, thread: &str) -> usize {
-    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
-    let mut n_beside = 0;
-    for kind in ["threads.notes", "threads.attached"] {
-        let page = ObjectPage {
-            limit: 100,
-            ..ObjectPage::default()
-        };
-        let kind = format!("{kind}:{thread}");
-        n_beside += objects.list(&tenant, &kind, page).await.unwrap().len();
-    }
-    n_beside
-}
-
-/// Waits until nothing lies beside a thread that is gone.
-async fn nothing_beside(client: &Client, thread: &str) {
-    let forgotten = async {
-        while beside(client, thread).await > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    let forgotten = tokio::time::timeout(Duration::from_secs(20), forgotten).await;
-    forgotten.expect("what lies beside a thread goes with it");
-}
-
-/// The ways to delete a thread of this id and key.
-fn deletions(thread: &str, key: &str) -> [String; 4] {
-    [
-        format!("/v1/threads/{}", THREAD.write(thread)),
-        format!("/api/v1/threads/{key}"),
-        format!("/threads/{thread}"),
-        format!("/v1/conversations/{}", CONVERSATION.write(thread)),
-    ]
-}
-
-/// A thread with a message that brings a file: its id for clients, our own, and its key.
-async fn brings(client: &Client, says: &Value) -> (String, String, String) {
-    let made = client.ask("/threads", json!({"messages": [says]})).await;
-    let made = object(&made, "ThreadObject")["id"].take();
-    let made = made.as_str().unwrap().to_owned();
-    let (thread, runtime) = (THREAD.read(&made).into_owned(), client.0.app.runtime());
-    let (tenant, id) = (DEV_TENANT.into(), ThreadId::from(thread.clone()));
-    let found = runtime.find_by_id(&tenant, &id);
-    let key = found.await.unwrap().thread.key.unwrap();
-    (made, thread, key)
-}
-
-#[tokio::test]
-async fn what_lies_beside_a_thread_goes_with_it_though_its_client_hung_up() {
-    let client = Client::new().await;
-    let says = says(&client).await;
-    for n in 0..4 {
-        for _ in 0..N_SWEEPS {
-            let (made, thread, key) = brings(&client, &says).await;
-            let (messages, _) = client
-                .ids(&format!("/threads/{made}/messages"), "ListMessagesResponse")
-                .await;
-            let path = format!("/threads/{made}/messages/{}", messages[0]);
-            let noted = client.ask(&path, json!({"metadata": {"a": "b"}})).await;
-            assert_eq!(noted.status, 200, "{}", noted.text);
-            assert_eq!(beside(&client, &thread).await, 2);
-            let path = &deletions(&thread, &key)[n];
-            let mut after = 1;
-            while polled(pin!(client.0.delete(path)), after).await.is_none() {
-                after += 1;
-            }
-            assert!(after > 1, "nobody hung up");
-            let again = client.0.delete(path).await;
-            assert_eq!(again.status, 404, "{path}: {}", again.text);
-            nothing_beside(&client, &thread).await;
-        }
-    }
 }

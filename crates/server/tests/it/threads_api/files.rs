@@ -38,14 +38,14 @@ pub(super) async fn upload(
     client.0.send(request.body(Body::from(body)).unwrap()).await
 }
 
-async fn kept(client: &Client, purpose: &str, name: &str, content: &[u8]) -> Value {
+pub(super) async fn kept(client: &Client, purpose: &str, name: &str, content: &[u8]) -> Value {
     object(
         &upload(client, &[("purpose", purpose)], name, content).await,
         SCHEMA,
     )
 }
 
-fn id(object: &Value) -> &str {
+pub(super) fn id(object: &Value) -> &str {
     object["id"].as_str().unwrap()
 }
 
@@ -193,6 +193,7 @@ pub(super) async fn expired(client: &Client, file: &Value, seconds: i64) {
         created_at: kept.created_at,
         json: json.to_string(),
         content: Some(b"y".to_vec()),
+        thread: None,
     };
     objects.put(&tenant, object).await.unwrap();
 }
@@ -242,29 +243,6 @@ async fn a_page_goes_on_after_a_file_whose_time_is_up() {
 }
 
 #[tokio::test]
-async fn what_is_refused_counts_for_no_thread() {
-    let client = Client::new().await;
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
-    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
-    let body = json!({"metadata": {"actors": [{"id": "ada"}]}});
-    let thread = client.ask("/threads", body).await.json();
-    let thread = id(&thread);
-    let says = json!({
-        "role": "user", "content": "see", "metadata": {"actor": "nobody"},
-        "attachments": [{"file_id": id(&notes), "tools": []}],
-    });
-    let run = json!({"assistant_id": "demo", "additional_messages": [says]});
-    for (what, body) in [("messages", says), ("runs", run)] {
-        let answer = client.ask(&format!("/threads/{thread}/{what}"), body).await;
-        assert!(answer.status.is_client_error(), "{}", answer.text);
-        assert!(answer.text.contains("nobody"), "{}", answer.text);
-    }
-    let kind = format!("threads.attached:{}", THREAD.read(thread));
-    let count = runtime.objects().get(&tenant, &kind, "bytes").await;
-    assert_eq!(count.unwrap(), None);
-}
-
-#[tokio::test]
 async fn what_is_asked_for_again_needs_no_file_and_no_assistant_any_more() {
     let client = Client::new().await;
     let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
@@ -306,50 +284,6 @@ async fn what_is_asked_for_again_needs_no_file_and_no_assistant_any_more() {
     }
     let other = client.ask_once(&asked[2].0, asked[2].1.clone(), "u").await;
     assert_eq!(other.status, 404, "{}", other.text);
-}
-
-#[tokio::test]
-async fn the_files_of_a_threads_messages_have_an_end() {
-    let client = Client::new().await;
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
-    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
-    let says = json!({"role": "user", "content": "see", "attachments": [
-        {"file_id": id(&notes), "tools": []}]});
-    let body = json!({"messages": [says]});
-    let thread = client.post("/threads", body, "ThreadObject").await;
-    let thread = id(&thread);
-    let path = format!("/threads/{thread}/messages");
-    client.post(&path, says.clone(), "MessageObject").await;
-    let more = json!({"additional_messages": [says]});
-    assert_eq!(
-        client.ran(thread, more.clone()).await["status"],
-        "completed"
-    );
-    let kind = format!("threads.attached:{}", THREAD.read(thread));
-    let count = runtime.objects().get(&tenant, &kind, "bytes").await;
-    let count = count.unwrap().unwrap();
-    assert_eq!(count.json, "18", "three times six bytes");
-    let object = NewObject {
-        kind: kind.clone(),
-        id: count.id,
-        created_at: count.created_at,
-        json: ((32 << 20) - 6).to_string(),
-        content: None,
-    };
-    runtime.objects().put(&tenant, object).await.unwrap();
-    client.post(&path, says.clone(), "MessageObject").await;
-    let (status, message, _) = refused(&client.ask(&path, says).await);
-    assert_eq!(status, 400);
-    assert!(message.contains("33554432 bytes"), "{message}");
-    let mut run = more;
-    run["assistant_id"] = "demo".into();
-    let answer = client.ask(&format!("/threads/{thread}/runs"), run).await;
-    assert_eq!(refused(&answer).0, 400);
-    // What has no file is said as before, and the count goes with the thread.
-    assert_eq!(client.ran(thread, json!({})).await["status"], "completed");
-    client.delete(&format!("/threads/{thread}")).await;
-    let count = runtime.objects().get(&tenant, &kind, "bytes").await;
-    assert_eq!(count.unwrap(), None);
 }
 
 #[tokio::test]

@@ -95,6 +95,7 @@ fn what_is_wrong_with_an_mcp_server_is_said_with_its_place() {
                 30,
                 "set by the client",
             ),
+            ("headers = { Accept = \"1\" }", 22, "set by the client"),
             ("headers = { \"a b\" = \"1\" }", 21, "no name of a header"),
         ],
     );

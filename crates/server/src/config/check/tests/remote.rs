@@ -85,6 +85,7 @@ fn what_is_wrong_with_an_agent_elsewhere_is_said_with_its_place() {
             of_a2a("headers = { A2A-Version = \"x\" }"),
             "set by the client",
         ),
+        (of_a2a("headers = { Accept = \"x\" }"), "set by the client"),
     ];
     for (line, words) in lines {
         let error = said(&format!("[agents.far]\n{line}\n"));
