@@ -3,7 +3,7 @@
 use super::follow::{self, Binding};
 use super::tasks::{Task, Wanted};
 use super::{Agent, cancel, card, list, send, version};
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::body::{JsonText, typed};
 use crate::error::{ApiError, ErrorBody, a2a};
 use crate::state::Api;
@@ -75,6 +75,11 @@ impl Asked {
         call: Result<Call, RequestError>,
     ) -> Result<Response, ApiError> {
         let Call { method, params } = call?;
+        self.caller.check_scope(if method.only_looks() {
+            Scope::Read
+        } else {
+            Scope::Write
+        })?;
         version(&self.headers, &self.uri)?;
         let (at, api, caller) = (Call::PARAMS, &self.api, &self.caller);
         let answer = match method {
