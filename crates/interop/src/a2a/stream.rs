@@ -43,6 +43,8 @@ pub struct TaskView {
     id: String,
     context_id: String,
     trigger: ItemId,
+    /// At most so many messages of its history are wanted; all of them when absent.
+    history_length: Option<usize>,
     phase: Phase,
     /// Items that go on with the task once they are answered: answers, and pointers to what was said.
     goes_on: BTreeSet<ItemId>,
@@ -73,6 +75,7 @@ impl TaskView {
             context_id: context_id.to_owned(),
             chunks: StreamView::new(MAJOR),
             trigger,
+            history_length: None,
             phase: Phase::Waits,
             goes_on: BTreeSet::new(),
             step: None,
@@ -86,6 +89,15 @@ impl TaskView {
             error: None,
             ended: None,
             out: Vec::new(),
+        }
+    }
+
+    /// A view that shows at most so many messages of its history; all of them when absent.
+    #[must_use]
+    pub fn with_history(self, history_length: Option<usize>) -> Self {
+        Self {
+            history_length,
+            ..self
         }
     }
 
@@ -125,7 +137,9 @@ impl TaskView {
                     "id": self.id, "contextId": self.context_id,
                     "status": status(TaskState::Submitted, record.at, None),
                 });
-                if let Some(message) = said(item, &self.id, &self.context_id) {
+                if let Some(message) = said(item, &self.id, &self.context_id)
+                    && self.history_length != Some(0)
+                {
                     task["history"] = json!([message]);
                 }
                 self.out.push(json!({ "task": task }));

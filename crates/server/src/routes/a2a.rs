@@ -16,11 +16,11 @@ mod tasks;
 use crate::error::ApiError;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::routing::{get, post};
 use http::request::Parts;
 use http::{HeaderMap, Uri};
-use interop::a2a::check_version;
+use interop::a2a::{ErrorKind, RequestError, check_version};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -87,6 +87,24 @@ impl FromRequestParts<Api> for Agent {
             return Ok(Self(Some(agent.to_owned())));
         }
         Err(ApiError::UnknownRoute)
+    }
+}
+
+/// A body; one that is said to be no JSON is refused in the protocol's words.
+pub(crate) struct Body<T>(T);
+
+impl<T: FromRequest<Api, Rejection = ApiError>> FromRequest<Api> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
+        let body = T::from_request(request, api).await;
+        body.map(Self).map_err(|error| match error {
+            ApiError::NotJson => {
+                let message = "expected the content-type application/json or application/a2a+json";
+                RequestError::new(ErrorKind::ContentTypeNotSupported, message).into()
+            }
+            error => error,
+        })
     }
 }
 
