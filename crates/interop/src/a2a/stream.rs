@@ -1,8 +1,11 @@
 //! From the log to the stream of a task.
 
+mod asking;
+
 use super::message::{of_agent, said};
 use super::part::shown_file;
 use super::reply::{Asked, asked_parts};
+use super::requests::{goes_on_with, may_ask};
 use super::state::{TaskState, status};
 use super::task::{artifact_of, begins, broken_off, status_id, told_why};
 use crate::ai_sdk::{ChunkJson, StreamView, chunks};
@@ -29,6 +32,10 @@ enum Phase {
     HandedOver,
     /// Calls wait for answers.
     Asks,
+    /// An execution has come to its end, and may have asked something by AITP.
+    Ended(ExecutionId, Timestamp),
+    /// What was asked by AITP waits for answers. Others may talk meanwhile.
+    Rests,
     /// Nothing more comes.
     Over,
 }
@@ -48,6 +55,12 @@ pub struct TaskView {
     phase: Phase,
     /// Items that go on with the task once they are answered: answers, and pointers to what was said.
     goes_on: BTreeSet<ItemId>,
+    /// How many messages have gone on with it, once what it had asked by AITP was answered.
+    n_went_on: usize,
+    /// Whether something that was said may have asked something by AITP.
+    may_ask: bool,
+    /// Whether requests that were open may be no longer.
+    is_stirred: bool,
     chunks: StreamView,
     step: Option<StepId>,
     hands_over: bool,
@@ -78,6 +91,9 @@ impl TaskView {
             history_length: None,
             phase: Phase::Waits,
             goes_on: BTreeSet::new(),
+            n_went_on: 0,
+            may_ask: false,
+            is_stirred: false,
             step: None,
             hands_over: false,
             said: Vec::new(),
@@ -106,6 +122,7 @@ impl TaskView {
     pub fn asking(self) -> Self {
         Self {
             phase: Phase::Asks,
+            may_ask: true,
             ..self
         }
     }
@@ -115,6 +132,7 @@ impl TaskView {
     pub fn running(self) -> Self {
         Self {
             phase: Phase::HandedOver,
+            may_ask: true,
             ..self
         }
     }
@@ -144,9 +162,21 @@ impl TaskView {
                 }
                 self.out.push(json!({ "task": task }));
             }
-            Event::ItemCreated { item } if !begins(item) => {
-                self.goes_on.insert(item.id.clone());
-            }
+            Event::ItemCreated { item } => match goes_on_with(item) {
+                Some(task) if task == self.trigger => {
+                    self.n_went_on += 1;
+                    self.goes_on.insert(item.id.clone());
+                }
+                Some(_) => self.is_stirred = true,
+                None if begins(item) || self.phase == Phase::Rests => self.is_stirred = true,
+                None => {
+                    self.goes_on.insert(item.id.clone());
+                }
+            },
+            Event::ThreadStatusChanged {
+                to: ThreadStatus::Closed,
+                ..
+            } if self.phase == Phase::Rests => self.end(TaskState::Completed, record.at, None),
             Event::ThreadStatusChanged {
                 to: ThreadStatus::Closed,
                 ..
@@ -165,11 +195,14 @@ impl TaskView {
                 let open = open.filter(|_| *to == StepStatus::Completed);
                 self.open = OpenCall::list(open);
             }
+            // A request may be taken back in a step.
+            Event::StepStatusChanged { .. } => self.is_stirred = true,
             Event::StepCreated { step } if self.runs(&step.execution_id) => {
                 self.on_its_way(record.at);
                 self.step = Some(step.id.clone());
             }
             Event::PartCreated { step_id, part, .. } if self.step.as_ref() == Some(step_id) => {
+                self.may_ask |= may_ask(part);
                 let event = EventPart::read(part);
                 self.hands_over |= event.is_some_and(|it| it.part_type == EventPart::AGENT_HANDOFF);
             }
@@ -188,10 +221,8 @@ impl TaskView {
             | Event::ThreadResolved { .. }
             | Event::ThreadStatusChanged { .. }
             | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
             | Event::ItemStatusChanged { .. }
             | Event::StepCreated { .. }
-            | Event::StepStatusChanged { .. }
             | Event::PartCreated { .. }
             | Event::PartUpdated { .. }
             | Event::ChunkEmitted { .. }
@@ -226,7 +257,8 @@ impl TaskView {
                 self.end(TaskState::Canceled, at, None);
                 false
             }
-            Phase::Runs(_) | Phase::Over => false,
+            Phase::Rests => self.goes_on.contains(&execution.trigger_item_id),
+            Phase::Runs(_) | Phase::Ended(..) | Phase::Over => false,
         };
         if !is_own {
             return;
@@ -326,6 +358,10 @@ impl TaskView {
         }
         self.settle(true);
         let (state, parts) = match self.ended.take() {
+            Some((ExecutionStatus::Completed, _)) if self.open.is_empty() && self.may_ask => {
+                self.phase = Phase::Ended(execution.clone(), at);
+                return;
+            }
             Some((ExecutionStatus::Completed, _)) if self.open.is_empty() => {
                 (TaskState::Completed, None)
             }
@@ -344,6 +380,15 @@ impl TaskView {
             }
             None => (TaskState::Failed, None),
         };
+        self.ended_with((state, parts), execution, at);
+    }
+
+    fn ended_with(
+        &mut self,
+        (state, parts): (TaskState, Option<Vec<Value>>),
+        execution: &ExecutionId,
+        at: Timestamp,
+    ) {
         let id = status_id(execution);
         let message = parts.map(|parts| of_agent(&id, &self.id, &self.context_id, &parts));
         self.end(state, at, message);

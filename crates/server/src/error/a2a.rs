@@ -70,7 +70,7 @@ fn rpc(status: StatusCode, failure: &Failure) -> Value {
     }
     let kind = match failure.code {
         "malformed_json" => ErrorKind::Parse,
-        "invalid_field" | "invalid_answer" => ErrorKind::InvalidParams,
+        "invalid_field" | "invalid_answer" | "invalid_request_answer" => ErrorKind::InvalidParams,
         _ if status.is_server_error() => ErrorKind::Internal,
         _ => ErrorKind::InvalidRequest,
     };

@@ -1,8 +1,8 @@
 //! Messages: they set off a task, or answer one that asks.
 
-use super::Agent;
 use super::follow::Stream;
 use super::tasks::{Read, Task, Wanted};
+use super::{Agent, replied};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -162,7 +162,21 @@ async fn answer(
     }
     let read = task.read(api, wanted).await?;
     let token = token(message);
-    let reply = Reply::read(message, &read.asked);
+    if read.n_went_on > 0 || !read.waiting.requests.is_empty() {
+        let speaker = (api, caller);
+        let replied = replied::reply(speaker, &task, message, (&read, &token)).await?;
+        if let Some((n_before, after)) = replied {
+            let view = TaskView::new(&task.id, &task.key, task.item.clone());
+            return Ok(Sent {
+                view: view.resting().after_answers(n_before),
+                first: Some(goes_on(read)),
+                after,
+                task,
+            });
+        }
+    }
+    let asked = read.waiting.calls.as_deref().unwrap_or_default();
+    let reply = Reply::read(message, asked);
     let target = match &reply {
         Ok(reply) => target(api, caller, &task, (&reply.answers, &token)).await,
         Err(wrong) => Err(wrong.clone().into()),
@@ -171,7 +185,7 @@ async fn answer(
     let known = target.as_ref().ok();
     if let Some(after) = taken(api, &task, known, &token).await? {
         return Ok(Sent {
-            view: TaskView::new(&task.id, &task.key, task.item.clone()).asking(),
+            view: asking(&task, &read),
             first: Some(goes_on(read)),
             after,
             task,
@@ -216,13 +230,18 @@ async fn answer(
     } else {
         tail
     };
-    let view = TaskView::new(&task.id, &task.key, task.item.clone()).asking();
     Ok(Sent {
-        view,
+        view: asking(&task, &read),
         first: Some(goes_on(read)),
         after,
         task,
     })
+}
+
+/// A view of a task whose calls wait.
+fn asking(task: &Task, read: &Read) -> TaskView {
+    let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    view.after_answers(read.n_went_on).asking()
 }
 
 /// The event of the task's thread before an answer that was taken already, if it was: there, or on the
