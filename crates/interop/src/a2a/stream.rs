@@ -10,6 +10,7 @@ use super::state::{TaskState, status};
 use super::task::{begins, broken_off, status_id, told_why};
 use crate::ai_sdk::{ChunkJson, StreamView, chunks};
 use crate::parts::EventPart;
+use asking::Asking;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -55,12 +56,7 @@ pub struct TaskView {
     phase: Phase,
     /// Items that go on with the task once they are answered: answers, and pointers to what was said.
     goes_on: BTreeSet<ItemId>,
-    /// How many messages have gone on with it, once what it had asked by AITP was answered.
-    n_went_on: usize,
-    /// Whether something that was said may have asked something by AITP.
-    may_ask: bool,
-    /// Whether requests that were open may be no longer.
-    is_stirred: bool,
+    asking: Asking,
     chunks: StreamView,
     step: Option<StepId>,
     hands_over: bool,
@@ -91,9 +87,7 @@ impl TaskView {
             history_length: None,
             phase: Phase::Waits,
             goes_on: BTreeSet::new(),
-            n_went_on: 0,
-            may_ask: false,
-            is_stirred: false,
+            asking: Asking::default(),
             step: None,
             hands_over: false,
             said: Vec::new(),
@@ -119,20 +113,20 @@ impl TaskView {
 
     /// A view of a task whose calls wait, from where they do.
     #[must_use]
-    pub fn asking(self) -> Self {
+    pub fn asking(mut self) -> Self {
+        self.asking.may_ask = true;
         Self {
             phase: Phase::Asks,
-            may_ask: true,
             ..self
         }
     }
 
     /// A view of a task that runs, from before its running execution began.
     #[must_use]
-    pub fn running(self) -> Self {
+    pub fn running(mut self) -> Self {
+        self.asking.may_ask = true;
         Self {
             phase: Phase::HandedOver,
-            may_ask: true,
             ..self
         }
     }
@@ -164,11 +158,11 @@ impl TaskView {
             }
             Event::ItemCreated { item } => match goes_on_with(item) {
                 Some(task) if task == self.trigger => {
-                    self.n_went_on += 1;
+                    self.asking.n_went_on += 1;
                     self.goes_on.insert(item.id.clone());
                 }
-                Some(_) => self.is_stirred = true,
-                None if begins(item) || self.phase == Phase::Rests => self.is_stirred = true,
+                Some(_) => self.asking.is_stirred = true,
+                None if begins(item) || self.phase == Phase::Rests => self.asking.is_stirred = true,
                 None => {
                     self.goes_on.insert(item.id.clone());
                 }
@@ -196,13 +190,13 @@ impl TaskView {
                 self.open = OpenCall::list(open);
             }
             // A request may be taken back in a step.
-            Event::StepStatusChanged { .. } => self.is_stirred = true,
+            Event::StepStatusChanged { .. } => self.asking.is_stirred = true,
             Event::StepCreated { step } if self.runs(&step.execution_id) => {
                 self.on_its_way(record.at);
                 self.step = Some(step.id.clone());
             }
             Event::PartCreated { step_id, part, .. } if self.step.as_ref() == Some(step_id) => {
-                self.may_ask |= may_ask(part);
+                self.asking.may_ask |= may_ask(part);
                 let event = EventPart::read(part);
                 self.hands_over |= event.is_some_and(|it| it.part_type == EventPart::AGENT_HANDOFF);
             }
@@ -279,7 +273,9 @@ impl TaskView {
         }
         self.settle(true);
         let (state, parts) = match self.ended.take() {
-            Some((ExecutionStatus::Completed, _)) if self.open.is_empty() && self.may_ask => {
+            Some((ExecutionStatus::Completed, _))
+                if self.open.is_empty() && self.asking.may_ask =>
+            {
                 self.phase = Phase::Ended(execution.clone(), at);
                 return;
             }

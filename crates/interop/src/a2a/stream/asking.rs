@@ -6,14 +6,24 @@ use super::{Phase, TaskView};
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// What a view knows of what the task has asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asking {
+    /// How many messages have gone on with the task, once something was answered.
+    pub(super) n_went_on: usize,
+    /// Whether something that was said may have asked something.
+    pub(super) may_ask: bool,
+    /// Whether requests that were open may be no longer.
+    pub(super) is_stirred: bool,
+}
+
 impl TaskView {
     /// A view of a task that waits for answers to what it has asked by AITP, from where it does.
     #[must_use]
-    pub fn resting(self) -> Self {
+    pub fn resting(mut self) -> Self {
+        (self.asking.may_ask, self.asking.is_stirred) = (true, true);
         Self {
             phase: Phase::Rests,
-            may_ask: true,
-            is_stirred: true,
             ..self
         }
     }
@@ -24,26 +34,27 @@ impl TaskView {
         match self.phase {
             Phase::Ended(..) => true,
             // Who goes on with the task has the last word.
-            Phase::Rests => self.is_stirred && self.goes_on.is_empty(),
+            Phase::Rests => self.asking.is_stirred && self.goes_on.is_empty(),
             Phase::Waits | Phase::Runs(_) | Phase::HandedOver | Phase::Asks | Phase::Over => false,
         }
     }
 
     /// Has it look again whether requests are open: time has passed.
     pub fn stir(&mut self) {
-        self.is_stirred = true;
+        self.asking.is_stirred = true;
     }
 
     /// The same view, for one that has seen so many messages go on with the task.
     #[must_use]
-    pub fn after_answers(self, n_went_on: usize) -> Self {
-        Self { n_went_on, ..self }
+    pub fn after_answers(mut self, n_went_on: usize) -> Self {
+        self.asking.n_went_on = n_went_on;
+        self
     }
 
     /// The same view, for one that has seen the last message that goes on with the task, and not what comes of it.
     #[must_use]
     pub fn awaiting_answer(mut self) -> Self {
-        let id = goes_on_id(&self.trigger, self.n_went_on);
+        let id = goes_on_id(&self.trigger, self.asking.n_went_on);
         self.goes_on.insert(id);
         self
     }
@@ -55,9 +66,9 @@ impl TaskView {
         (open, n_went_on): (&[AskedRequest], usize),
         now: Timestamp,
     ) -> Vec<Value> {
-        self.is_stirred = false;
+        self.asking.is_stirred = false;
         // Then the log tells what has become of them, and this view has not come so far.
-        let is_behind = n_went_on > self.n_went_on;
+        let is_behind = n_went_on > self.asking.n_went_on;
         match (self.phase.clone(), open) {
             (Phase::Ended(..), _) if is_behind => self.phase = Phase::Rests,
             (Phase::Ended(execution, at), []) => {
