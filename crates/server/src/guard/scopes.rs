@@ -36,10 +36,10 @@ pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option
         || LOOKED_AT_BEHIND_A_COLON
             .iter()
             .any(|(known, end)| *known == route && path.ends_with(end));
-    Some(match Scope::of(method) {
-        Scope::Write if looks && method == Method::POST => Scope::Read,
-        scope => scope,
-    })
+    if looks && method == Method::POST {
+        return Some(Scope::Read);
+    }
+    Some(Scope::of(method))
 }
 
 #[cfg(test)]

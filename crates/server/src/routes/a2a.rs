@@ -100,13 +100,11 @@ impl<T: FromRequest<Api, Rejection = ApiError>> FromRequest<Api> for Body<T> {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
         let body = T::from_request(request, api).await;
-        body.map(Self).map_err(|error| match error {
-            ApiError::NotJson => {
-                let message = "expected the content-type application/json or application/a2a+json";
-                RequestError::new(ErrorKind::ContentTypeNotSupported, message).into()
-            }
-            error => error,
-        })
+        if let Err(ApiError::NotJson) = body {
+            let message = "expected the content-type application/json or application/a2a+json";
+            return Err(RequestError::new(ErrorKind::ContentTypeNotSupported, message).into());
+        }
+        body.map(Self)
     }
 }
 

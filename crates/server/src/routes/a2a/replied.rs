@@ -57,7 +57,7 @@ pub(super) async fn reply(
     let place = |_| Place::parts(message.at("parts"));
     match Speech::new(api, caller).react(react, None, place).await {
         Ok(accepted) => Ok(Some((read.n_went_on, accepted.after))),
-        Err(RuntimeError::Store(StoreError::Duplicate(taken))) if taken == id.as_str() => {
+        Err(RuntimeError::Store(StoreError::Duplicate(known))) if known == id.as_str() => {
             refuse("the task is at work: another answer came first")
         }
         Err(error) => Err(error.into()),
