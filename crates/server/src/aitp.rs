@@ -4,6 +4,7 @@
 //! logs; the [`Speech`] that every way in goes through by which somebody says something; and the
 //! documents that forms lead to.
 
+mod asked;
 mod begun;
 mod desks;
 mod filled;
@@ -12,6 +13,7 @@ mod gate;
 mod refused;
 mod speech;
 
+pub(crate) use asked::open_questions;
 pub(crate) use desks::Desks;
 pub(crate) use filled::{asking, filled, over};
 pub(crate) use forms::Forms;

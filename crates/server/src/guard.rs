@@ -1,5 +1,7 @@
 //! Who may call: keys, and in development mode this machine alone.
 
+mod scopes;
+
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
 use crate::auth::{Caller, Scope, Tokens};
@@ -147,14 +149,14 @@ async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
     caller
         .spend()
         .map_err(|wait| ApiError::RateLimited { wait })?;
-    let dialect = Dialect::of(parts.uri.path());
-    if !dialect.checks_scopes() {
-        caller.check_scope(Scope::of(&parts.method))?;
+    let route = parts.extensions.get().map(MatchedPath::as_str);
+    if let Some(needed) = scopes::needed(&parts.method, route, parts.uri.path()) {
+        caller.check_scope(needed)?;
     }
     if caller.rights.threads.is_none() {
         return Ok(());
     }
-    if dialect.checks_threads() {
+    if Dialect::of(parts.uri.path()).checks_threads() {
         return Ok(());
     }
     // A path that can't be decoded is refused by its route.

@@ -73,15 +73,6 @@ impl Dialect {
         }
     }
 
-    /// Whether the routes of this dialect check themselves which scopes a key has, for what they are asked is not
-    /// told by the method.
-    pub(crate) fn checks_scopes(self) -> bool {
-        match self {
-            Self::Own | Self::OpenAi | Self::A2a | Self::LangGraph => false,
-            Self::Mcp => true,
-        }
-    }
-
     /// Whether foreign pages are refused, whoever has a key.
     pub(crate) fn checks_origins(self) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Agent cards.
 
 use super::VERSION;
+use super::part::READ;
 use serde_json::{Value, json};
 
 /// Where an agent is spoken to.
@@ -42,6 +43,11 @@ impl AgentCard<'_> {
                 "tags": ["tool"],
             }));
         }
+        // Data is said as JSON.
+        let modes: Vec<&str> = ["text/plain", "application/json"]
+            .into_iter()
+            .chain(READ)
+            .collect();
         let mut card = json!({
             "name": name,
             "description": format!("The agent {name:?}, on a Loomline server."),
@@ -51,7 +57,7 @@ impl AgentCard<'_> {
                 interface(&interfaces.http_json, "HTTP+JSON"),
             ],
             "capabilities": {"streaming": true, "pushNotifications": false, "extendedAgentCard": true},
-            "defaultInputModes": ["text/plain", "application/json", "image/*", "application/*"],
+            "defaultInputModes": modes,
             "defaultOutputModes": ["text/plain"],
             "skills": skills,
         });

@@ -12,6 +12,18 @@ const MAX_TEXT: usize = 1 << 20;
 /// The media type of a text that was said as data.
 const JSON: &str = "application/json";
 
+/// The media types of files that models read; a star stands for any.
+pub(super) const READ: [&str; 5] = ["text/*", "image/*", "audio/*", "video/*", "application/pdf"];
+
+/// Whether a file of this media type may be read; its parameters don't matter.
+fn is_read(media_type: &str) -> bool {
+    let name = media_type.split(';').next().unwrap_or_default().trim();
+    READ.iter().any(|known| match known.strip_suffix('*') {
+        Some(kind) => name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty()),
+        None => name == *known,
+    })
+}
+
 /// A part of a message, as a part of the log's. Data becomes a text, for models read texts, and is shown as
 /// data again.
 pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
@@ -23,6 +35,13 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         return Err(RequestError::param(pointer, what));
     }
     let media_type = fields.said("mediaType", MAX_ID)?;
+    let is_file = given[1].is_some() || given[2].is_some();
+    if is_file && media_type.is_some_and(|kind| !is_read(kind)) {
+        return Err(RequestError {
+            kind: ErrorKind::ContentTypeNotSupported,
+            ..RequestError::param(fields.at("mediaType"), format!("expected one of {READ:?}"))
+        });
+    }
     let mut said = if let [Some(_), ..] = given {
         let text = fields.said("text", MAX_TEXT)?.unwrap_or_default();
         json!({"type": "input_text", "text": text})
@@ -112,6 +131,7 @@ mod tests {
             json!({"raw": "aGk=", "mediaType": "image/png", "filename": "a.png"}),
             json!({"raw": "aGk=", "mediaType": "application/pdf"}),
             json!({"url": "https://a.example/b", "mediaType": "text/csv", "metadata": {"k": 1}}),
+            json!({"url": "https://a.example/b", "mediaType": "text/plain; charset=utf-8"}),
         ] {
             assert_eq!(show(&read(&part, "/parts/0").unwrap()), Some(part));
         }
@@ -129,6 +149,14 @@ mod tests {
             (
                 json!({"raw": "%%", "mediaType": "image/png"}),
                 ErrorKind::InvalidParams,
+            ),
+            (
+                json!({"raw": "aGk=", "mediaType": "application/x-tar"}),
+                ErrorKind::ContentTypeNotSupported,
+            ),
+            (
+                json!({"url": "https://a.example/b", "mediaType": "image/"}),
+                ErrorKind::ContentTypeNotSupported,
             ),
             (
                 json!({"url": "file:///etc/passwd"}),

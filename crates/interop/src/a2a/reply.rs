@@ -117,7 +117,7 @@ impl Reply {
     pub fn read(message: &Incoming, asked: &[Asked]) -> Result<Self, RequestError> {
         let (mut answers, mut beside) = (Vec::new(), Vec::new());
         for (pointer, said) in message.placed() {
-            match structured(said) {
+            match object(said).filter(|fields| fields.contains_key("toolCallId")) {
                 Some(fields) => answers.push(answer(fields, pointer)?),
                 None => beside.push(part::read(said, &pointer)?),
             }
@@ -145,8 +145,8 @@ impl Reply {
     }
 }
 
-/// An answer's object, if this part is one.
-fn structured(part: &Value) -> Option<Map<String, Value>> {
+/// The object that a part is, as data or as a text.
+pub(super) fn object(part: &Value) -> Option<Map<String, Value>> {
     let data = match (part.get("data"), part.get("text").and_then(Value::as_str)) {
         (Some(data), _) => data.clone(),
         (None, Some(text)) if text.trim_start().starts_with('{') => {
@@ -154,10 +154,12 @@ fn structured(part: &Value) -> Option<Map<String, Value>> {
         }
         (None, _) => return None,
     };
-    let Value::Object(fields) = data else {
-        return None;
-    };
-    fields.contains_key("toolCallId").then_some(fields)
+    match data {
+        Value::Object(fields) => Some(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            None
+        }
+    }
 }
 
 fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer, RequestError> {

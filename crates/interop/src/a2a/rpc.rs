@@ -25,6 +25,20 @@ pub enum Method {
 }
 
 impl Method {
+    /// Whether it only looks. What changes nothing because it is refused is no looking.
+    pub const fn only_looks(self) -> bool {
+        match self {
+            Self::GetTask
+            | Self::ListTasks
+            | Self::SubscribeToTask
+            | Self::GetExtendedAgentCard => true,
+            Self::SendMessage
+            | Self::SendStreamingMessage
+            | Self::CancelTask
+            | Self::PushNotifications => false,
+        }
+    }
+
     fn of(name: &str) -> Option<Self> {
         match name {
             "SendMessage" => Some(Self::SendMessage),

@@ -1,12 +1,16 @@
 //! From the log to the stream of a task.
 
+mod artifact;
+mod asking;
+
 use super::message::{of_agent, said};
-use super::part::shown_file;
 use super::reply::{Asked, asked_parts};
+use super::requests::{goes_on_with, may_ask};
 use super::state::{TaskState, status};
-use super::task::{artifact_of, begins, broken_off, status_id, told_why};
+use super::task::{begins, broken_off, status_id, told_why};
 use crate::ai_sdk::{ChunkJson, StreamView, chunks};
 use crate::parts::EventPart;
+use asking::Asking;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -29,6 +33,10 @@ enum Phase {
     HandedOver,
     /// Calls wait for answers.
     Asks,
+    /// An execution has come to its end, and may have asked something by AITP.
+    Ended(ExecutionId, Timestamp),
+    /// What was asked by AITP waits for answers. Others may talk meanwhile.
+    Rests,
     /// Nothing more comes.
     Over,
 }
@@ -43,9 +51,12 @@ pub struct TaskView {
     id: String,
     context_id: String,
     trigger: ItemId,
+    /// At most so many messages of its history are wanted; all of them when absent.
+    history_length: Option<usize>,
     phase: Phase,
     /// Items that go on with the task once they are answered: answers, and pointers to what was said.
     goes_on: BTreeSet<ItemId>,
+    asking: Asking,
     chunks: StreamView,
     step: Option<StepId>,
     hands_over: bool,
@@ -73,8 +84,10 @@ impl TaskView {
             context_id: context_id.to_owned(),
             chunks: StreamView::new(MAJOR),
             trigger,
+            history_length: None,
             phase: Phase::Waits,
             goes_on: BTreeSet::new(),
+            asking: Asking::default(),
             step: None,
             hands_over: false,
             said: Vec::new(),
@@ -89,9 +102,19 @@ impl TaskView {
         }
     }
 
+    /// A view that shows at most so many messages of its history; all of them when absent.
+    #[must_use]
+    pub fn with_history(self, history_length: Option<usize>) -> Self {
+        Self {
+            history_length,
+            ..self
+        }
+    }
+
     /// A view of a task whose calls wait, from where they do.
     #[must_use]
-    pub fn asking(self) -> Self {
+    pub fn asking(mut self) -> Self {
+        self.asking.may_ask = true;
         Self {
             phase: Phase::Asks,
             ..self
@@ -100,7 +123,8 @@ impl TaskView {
 
     /// A view of a task that runs, from before its running execution began.
     #[must_use]
-    pub fn running(self) -> Self {
+    pub fn running(mut self) -> Self {
+        self.asking.may_ask = true;
         Self {
             phase: Phase::HandedOver,
             ..self
@@ -125,14 +149,28 @@ impl TaskView {
                     "id": self.id, "contextId": self.context_id,
                     "status": status(TaskState::Submitted, record.at, None),
                 });
-                if let Some(message) = said(item, &self.id, &self.context_id) {
+                if let Some(message) = said(item, &self.id, &self.context_id)
+                    && self.history_length != Some(0)
+                {
                     task["history"] = json!([message]);
                 }
                 self.out.push(json!({ "task": task }));
             }
-            Event::ItemCreated { item } if !begins(item) => {
-                self.goes_on.insert(item.id.clone());
-            }
+            Event::ItemCreated { item } => match goes_on_with(item) {
+                Some(task) if task == self.trigger => {
+                    self.asking.n_went_on += 1;
+                    self.goes_on.insert(item.id.clone());
+                }
+                Some(_) => self.asking.is_stirred = true,
+                None if begins(item) || self.phase == Phase::Rests => self.asking.is_stirred = true,
+                None => {
+                    self.goes_on.insert(item.id.clone());
+                }
+            },
+            Event::ThreadStatusChanged {
+                to: ThreadStatus::Closed,
+                ..
+            } if self.phase == Phase::Rests => self.end(TaskState::Completed, record.at, None),
             Event::ThreadStatusChanged {
                 to: ThreadStatus::Closed,
                 ..
@@ -151,11 +189,14 @@ impl TaskView {
                 let open = open.filter(|_| *to == StepStatus::Completed);
                 self.open = OpenCall::list(open);
             }
+            // A request may be taken back in a step.
+            Event::StepStatusChanged { .. } => self.asking.is_stirred = true,
             Event::StepCreated { step } if self.runs(&step.execution_id) => {
                 self.on_its_way(record.at);
                 self.step = Some(step.id.clone());
             }
             Event::PartCreated { step_id, part, .. } if self.step.as_ref() == Some(step_id) => {
+                self.asking.may_ask |= may_ask(part);
                 let event = EventPart::read(part);
                 self.hands_over |= event.is_some_and(|it| it.part_type == EventPart::AGENT_HANDOFF);
             }
@@ -174,10 +215,8 @@ impl TaskView {
             | Event::ThreadResolved { .. }
             | Event::ThreadStatusChanged { .. }
             | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
             | Event::ItemStatusChanged { .. }
             | Event::StepCreated { .. }
-            | Event::StepStatusChanged { .. }
             | Event::PartCreated { .. }
             | Event::PartUpdated { .. }
             | Event::ChunkEmitted { .. }
@@ -212,7 +251,8 @@ impl TaskView {
                 self.end(TaskState::Canceled, at, None);
                 false
             }
-            Phase::Runs(_) | Phase::Over => false,
+            Phase::Rests => self.goes_on.contains(&execution.trigger_item_id),
+            Phase::Runs(_) | Phase::Ended(..) | Phase::Over => false,
         };
         if !is_own {
             return;
@@ -225,85 +265,6 @@ impl TaskView {
         self.update(TaskState::Working, at, None);
     }
 
-    /// What a step says.
-    fn heard(&mut self, chunk: &Value) {
-        let text = |key: &str| chunk.get(key).and_then(Value::as_str);
-        match text("type") {
-            Some("text-delta") => {
-                if let Some(delta) = text("delta").filter(|delta| !delta.is_empty()) {
-                    self.say(json!({ "text": delta }));
-                }
-            }
-            Some("file") => {
-                if let Some(url) = text("url") {
-                    self.say(shown_file(url, text("mediaType")));
-                }
-            }
-            // What a dead attempt said is replaced by what comes.
-            Some("reset-step") => {
-                self.held = None;
-                self.said.clear();
-                self.is_stale |= std::mem::take(&mut self.has_begun);
-            }
-            _ => {}
-        }
-    }
-
-    fn say(&mut self, part: Value) {
-        self.send_held(false);
-        match (self.said.last_mut(), part["text"].as_str()) {
-            (Some(Value::Object(last)), Some(more)) if last.contains_key("text") => {
-                if let Some(Value::String(text)) = last.get_mut("text") {
-                    text.push_str(more);
-                }
-            }
-            _ => self.said.push(part.clone()),
-        }
-        self.held = Some(vec![part]);
-    }
-
-    fn send_held(&mut self, is_last: bool) {
-        if let Some(parts) = self.held.take() {
-            self.send(&parts, is_last);
-        }
-    }
-
-    /// Ends what the step says. Where a dead attempt had said something and this one has not, the artifact is
-    /// again what was said before.
-    fn settle(&mut self, is_last: bool) {
-        self.send_held(is_last);
-        if self.is_stale {
-            let mut former = self.former.clone();
-            if former.is_empty() {
-                former.push(json!({ "text": "" }));
-            }
-            self.send(&former, is_last);
-        }
-    }
-
-    fn send(&mut self, parts: &[Value], is_last: bool) {
-        self.is_stale = false;
-        let update = json!({
-            "taskId": self.id, "contextId": self.context_id, "artifact": artifact_of(parts),
-            "append": std::mem::replace(&mut self.has_begun, true), "lastChunk": is_last,
-        });
-        self.out.push(json!({ "artifactUpdate": update }));
-    }
-
-    /// Another step follows, so what the one before said was not the last.
-    fn on_its_way(&mut self, at: Timestamp) {
-        self.settle(false);
-        self.has_begun = false;
-        let parts = std::mem::take(&mut self.said);
-        if parts.is_empty() {
-            return;
-        }
-        self.former.clone_from(&parts);
-        let step = self.step.as_ref().map(StepId::as_str).unwrap_or_default();
-        let message = of_agent(step, &self.id, &self.context_id, &parts);
-        self.update(TaskState::Working, at, Some(message));
-    }
-
     fn finished(&mut self, execution: &ExecutionId, at: Timestamp) {
         if std::mem::take(&mut self.hands_over) {
             self.on_its_way(at);
@@ -312,6 +273,12 @@ impl TaskView {
         }
         self.settle(true);
         let (state, parts) = match self.ended.take() {
+            Some((ExecutionStatus::Completed, _))
+                if self.open.is_empty() && self.asking.may_ask =>
+            {
+                self.phase = Phase::Ended(execution.clone(), at);
+                return;
+            }
             Some((ExecutionStatus::Completed, _)) if self.open.is_empty() => {
                 (TaskState::Completed, None)
             }
@@ -330,6 +297,15 @@ impl TaskView {
             }
             None => (TaskState::Failed, None),
         };
+        self.ended_with((state, parts), execution, at);
+    }
+
+    fn ended_with(
+        &mut self,
+        (state, parts): (TaskState, Option<Vec<Value>>),
+        execution: &ExecutionId,
+        at: Timestamp,
+    ) {
         let id = status_id(execution);
         let message = parts.map(|parts| of_agent(&id, &self.id, &self.context_id, &parts));
         self.end(state, at, message);

@@ -2,13 +2,14 @@
 
 use super::message::{of_agent, said, spoken};
 use super::reply::{Asked, asked_parts};
+use super::requests::{self, AskedRequest, goes_on_id, goes_on_with, may_ask};
 use super::state::{TaskState, status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
     Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Reaction,
-    ThreadStatus, Transcript,
+    StepId, ThreadStatus, Transcript,
 };
 
 /// The id of the artifact: what the agents said last.
@@ -27,12 +28,23 @@ pub struct Shown<'a> {
     pub artifacts: bool,
 }
 
+/// What a task waits for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// Its calls: none where they wait for nobody any more, and no calls where only its sub-agents are at work.
+    pub calls: Option<Vec<Asked>>,
+    /// What it has asked by AITP.
+    pub requests: Vec<AskedRequest>,
+}
+
 /// What one message has set off: its execution, and those that go on with it.
 #[derive(Clone, Debug)]
 pub struct TaskRun<'a> {
     trigger: &'a Item,
     /// Each with what it answers: the trigger first, then what goes on with it.
     reactions: Vec<(&'a Item, &'a Reaction)>,
+    /// A message that goes on with it and waits for its turn.
+    queued: Option<&'a Item>,
     is_closed: bool,
 }
 
@@ -40,6 +52,13 @@ impl<'a> TaskRun<'a> {
     /// The tasks of a thread, or of a piece that begins where one begins, in the order of their beginnings. What
     /// was kept and never answered is none.
     pub fn all(transcript: &'a Transcript) -> Vec<Self> {
+        let mut runs = Self::begun(transcript);
+        runs.retain(|run| goes_on_with(run.trigger).is_none());
+        runs
+    }
+
+    /// What all messages have set off, also those that go on with a task.
+    fn begun(transcript: &'a Transcript) -> Vec<Self> {
         let thread = transcript.thread.as_ref();
         let is_closed = thread.is_some_and(|it| it.status == ThreadStatus::Closed);
         let mut items: BTreeMap<&ItemId, &Item> = BTreeMap::new();
@@ -51,6 +70,7 @@ impl<'a> TaskRun<'a> {
                 Entry::Item(item) if item.run.is_some() && begins(item) => runs.push(Self {
                     trigger: item,
                     reactions: Vec::new(),
+                    queued: None,
                     is_closed,
                 }),
                 Entry::Item(item) => {
@@ -64,6 +84,7 @@ impl<'a> TaskRun<'a> {
                         runs.push(Self {
                             trigger,
                             reactions: Vec::new(),
+                            queued: None,
                             is_closed,
                         });
                     }
@@ -80,6 +101,53 @@ impl<'a> TaskRun<'a> {
     pub fn find(transcript: &'a Transcript, item: &ItemId) -> Option<Self> {
         let mut runs = Self::all(transcript).into_iter();
         runs.find(|run| run.trigger.id == *item)
+    }
+
+    /// The same task with the pieces that go on with it, the first of which is the first answer to what it has
+    /// asked by AITP.
+    #[must_use]
+    pub fn joined(mut self, pieces: &'a [Transcript]) -> Self {
+        for (piece, n) in pieces.iter().zip(1..) {
+            let id = goes_on_id(&self.trigger.id, n);
+            let mut runs = Self::begun(piece).into_iter();
+            let Some(next) = runs.find(|run| run.trigger.id == id) else {
+                continue;
+            };
+            self.queued = next.reactions.is_empty().then_some(next.trigger);
+            self.reactions.extend(next.reactions);
+            self.is_closed = next.is_closed;
+        }
+        self
+    }
+
+    /// Whether something that is said in it may be a capability message: whether it has asked something, and of
+    /// what is open, is for the thread's desk to say.
+    pub fn may_ask(&self) -> bool {
+        let reactions = self.reactions.iter();
+        let mut steps = reactions.flat_map(|(_, reaction)| &reaction.steps);
+        steps.any(|step| step.parts.iter().any(|part| may_ask(&part.part)))
+    }
+
+    /// The first of its executions.
+    pub fn begins_with(&self) -> Option<&ExecutionId> {
+        let first = self.reactions.first();
+        first.map(|(_, reaction)| &reaction.execution.id)
+    }
+
+    /// Whether an agent asks in this step of it.
+    pub fn has_step(&self, step: &StepId) -> bool {
+        let reactions = self.reactions.iter();
+        let mut steps = reactions.flat_map(|(_, reaction)| &reaction.steps);
+        steps.any(|it| it.step.id == *step)
+    }
+
+    /// Whether it has come to its end, unless something that it asked by AITP is open.
+    pub fn is_completed(&self) -> bool {
+        let last = self.last();
+        let is_completed = |last: &Reaction| {
+            last.execution.status == ExecutionStatus::Completed && !left_open(last)
+        };
+        self.queued.is_none() && !self.is_closed && last.is_some_and(is_completed)
     }
 
     /// The message that set it off.
@@ -111,10 +179,9 @@ impl<'a> TaskRun<'a> {
         (is_open && !self.is_closed).then_some(&last.execution.id)
     }
 
-    /// How it stands. `asked` are the calls that wait: none where nothing does any more, and no calls where only
-    /// its sub-agents are at work.
-    pub fn state(&self, asked: Option<&[Asked]>) -> TaskState {
-        let Some(last) = self.last() else {
+    /// How it stands.
+    pub fn state(&self, waiting: &Waiting) -> TaskState {
+        let Some(last) = self.last().filter(|_| self.queued.is_none()) else {
             return if self.is_closed {
                 TaskState::Canceled
             } else {
@@ -124,29 +191,45 @@ impl<'a> TaskRun<'a> {
         match last.execution.status {
             ExecutionStatus::Executing => TaskState::Working,
             ExecutionStatus::Failed => broken_off(last.execution.interruption.as_ref()),
-            ExecutionStatus::Completed if !left_open(last) => TaskState::Completed,
-            ExecutionStatus::Completed => match asked.filter(|_| !self.is_closed) {
-                Some([]) => TaskState::Working,
-                Some(_) => TaskState::InputRequired,
-                None => TaskState::Canceled,
-            },
+            ExecutionStatus::Completed if !left_open(last) => {
+                if waiting.requests.is_empty() || self.is_closed {
+                    TaskState::Completed
+                } else {
+                    TaskState::InputRequired
+                }
+            }
+            ExecutionStatus::Completed => {
+                match waiting.calls.as_deref().filter(|_| !self.is_closed) {
+                    Some([]) => TaskState::Working,
+                    Some(_) => TaskState::InputRequired,
+                    None => TaskState::Canceled,
+                }
+            }
         }
     }
 
     /// Since when it stands so.
     pub fn since(&self) -> Timestamp {
+        if let Some(queued) = self.queued {
+            return queued.created_at;
+        }
         let Some(last) = self.last() else {
             return self.trigger.created_at;
         };
         last.ended_at.unwrap_or(last.execution.created_at)
     }
 
-    /// The `Task`; `asked` is as for [`TaskRun::state`].
-    pub fn to_json(&self, shown: Shown<'_>, asked: Option<&[Asked]>) -> Value {
+    /// The `Task`.
+    pub fn to_json(&self, shown: Shown<'_>, waiting: &Waiting) -> Value {
         let Shown { id, context_id, .. } = shown;
-        let state = self.state(asked);
+        let state = self.state(waiting);
         let message = match state {
-            TaskState::InputRequired => Some(asked_parts(asked.unwrap_or_default())),
+            TaskState::InputRequired if self.leaves_open().is_none() => {
+                Some(requests::asked_parts(&waiting.requests))
+            }
+            TaskState::InputRequired => {
+                Some(asked_parts(waiting.calls.as_deref().unwrap_or_default()))
+            }
             TaskState::Failed => self.last().map(|last| vec![json!({ "text": why(last) })]),
             TaskState::Submitted
             | TaskState::Working
@@ -209,6 +292,7 @@ impl<'a> TaskRun<'a> {
                 history.push(of_agent(step.step.id.as_str(), id, context_id, &parts));
             }
         }
+        history.extend(self.queued.and_then(|item| said(item, id, context_id)));
         // What an agent says on its way is a message; what it says last is the artifact.
         let artifact = last.map(|(place, parts)| {
             history.remove(place);

@@ -487,19 +487,9 @@ fn interrupt(open: &OpenCall) -> Option<Value> {
 #[cfg(feature = "aitp")]
 fn request(question: &Question) -> Value {
     let ask = &question.ask;
-    // What is signed goes before what the asker calls it.
-    let title = question
-        .title
-        .as_ref()
-        .filter(|_| question.signed.is_none());
-    let prompt: Vec<&str> = [title, question.description.as_ref()]
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
     let mut interrupt = json!({
         "id": ask.key.text(), "reason": format!("aitp:{}", ask.message_type),
-        "message": prompt.join("\n\n"), "responseSchema": question.schema,
+        "message": question.prompt(), "responseSchema": question.schema,
         "metadata": {"$schema": ask.schema, ask.message_type.as_str(): ask.payload},
     });
     if let Some(end) = question.expires_at {

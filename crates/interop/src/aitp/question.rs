@@ -96,6 +96,13 @@ impl Question {
         self.control(Kind::Decline, &[("reason", reason)])
     }
 
+    /// What is shown of it where there is one text: what is signed goes before what the asker calls it.
+    pub fn prompt(&self) -> String {
+        let title = self.title.as_ref().filter(|_| self.signed.is_none());
+        let texts = [title, self.description.as_ref()].into_iter().flatten();
+        texts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+    }
+
     /// The message that says that it can't be answered: `code` for programs, `message` for people.
     pub fn fail(&self, code: &str, message: &str) -> Message {
         self.control(

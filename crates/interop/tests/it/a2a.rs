@@ -4,7 +4,7 @@ use crate::log::Log;
 use crate::native::{conversation, thread};
 use loomline_interop::a2a::{
     Asked, ErrorKind, ListTasks, Reply, SendMessage, Shown, TaskId, TaskRun, TaskState, TaskView,
-    check_version,
+    Waiting, check_version,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ proptest! {
         let transcript = log.transcript();
         for run in TaskRun::all(&transcript) {
             let said = stream(&log, run.item());
-            let task = run.to_json(SHOWN, Some(&[asked("c", true)]));
+            let task = run.to_json(SHOWN, &waits(Some(vec![asked("c", true)])));
             let (text, state) = gathered(&said);
             prop_assert_eq!(text, text_of(&task["artifacts"][0]["parts"]), "{:#?} {:#}", said, task);
             // One whose calls were answered has gone on in another stream.
@@ -100,6 +100,13 @@ proptest! {
             prop_assert_eq!(error.kind, ErrorKind::InvalidParams);
             prop_assert!(error.pointer.as_deref().is_some_and(|it| it.starts_with("/params")), "{:?}", error);
         }
+    }
+}
+
+fn waits(calls: Option<Vec<Asked>>) -> Waiting {
+    Waiting {
+        calls,
+        requests: Vec::new(),
     }
 }
 
@@ -307,7 +314,11 @@ fn a_task_that_asks_says_what_and_goes_on_where_it_was_answered() {
     });
     let mut view = TaskView::new("task", "context", u.clone()).asking();
     let records = log.records.iter().skip(after);
-    let said: Vec<Value> = records.flat_map(|it| view.responses(it)).collect();
+    let mut said: Vec<Value> = records.flat_map(|it| view.responses(it)).collect();
+    // What was said before this view may have asked something by AITP.
+    assert!(view.wants_requests() && !view.is_over());
+    said.extend(view.requests((&[], 0), jiff::Timestamp::UNIX_EPOCH));
+    assert!(view.is_over());
     assert_eq!(
         gathered(&said),
         (
@@ -317,7 +328,7 @@ fn a_task_that_asks_says_what_and_goes_on_where_it_was_answered() {
     );
     let transcript = log.transcript();
     let run = TaskRun::find(&transcript, &u).unwrap();
-    let task = run.to_json(SHOWN, None);
+    let task = run.to_json(SHOWN, &waits(None));
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
     let history: Vec<String> = task["history"]
         .as_array()
@@ -350,8 +361,8 @@ fn a_question_that_a_newer_message_leaves_behind_is_canceled() {
     );
     let transcript = log.transcript();
     let run = TaskRun::find(&transcript, &u).unwrap();
-    assert_eq!(run.state(None), TaskState::Canceled);
-    assert_eq!(run.state(Some(&[])), TaskState::Working);
+    assert_eq!(run.state(&waits(None)), TaskState::Canceled);
+    assert_eq!(run.state(&waits(Some(Vec::new()))), TaskState::Working);
     assert_eq!(TaskRun::all(&transcript).len(), 2);
 }
 
@@ -410,6 +421,8 @@ fn what_a_dead_attempt_said_goes_where_nothing_comes_in_its_place() {
     let u = ItemId::from("u");
     assert_eq!(gathered(&stream(&log, &u)).0, "First");
     let transcript = log.transcript();
-    let task = TaskRun::find(&transcript, &u).unwrap().to_json(SHOWN, None);
+    let task = TaskRun::find(&transcript, &u)
+        .unwrap()
+        .to_json(SHOWN, &waits(None));
     assert_eq!(text_of(&task["artifacts"][0]["parts"]), "First");
 }

@@ -2,7 +2,7 @@
 
 use interop::aitp::Desk;
 use runtime::objects::NewObject;
-use runtime::{Filter, Runtime, RuntimeError, StoreError};
+use runtime::{Filter, Runtime, RuntimeError, StoreError, ThreadRow};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use timeline::{Seq, ThreadId};
@@ -94,6 +94,12 @@ impl Desks {
         self.fold(thread, &mut folded, tail).await?;
         slot.folded = Some(folded);
         Ok(HeldDesk(slot))
+    }
+
+    /// The desk of a thread as it stands.
+    pub(crate) async fn of(&self, row: &ThreadRow) -> Result<HeldDesk, RuntimeError> {
+        self.keep_due(&row.thread.id).await?;
+        self.at(&row.thread.id, row.tail).await
     }
 
     /// Folds a thread's desk on before its lock is taken, so that little is read while others wait for it.

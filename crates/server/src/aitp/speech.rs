@@ -183,7 +183,6 @@ impl<'a> Speech<'a> {
 
     /// The desk of a thread, as it stands.
     pub(crate) async fn desk(&self, row: &ThreadRow) -> Result<HeldDesk, RuntimeError> {
-        self.desks.keep_due(&row.thread.id).await?;
-        self.desks.at(&row.thread.id, row.tail).await
+        self.desks.of(row).await
     }
 }

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// To look: `GET`.
+    /// To look.
     Read,
-    /// To say, answer, run, stop, make: `POST`, `PUT`, `PATCH`.
+    /// To say, answer, run, stop, make.
     Write,
-    /// To take away: `DELETE`.
+    /// To take away.
     Delete,
 }
 
 impl Scope {
-    /// What a request with this method needs.
+    /// What a request with this method needs, where nothing else tells what it does.
     pub(crate) fn of(method: &http::Method) -> Self {
         match method.as_str() {
             "GET" | "HEAD" | "OPTIONS" => Self::Read,

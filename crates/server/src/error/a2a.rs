@@ -4,7 +4,7 @@
 use super::{ApiError, Failure, told};
 use http::StatusCode;
 use interop::a2a::{ErrorKind, RequestError, failure as rpc_failure};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 impl From<RequestError> for ApiError {
     fn from(error: RequestError) -> Self {
@@ -70,7 +70,7 @@ fn rpc(status: StatusCode, failure: &Failure) -> Value {
     }
     let kind = match failure.code {
         "malformed_json" => ErrorKind::Parse,
-        "invalid_field" | "invalid_answer" => ErrorKind::InvalidParams,
+        "invalid_field" | "invalid_answer" | "invalid_request_answer" => ErrorKind::InvalidParams,
         _ if status.is_server_error() => ErrorKind::Internal,
         _ => ErrorKind::InvalidRequest,
     };
@@ -100,9 +100,15 @@ fn rest(status: StatusCode, failure: &Failure) -> Value {
 
 /// What is no error of the protocol's is told apart by this server's own codes.
 fn info(failure: &Failure) -> Value {
-    let mut metadata = json!({});
+    // Its values are texts.
+    let details = failure.details.as_ref().and_then(Value::as_object);
+    let details = details.into_iter().flatten();
+    let mut metadata: Map<String, Value> = details
+        .filter(|(_, value)| value.is_string())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     if let Some(pointer) = &failure.pointer {
-        metadata["pointer"] = pointer.as_str().into();
+        metadata.insert("pointer".to_owned(), pointer.as_str().into());
     }
     json!({
         "@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "loomline",

@@ -4,10 +4,12 @@
 //! `/a2a/{agent}` for each agent. An operation is one function, and the bindings only wrap it. Which agent is
 //! spoken to says who answers; a task is found wherever it is asked for.
 
+mod asked;
 mod cancel;
 mod card;
 mod follow;
 mod list;
+mod replied;
 mod rest;
 mod rpc;
 mod send;
@@ -16,11 +18,11 @@ mod tasks;
 use crate::error::ApiError;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::routing::{get, post};
 use http::request::Parts;
 use http::{HeaderMap, Uri};
-use interop::a2a::check_version;
+use interop::a2a::{ErrorKind, RequestError, check_version};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -87,6 +89,22 @@ impl FromRequestParts<Api> for Agent {
             return Ok(Self(Some(agent.to_owned())));
         }
         Err(ApiError::UnknownRoute)
+    }
+}
+
+/// A body; one that is said to be no JSON is refused in the protocol's words.
+pub(crate) struct Body<T>(T);
+
+impl<T: FromRequest<Api, Rejection = ApiError>> FromRequest<Api> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
+        let body = T::from_request(request, api).await;
+        if let Err(ApiError::NotJson) = body {
+            let message = "expected the content-type application/json or application/a2a+json";
+            return Err(RequestError::new(ErrorKind::ContentTypeNotSupported, message).into());
+        }
+        body.map(Self)
     }
 }
 

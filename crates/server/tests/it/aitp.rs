@@ -10,6 +10,7 @@ mod interface;
 mod interrupts;
 mod requests;
 mod rights;
+mod tasks;
 mod ways;
 
 use crate::harness::{Answer, Server};

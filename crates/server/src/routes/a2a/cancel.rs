@@ -21,6 +21,9 @@ pub(super) async fn cancel(
     };
     let read = task.read(api, wanted).await?;
     let execution = match read.state {
+        TaskState::InputRequired if !read.waiting.requests.is_empty() => {
+            return refused("nothing runs: what the task asks can be declined");
+        }
         // Never what runs for another task by now.
         TaskState::Working | TaskState::InputRequired => read.execution,
         TaskState::Submitted => None,

@@ -2,25 +2,51 @@
 
 use super::Agent;
 use crate::error::{ApiError, ErrorBody};
+use crate::hex::hex;
 use crate::reactors::AgentSummary;
 use crate::state::Api;
-use axum::Json;
+use aws_lc_rs::digest;
 use axum::extract::State;
-use http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, StatusCode, Uri, header};
 use interop::a2a::{AgentCard, Interfaces};
 use serde_json::Value;
 
+/// How long a card may be kept without asking again: it changes with the configuration.
+const FRESH: &str = "public, max-age=300";
+
 /// Shows the card of the default agent: how it is spoken to, and nothing that only some may know. Those of the
 /// others stand at `/a2a/{agent}/.well-known/agent-card.json`.
+///
+/// A client that has it already says so by its `ETag`, and is told that nothing has changed.
 #[utoipa::path(get, path = "/.well-known/agent-card.json", operation_id = "a2aAgentCard", tag = "a2a",
-    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+    params(("if-none-match" = Option<String>, Header)),
+    responses((status = 200, body = Object), (status = 304, description = "The client has this card"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn public(
     State(api): State<Api>,
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-) -> Result<Json<Value>, ApiError> {
-    Ok(Json(card(&api, &agent, &headers, &uri, false)?))
+) -> Result<Response, ApiError> {
+    let card = card(&api, &agent, &headers, &uri, false)?.to_string();
+    let hash = digest::digest(&digest::SHA256, card.as_bytes());
+    let tag = format!("\"{}\"", hex(hash.as_ref()));
+    let caching = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, FRESH)];
+    if has(&headers, &tag) {
+        return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
+    }
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Ok((caching, kind, card).into_response())
+}
+
+/// Whether a client has what this tag is of (RFC 9110, 13.1.2).
+fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let values = headers.get_all(header::IF_NONE_MATCH).into_iter();
+    let mut tags = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim);
+    tags.any(|it| it == "*" || it.strip_prefix("W/").unwrap_or(it) == tag)
 }
 
 /// The card of an agent; the extended one also tells of its tools.

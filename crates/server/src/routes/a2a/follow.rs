@@ -7,13 +7,13 @@ use crate::sse::{self, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
 use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::stream::BoxStream;
 use interop::a2a::{self as protocol, ErrorKind, RequestError, TaskId, TaskState, TaskView};
 use interop::sse::{write_event, write_named};
-use runtime::{Follow, Landmark, Logged, RuntimeError, Until};
+use jiff::{SignedDuration, Timestamp};
+use runtime::{Follow, Landmark, RuntimeError, StoreError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use timeline::Seq;
 
 /// How a binding wraps what a stream says.
@@ -26,18 +26,22 @@ pub(super) enum Binding {
 
 /// A task's stream that has not begun.
 pub(super) struct Stream {
+    api: Api,
+    task: Task,
     /// What it begins with, where that is not in the log.
     pub(super) first: Option<Value>,
     pub(super) view: TaskView,
     pub(super) follow: Follow,
 }
 
-/// Shows a task's stream; nothing in the log comes before the first.
-struct TaskStream {
-    first: Option<Value>,
-    view: TaskView,
-    binding: Binding,
+/// What something that has happened is to a client.
+struct Told {
+    said: Vec<Value>,
+    is_last: bool,
 }
+
+/// Writes what a binding says.
+struct Frames(Binding);
 
 impl Stream {
     /// The stream of a task from an event on.
@@ -51,6 +55,8 @@ impl Stream {
         let runtime = api.runtime();
         let follow = runtime.follow(&task.tenant, &task.key, after, Until::Forever);
         Ok(Self {
+            api: api.clone(),
+            task: task.clone(),
             first,
             view,
             follow: follow.await?,
@@ -59,62 +65,112 @@ impl Stream {
 
     /// The stream as a response.
     pub(super) fn response(self, binding: Binding, open: OpenStream) -> Response {
-        let begins = stream::once(async { Ok(None) });
-        let happens = begins.chain(self.follow.map(|next| next.map(Some)));
-        let view = TaskStream {
-            first: self.first,
-            view: self.view,
-            binding,
-        };
-        sse::response(happens.boxed(), view, open)
+        sse::response(self.told(), Frames(binding), open)
     }
 
     /// Waits until the task is over or asks something. An error where the server stops, or nobody may
     /// be told any more, before that.
-    pub(super) async fn settled(mut self, open: OpenStream) -> Result<(), ApiError> {
-        while !self.view.is_over() {
+    pub(super) async fn settled(self, open: OpenStream) -> Result<(), ApiError> {
+        let mut told = self.told();
+        loop {
             let next = tokio::select! {
                 biased;
                 why = open.unwanted() => return Err(why.unwrap_or(RuntimeError::ShuttingDown.into())),
-                next = self.follow.next() => next,
+                next = told.next() => next,
             };
-            let logged = next.ok_or(ApiError::from(RuntimeError::ShuttingDown))?;
-            self.view.responses(&logged?.record);
-        }
-        Ok(())
-    }
-}
-
-impl TaskStream {
-    fn told(&self, said: &Value, out: &mut String) {
-        let said = json!({ "task": said });
-        self.frame(&said, out);
-    }
-
-    fn frame(&self, said: &Value, out: &mut String) {
-        let said = match &self.binding {
-            Binding::Rpc(id) => protocol::result(id, said).to_string(),
-            Binding::Rest => said.to_string(),
-        };
-        write_event(&said, out);
-    }
-}
-
-impl View<Option<Arc<Logged>>> for TaskStream {
-    fn write(&mut self, happened: &Option<Arc<Logged>>, out: &mut String) -> ControlFlow<()> {
-        if let Some(first) = self.first.take() {
-            self.told(&first, out);
-        }
-        if let Some(logged) = happened {
-            for said in self.view.responses(&logged.record) {
-                self.frame(&said, out);
+            if next.ok_or(RuntimeError::ShuttingDown)??.is_last {
+                return Ok(());
             }
         }
-        sse::flow(self.view.is_over())
+    }
+
+    /// What happens, as the client is told it.
+    fn told(mut self) -> BoxStream<'static, Result<Told, StoreError>> {
+        let told = async_stream::stream! {
+            if let Some(first) = self.first.take() {
+                let said = vec![json!({ "task": first })];
+                yield Ok(Told { said, is_last: false });
+            }
+            let mut end = None;
+            loop {
+                let mut said = Vec::new();
+                if self.view.wants_requests() {
+                    match self.requests(&mut end).await {
+                        Ok(asked) => said.extend(asked),
+                        Err(error) => {
+                            yield Err(error);
+                            return;
+                        }
+                    }
+                } else {
+                    tokio::select! {
+                        next = self.follow.next() => match next {
+                            Some(Ok(logged)) => said.extend(self.view.responses(&logged.record)),
+                            Some(Err(error)) => {
+                                yield Err(error);
+                                return;
+                            }
+                            None => return,
+                        },
+                        () = until(end) => self.view.stir(),
+                    }
+                }
+                let is_last = self.view.is_over();
+                if is_last || !said.is_empty() {
+                    yield Ok(Told { said, is_last });
+                }
+                if is_last {
+                    return;
+                }
+            }
+        };
+        told.boxed()
+    }
+
+    /// Tells the view what the task has asked by AITP and is open; `end` is then when the first of that expires.
+    async fn requests(&mut self, end: &mut Option<Timestamp>) -> Result<Vec<Value>, StoreError> {
+        let (open, n_went_on) = match self.task.read(&self.api, Wanted::default()).await {
+            Ok(read) => (read.waiting.requests, read.n_went_on),
+            Err(ApiError::Runtime(RuntimeError::Store(error))) => return Err(error),
+            Err(error) => {
+                tracing::error!(
+                    error = crate::error::told(&error),
+                    "what a task asks can't be read"
+                );
+                (Vec::new(), 0)
+            }
+        };
+        *end = open.iter().filter_map(|request| request.expires_at).min();
+        Ok(self.view.requests((&open, n_went_on), Timestamp::now()))
+    }
+}
+
+/// Waits until this instant is over; where there is none, for ever.
+async fn until(end: Option<Timestamp>) {
+    let Some(end) = end else {
+        return std::future::pending().await;
+    };
+    // The instant itself still counts.
+    let left = end.duration_since(Timestamp::now()) + SignedDuration::from_millis(1);
+    if left.is_positive() {
+        tokio::time::sleep(left.unsigned_abs()).await;
+    }
+}
+
+impl View<Told> for Frames {
+    fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
+        for said in &told.said {
+            let said = match &self.0 {
+                Binding::Rpc(id) => protocol::result(id, said).to_string(),
+                Binding::Rest => said.to_string(),
+            };
+            write_event(&said, out);
+        }
+        sse::flow(told.is_last)
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
-        let said = match &self.binding {
+        let said = match &self.0 {
             Binding::Rpc(id) => protocol::failure(id, &a2a::rpc_error(error)),
             Binding::Rest => a2a::rest_error(error),
         };
@@ -141,16 +197,21 @@ pub(super) async fn subscribe(
         return Err(RequestError::new(ErrorKind::UnsupportedOperation, message).into());
     }
     let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    let view = view.after_answers(read.n_went_on);
     let running = read.execution.filter(|_| read.is_executing);
     let (view, after) = if let Some(execution) = running {
         let landmark = Landmark::Execution(&execution);
         let begun = api.runtime().store().place_of(&task.thread, landmark);
         let before = begun.await?.map(|begun| Seq(begun.0.saturating_sub(1)));
         (view.running(), before.unwrap_or(tail))
-    } else if read.state == TaskState::Submitted {
+    } else if read.state == TaskState::Submitted && read.n_went_on == 0 {
         (view, tail)
-    } else {
+    } else if read.state == TaskState::Submitted {
+        (view.resting().awaiting_answer(), tail)
+    } else if read.waiting.requests.is_empty() {
         (view.asking(), tail)
+    } else {
+        (view.resting(), tail)
     };
     Stream::of(api, &task, view, Some(read.json), after).await
 }

@@ -4,7 +4,8 @@
 //! is on it, however long threads are. A page may be short, and have more behind it, where few of the tasks that
 //! were looked at are wanted.
 
-use super::tasks::{Task, asked};
+use super::asked::waiting;
+use super::tasks::Task;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
@@ -241,22 +242,24 @@ impl Lister<'_> {
     /// Lists a task, if it is wanted.
     async fn task(&mut self, row: &ThreadRow, run: &TaskRun<'_>) -> Result<(), ApiError> {
         let request = self.request;
+        let task = Task::of(row, run.item())?;
+        let more = task.more(self.api, run, Filter::Facts).await?;
+        let run = run.clone().joined(&more);
         if request.after.is_some_and(|after| run.since() < after) {
             return Ok(());
         }
-        let asked = asked(self.api, &row.tenant, key_of(row), run).await?;
-        let state = run.state(asked.as_deref());
+        let waiting = waiting(self.api, &row.tenant, key_of(row), &run).await?;
+        let state = run.state(&waiting);
         if request.status.is_some_and(|wanted| wanted != state) {
             return Ok(());
         }
-        let task = Task::of(row, run.item())?;
         let shown = Shown {
             id: &task.id,
             context_id: &task.key,
             history_length: request.history_length,
             artifacts: request.include_artifacts,
         };
-        self.tasks.push(run.to_json(shown, asked.as_deref()));
+        self.tasks.push(run.to_json(shown, &waiting));
         Ok(())
     }
 }

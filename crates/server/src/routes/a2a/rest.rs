@@ -2,7 +2,7 @@
 
 use super::follow::{self, Binding};
 use super::tasks::{Task, Wanted};
-use super::{Agent, cancel, card as cards, list as lists, send as sends, version};
+use super::{Agent, Body, cancel, card as cards, list as lists, send as sends, version};
 use crate::auth::Caller;
 use crate::body::{JsonText, OptionalBody, PathOf, Query, typed};
 use crate::error::{ApiError, ErrorBody};
@@ -74,7 +74,7 @@ pub(crate) async fn send(
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-    body: JsonText,
+    Body(body): Body<JsonText>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
     let request = message(&api, body)?;
@@ -92,7 +92,7 @@ pub(crate) async fn stream(
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-    body: JsonText,
+    Body(body): Body<JsonText>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
     let request = message(&api, body)?;
@@ -157,7 +157,7 @@ pub(crate) async fn act(
     PathOf(named): PathOf<Named>,
     headers: HeaderMap,
     uri: Uri,
-    _: OptionalBody<Value>,
+    _: Body<OptionalBody<Value>>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
     match named.act()? {
@@ -189,7 +189,7 @@ pub(crate) async fn push_made(
     headers: HeaderMap,
     uri: Uri,
     // Read, or the connection could not be used again.
-    body: Result<OptionalBody<Value>, ApiError>,
+    body: Result<Body<OptionalBody<Value>>, ApiError>,
 ) -> ApiError {
     match body {
         Ok(_) => push(headers, uri).await,

@@ -2,8 +2,8 @@
 
 use super::follow::{self, Binding};
 use super::tasks::{Task, Wanted};
-use super::{Agent, cancel, card, list, send, version};
-use crate::auth::Caller;
+use super::{Agent, Body, cancel, card, list, send, version};
+use crate::auth::{Caller, Scope};
 use crate::body::{JsonText, typed};
 use crate::error::{ApiError, ErrorBody, a2a};
 use crate::state::Api;
@@ -36,7 +36,7 @@ pub(crate) async fn call(
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-    body: Result<JsonText, ApiError>,
+    body: Result<Body<JsonText>, ApiError>,
 ) -> Response {
     let (id, call) = match read(&api, body) {
         Ok(read) => read,
@@ -57,9 +57,9 @@ pub(crate) async fn call(
 
 fn read(
     api: &Api,
-    body: Result<JsonText, ApiError>,
+    body: Result<Body<JsonText>, ApiError>,
 ) -> Result<(Value, Result<Call, RequestError>), ApiError> {
-    let JsonText(text) = body?;
+    let Body(JsonText(text)) = body?;
     let body: Value = typed(&text, api.app().config().server.max_depth)?;
     Ok(Call::read(&body))
 }
@@ -75,6 +75,11 @@ impl Asked {
         call: Result<Call, RequestError>,
     ) -> Result<Response, ApiError> {
         let Call { method, params } = call?;
+        self.caller.check_scope(if method.only_looks() {
+            Scope::Read
+        } else {
+            Scope::Write
+        })?;
         version(&self.headers, &self.uri)?;
         let (at, api, caller) = (Call::PARAMS, &self.api, &self.caller);
         let answer = match method {

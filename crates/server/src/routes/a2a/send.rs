@@ -1,8 +1,8 @@
 //! Messages: they set off a task, or answer one that asks.
 
-use super::Agent;
 use super::follow::Stream;
 use super::tasks::{Read, Task, Wanted};
+use super::{Agent, replied};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -44,7 +44,7 @@ pub(super) async fn send(
     let wanted = Wanted {
         history_length: request.history_length,
     };
-    let sent = begin(api, caller, agent, request.message).await?;
+    let sent = begin(api, caller, agent, &request.message, wanted).await?;
     let task = sent.task.clone();
     if let Some(open) = open {
         sent.stream(api).await?.settled(open).await?;
@@ -60,7 +60,10 @@ pub(super) async fn stream(
     agent: Agent,
     request: SendMessage,
 ) -> Result<Stream, ApiError> {
-    let sent = begin(api, caller, agent, request.message).await?;
+    let wanted = Wanted {
+        history_length: request.history_length,
+    };
+    let sent = begin(api, caller, agent, &request.message, wanted).await?;
     sent.stream(api).await
 }
 
@@ -74,18 +77,19 @@ async fn begin(
     api: &Api,
     caller: &Caller,
     Agent(agent): Agent,
-    message: Incoming,
+    message: &Incoming,
+    wanted: Wanted,
 ) -> Result<Sent, ApiError> {
     if let Some(id) = &message.task_id {
         let task = Task::find(api, caller, id).await?;
-        return answer(api, caller, task, &message).await;
+        return answer(api, caller, task, message, wanted).await;
     }
     let content = message.content()?;
     check_content(&content).map_err(|error| message.wrong_parts(error))?;
     if let Some(place) = unreadable_part(&content) {
         return Err(message.unreadable(place).into());
     }
-    let (key, must_exist) = context(api, caller, &message).await?;
+    let (key, must_exist) = context(api, caller, message).await?;
     let mut item = NewItem::user(api.runtime().mint(), content);
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());
@@ -95,17 +99,17 @@ async fn begin(
             ..Run::default()
         },
         must_exist,
-        token: Some(token(&message)),
+        token: Some(token(message)),
         ..React::new(caller.tenant.clone(), key.clone(), item)
     };
     let speech = Speech::new(api, caller);
-    let accepted = speech.react(react, None, |_| place(&message)).await?;
+    let accepted = speech.react(react, None, |_| place(message)).await?;
     let row = api.runtime().find(&caller.tenant, &key).await?;
     let task = Task::of(&row, &accepted.item_id)?;
     let view = TaskView::new(&task.id, &task.key, task.item.clone());
     Ok(Sent {
         task,
-        view,
+        view: view.with_history(wanted.history_length),
         first: None,
         after: accepted.after,
     })
@@ -146,6 +150,7 @@ async fn answer(
     caller: &Caller,
     task: Task,
     message: &Incoming,
+    wanted: Wanted,
 ) -> Result<Sent, ApiError> {
     if let Some(context) = &message.context_id {
         let named = thread_of(api, caller, THREAD, context).await?;
@@ -155,9 +160,23 @@ async fn answer(
                 .into());
         }
     }
-    let read = task.read(api, Wanted::default()).await?;
+    let read = task.read(api, wanted).await?;
     let token = token(message);
-    let reply = Reply::read(message, &read.asked);
+    if read.n_went_on > 0 || !read.waiting.requests.is_empty() {
+        let speaker = (api, caller);
+        let replied = replied::reply(speaker, &task, message, (&read, &token)).await?;
+        if let Some((n_before, after)) = replied {
+            let view = TaskView::new(&task.id, &task.key, task.item.clone());
+            return Ok(Sent {
+                view: view.resting().after_answers(n_before),
+                first: Some(goes_on(read)),
+                after,
+                task,
+            });
+        }
+    }
+    let asked = read.waiting.calls.as_deref().unwrap_or_default();
+    let reply = Reply::read(message, asked);
     let target = match &reply {
         Ok(reply) => target(api, caller, &task, (&reply.answers, &token)).await,
         Err(wrong) => Err(wrong.clone().into()),
@@ -166,7 +185,7 @@ async fn answer(
     let known = target.as_ref().ok();
     if let Some(after) = taken(api, &task, known, &token).await? {
         return Ok(Sent {
-            view: TaskView::new(&task.id, &task.key, task.item.clone()).asking(),
+            view: asking(&task, &read),
             first: Some(goes_on(read)),
             after,
             task,
@@ -211,13 +230,18 @@ async fn answer(
     } else {
         tail
     };
-    let view = TaskView::new(&task.id, &task.key, task.item.clone()).asking();
     Ok(Sent {
-        view,
+        view: asking(&task, &read),
         first: Some(goes_on(read)),
         after,
         task,
     })
+}
+
+/// A view of a task whose calls wait.
+fn asking(task: &Task, read: &Read) -> TaskView {
+    let view = TaskView::new(&task.id, &task.key, task.item.clone());
+    view.after_answers(read.n_went_on).asking()
 }
 
 /// The event of the task's thread before an answer that was taken already, if it was: there, or on the

@@ -1,14 +1,18 @@
 //! Tasks: found by their ids, and read as pieces of their threads.
 
+use super::asked::waiting;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::protocol::key_of;
 use crate::state::Api;
-use interop::a2a::{Asked, ErrorKind, RequestError, Shown, TaskRun, TaskState};
+use interop::a2a::{ErrorKind, RequestError, Shown, TaskRun, TaskState, Waiting, goes_on_id};
 use interop::ids;
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId, ThreadRow};
 use serde_json::Value;
 use timeline::{ExecutionId, ItemId, ThreadId, Transcript};
+
+/// How many messages at most go on with a task.
+pub(super) const MAX_PIECES: usize = 100;
 
 /// A task, and where it is.
 #[derive(Clone)]
@@ -29,7 +33,9 @@ pub(super) struct Read {
     pub(super) execution: Option<ExecutionId>,
     pub(super) is_executing: bool,
     /// What it asks.
-    pub(super) asked: Vec<Asked>,
+    pub(super) waiting: Waiting,
+    /// How many messages have gone on with it, once what it had asked by AITP was answered.
+    pub(super) n_went_on: usize,
 }
 
 /// How much of a task is wanted.
@@ -74,21 +80,22 @@ impl Task {
         let (mut is_settled, mut is_sure) = (false, false);
         loop {
             let transcript = self.transcript(api, filter).await?;
-            let run = TaskRun::find(&transcript, &self.item);
-            let Some(run) = run else {
+            let Some(run) = TaskRun::find(&transcript, &self.item) else {
                 // Its turn may have come, and its place with that have become another.
                 if std::mem::replace(&mut is_sure, true) {
                     return Err(RequestError::no_task(&self.id).into());
                 }
                 continue;
             };
+            let more = self.more(api, &run, filter).await?;
+            let run = run.joined(&more);
             if run.wants_chunks() && filter == Filter::Facts {
                 filter = Filter::All;
                 continue;
             }
-            let asked = asked(api, &self.tenant, &self.key, &run).await?;
+            let waiting = waiting(api, &self.tenant, &self.key, &run).await?;
             // What waits no longer may have been answered after it was read.
-            if asked.is_none() && run.leaves_open().is_some() && !is_settled {
+            if waiting.calls.is_none() && run.leaves_open().is_some() && !is_settled {
                 is_settled = true;
                 continue;
             }
@@ -99,44 +106,57 @@ impl Task {
                 artifacts: true,
             };
             return Ok(Read {
-                json: run.to_json(shown, asked.as_deref()),
-                state: run.state(asked.as_deref()),
+                json: run.to_json(shown, &waiting),
+                state: run.state(&waiting),
                 execution: run.execution().cloned(),
                 is_executing: run.is_executing(),
-                asked: asked.unwrap_or_default(),
+                waiting,
+                n_went_on: more.len(),
             });
         }
     }
 
-    /// The piece of the thread that has the task.
+    /// The pieces of the thread that go on with the task: each begins with an answer to what it has asked by AITP,
+    /// wherever on the thread that stands.
+    pub(super) async fn more(
+        &self,
+        api: &Api,
+        run: &TaskRun<'_>,
+        filter: Filter,
+    ) -> Result<Vec<Transcript>, ApiError> {
+        let (mut pieces, mut may_go_on) = (Vec::new(), run.may_ask());
+        while may_go_on {
+            let item = goes_on_id(&self.item, pieces.len() + 1);
+            let Some(piece) = self.piece(api, &item, filter).await? else {
+                break;
+            };
+            pieces.push(piece);
+            may_go_on = pieces.len() < MAX_PIECES;
+        }
+        Ok(pieces)
+    }
+
+    /// The piece of the thread that begins with the task.
     async fn transcript(&self, api: &Api, filter: Filter) -> Result<Transcript, ApiError> {
-        let (runtime, landmark) = (api.runtime(), Landmark::Item(&self.item));
+        let piece = self.piece(api, &self.item, filter).await?;
+        Ok(piece.ok_or_else(|| RequestError::no_task(&self.id))?)
+    }
+
+    /// The piece of the thread that begins with a message, if that is there.
+    async fn piece(
+        &self,
+        api: &Api,
+        item: &ItemId,
+        filter: Filter,
+    ) -> Result<Option<Transcript>, ApiError> {
+        let (runtime, landmark) = (api.runtime(), Landmark::Item(item));
         let place = runtime.place_of(&self.tenant, &self.key, landmark).await?;
-        let place = place.ok_or_else(|| RequestError::no_task(&self.id))?;
+        let Some(place) = place else {
+            return Ok(None);
+        };
         let after = Place(place.0.saturating_sub(1));
         let stretch = Stretch::After { after, n: 1 };
         let stretch = runtime.stretch(&self.tenant, &self.key, stretch, filter);
-        Ok(stretch.await?.transcript)
+        Ok(Some(stretch.await?.transcript))
     }
-}
-
-/// What a task asks: none where its calls wait for nobody any more, and no calls where only its sub-agents are at
-/// work.
-pub(super) async fn asked(
-    api: &Api,
-    tenant: &TenantId,
-    key: &str,
-    run: &TaskRun<'_>,
-) -> Result<Option<Vec<Asked>>, ApiError> {
-    let Some(execution) = run.leaves_open() else {
-        return Ok(None);
-    };
-    let (open, _) = api.runtime().open_calls(tenant, key).await?;
-    if open.is_none_or(|open| open.execution.id != *execution) {
-        return Ok(None);
-    }
-    let (pending, _) = api.runtime().pending(tenant, key).await?;
-    let pending = pending.iter();
-    let asked = pending.filter_map(|it| Asked::of(&it.place.key, &it.call));
-    Ok(Some(asked.collect()))
 }

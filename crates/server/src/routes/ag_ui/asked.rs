@@ -1,11 +1,11 @@
 //! Requests of AITP, which are interrupts to a client.
 
-use crate::aitp::{Place, Speech, asking, filled, over};
+use crate::aitp::{Place, Speech, asking, filled, open_questions, over};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
 use interop::ag_ui::Resume;
-use interop::aitp::{Key, Party, Question, State};
+use interop::aitp::{Key, Question, Request, State};
 use jiff::Timestamp;
 use runtime::RuntimeError;
 use serde_json::Value;
@@ -51,27 +51,8 @@ impl Reader {
     ) -> Result<Vec<Question>, RuntimeError> {
         let Self { api, caller, key } = self;
         let row = api.runtime().find(&caller.tenant, key).await?;
-        let now = Timestamp::now();
-        api.forms().fetch(api.desks(), &row, now).await?;
-        let held = Speech::new(api, caller).desk(&row).await?;
-        let Some(desk) = held.desk() else {
-            return Ok(Vec::new());
-        };
-        let ledger = desk.ledger();
-        let asked = ledger.requests().rev();
-        let asked = asked.take_while(|request| request.seq >= first);
-        let is_for_them = |request: &&interop::aitp::Request| {
-            request.seq <= last
-                && request.step_id.is_some()
-                && request.state(now) == State::Open
-                && ledger.may_answer(&request.ask, &Party::Initiator).is_ok()
-        };
-        let asked = asked.filter(is_for_them);
-        let mut questions: Vec<Question> = asked
-            .filter_map(|request| desk.question_about(request))
-            .collect();
-        questions.reverse();
-        Ok(questions)
+        let is_own = |request: &Request| request.seq <= last && request.step_id.is_some();
+        open_questions(api, &row, first, is_own).await
     }
 
     /// What the client says of requests, each with its place in `resume`.

@@ -5,7 +5,7 @@ use super::disconnect::Disconnect;
 use super::follow::Followed;
 use super::run::{Run, newest_first};
 use super::{Found, Pairs};
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::run_events::RunEvents;
@@ -273,6 +273,10 @@ pub(super) async fn join_streamed(
     query: &Pairs,
 ) -> Result<Response, ApiError> {
     let query = JoinQuery::read(query)?;
+    if query.cancels_on_disconnect {
+        // Who goes away stops the run, though it is a `GET`.
+        caller.check_scope(Scope::Write)?;
+    }
     let last = match headers
         .get("last-event-id")
         .map(|it| it.to_str().unwrap_or("?"))

@@ -62,6 +62,45 @@ async fn a_card_says_the_public_url_whatever_host_was_asked() {
 }
 
 #[tokio::test]
+async fn a_card_is_sent_again_only_to_who_has_another() {
+    let server = Server::new(CONFIG).await;
+    let first = server.get(CARD).await;
+    let tag = first.headers["etag"].to_str().unwrap().to_owned();
+    let kept = first.headers["cache-control"].to_str().unwrap().to_owned();
+    assert!(kept.contains("max-age="), "{kept}");
+    let having = |path: String, tags: String| {
+        let request = server
+            .request("GET", &path)
+            .header(header::IF_NONE_MATCH, tags);
+        server.send(request.body(axum::body::Body::empty()).unwrap())
+    };
+    for tags in [
+        tag.clone(),
+        format!("W/{tag}"),
+        format!("\"other\", {tag}"),
+        "*".to_owned(),
+    ] {
+        let answer = having(CARD.to_owned(), tags.clone()).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.text.as_str()),
+            (304, ""),
+            "{tags}"
+        );
+        assert_eq!(answer.headers["etag"], tag.as_str());
+        assert_eq!(answer.headers["cache-control"], kept.as_str());
+    }
+    for (path, tags) in [
+        (CARD.to_owned(), "\"other\""),
+        (CARD.to_owned(), tag.trim_matches('"')),
+        (format!("/a2a/clerk{CARD}"), tag.as_str()),
+    ] {
+        let answer = having(path, tags.to_owned()).await;
+        assert_eq!(answer.status, 200, "{tags}");
+        assert!(answer.json()["name"].is_string());
+    }
+}
+
+#[tokio::test]
 async fn a_host_that_is_none_is_not_repeated() {
     let server = Server::new(CONFIG).await;
     let request = http::Request::get(CARD).header(header::HOST, "a b<c>");

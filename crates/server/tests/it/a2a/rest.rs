@@ -151,3 +151,64 @@ async fn refusals_have_a_status_a_reason_and_a_place() {
     let field = &answer["error"]["details"][1]["fieldViolations"][0]["field"];
     assert_eq!(field, "/message/parts");
 }
+
+#[tokio::test]
+async fn a_body_that_is_said_to_be_no_json_has_the_wrong_content_type_in_both_bindings() {
+    let server = Server::new(CONFIG).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": says(json!("hi"))});
+    let said = says(json!("hi"));
+    for (path, body, status) in [
+        ("/a2a", &call, 200),
+        ("/a2a/v1/message:send", &said, 400),
+        ("/a2a/v1/message:stream", &said, 400),
+        ("/a2a/v1/tasks/x:cancel", &said, 400),
+    ] {
+        for kind in ["text/plain", "application/xml"] {
+            let request = server.request("POST", path).header("a2a-version", "1.0");
+            let request = request.header("content-type", kind);
+            let answer = server
+                .send(request.body(body.to_string().into()).unwrap())
+                .await;
+            assert_eq!(answer.status, status, "{path} {kind}: {}", answer.text);
+            let error = answer.json()["error"].clone();
+            let details = if path == "/a2a" {
+                assert_eq!(error["code"], -32005);
+                &error["data"]
+            } else {
+                &error["details"]
+            };
+            assert_eq!(details[0]["reason"], "CONTENT_TYPE_NOT_SUPPORTED");
+        }
+    }
+    assert_eq!(
+        server.get("/api/v1/threads").await.json()["threads"],
+        json!([])
+    );
+}
+
+#[tokio::test]
+async fn a_stream_has_as_much_history_as_is_wanted() {
+    let server = Server::new(CONFIG).await;
+    for (wanted, n_messages) in [(json!(null), 1), (json!(0), 0), (json!(1), 1)] {
+        let mut body = says(json!("hi"));
+        body["configuration"] = json!({"historyLength": wanted});
+        let answer = server.a2a("POST", "/a2a/v1/message:stream", Some(&body));
+        let said = told(&answer.await);
+        let history = said[0]["task"]["history"].as_array();
+        assert_eq!(history.map_or(0, Vec::len), n_messages, "{wanted}");
+    }
+    let task = server.task("/a2a/clerk", json!("use compute 6 * 7")).await;
+    let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0]["toolCallId"];
+    let mut answer = says(json!({
+        "taskId": task["id"], "messageId": "m2",
+        "parts": [{"data": {"toolCallId": call, "approved": true}}],
+    }));
+    answer["configuration"] = json!({"historyLength": 0});
+    let said = told(
+        &server
+            .a2a("POST", "/a2a/v1/message:stream", Some(&answer))
+            .await,
+    );
+    assert!(said[0]["task"].get("history").is_none(), "{}", said[0]);
+}

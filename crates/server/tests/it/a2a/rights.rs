@@ -111,3 +111,89 @@ async fn a_key_for_some_threads_has_the_tasks_of_these() {
     let messages = all.get("/api/v1/threads/other/messages").await.json();
     assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
 }
+
+/// A tenant whose key `llk_all` may do everything, and `llk_one` only this.
+fn scoped(scope: &str) -> String {
+    let (all, one) = (hash_text("llk_all"), hash_text("llk_one"));
+    format!(
+        "{CONFIG}[tenants.a]\nkey_hashes = [\"{all}\"]\n[tenants.a.keys.one]\nhash = \"{one}\"\nscopes = [\"{scope}\"]\n"
+    )
+}
+
+#[tokio::test]
+async fn a_call_needs_the_scope_of_what_it_does_and_not_of_its_method() {
+    for scope in ["read", "write", "delete"] {
+        let server = Server::new(&scoped(scope)).await;
+        let (all, one) = (server.with_key("llk_all"), server.with_key("llk_one"));
+        let task = all.task("/a2a", json!("hi")).await;
+        let id = json!({"id": task["id"]});
+        for (method, params, needed) in [
+            ("GetTask", id.clone(), "read"),
+            ("ListTasks", json!({}), "read"),
+            ("SubscribeToTask", id.clone(), "read"),
+            ("GetExtendedAgentCard", json!({}), "read"),
+            ("CancelTask", id.clone(), "write"),
+            ("SendMessage", says(json!("one more")), "write"),
+            ("SendStreamingMessage", says(json!("one more")), "write"),
+            ("CreateTaskPushNotificationConfig", json!({}), "write"),
+        ] {
+            let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            for path in ["/a2a", "/a2a/clerk"] {
+                let answer = one.a2a("POST", path, Some(&call)).await;
+                assert_eq!(answer.status, 200, "{scope} {method}");
+                let is_refused = answer.text.contains("MISSING_SCOPE");
+                assert_eq!(
+                    is_refused,
+                    needed != scope,
+                    "{scope} {method}: {}",
+                    answer.text
+                );
+                if is_refused {
+                    let info = answer.json()["error"]["data"][0].clone();
+                    assert_eq!(info["metadata"]["scope"], needed, "{info}");
+                }
+            }
+        }
+        let tasks = all.rpc("/a2a", "ListTasks", json!({})).await["result"]["tasks"].clone();
+        let n_tasks = if scope == "write" { 5 } else { 1 };
+        assert_eq!(
+            tasks.as_array().unwrap().len(),
+            n_tasks,
+            "what is refused changes nothing"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_path_needs_the_scope_of_what_stands_behind_its_colon() {
+    for scope in ["read", "write"] {
+        let server = Server::new(&scoped(scope)).await;
+        let (all, one) = (server.with_key("llk_all"), server.with_key("llk_one"));
+        let task = all.task("/a2a", json!("hi")).await;
+        let path = format!("/a2a/v1/tasks/{}", task["id"].as_str().unwrap());
+        let said = says(json!("one more"));
+        for (method, path, body, needed) in [
+            ("GET", path.clone(), None, "read"),
+            ("GET", format!("{path}:subscribe"), None, "read"),
+            ("POST", format!("{path}:subscribe"), None, "read"),
+            ("POST", format!("{path}:cancel"), None, "write"),
+            (
+                "POST",
+                "/a2a/v1/message:send".to_owned(),
+                Some(&said),
+                "write",
+            ),
+        ] {
+            for path in [path.clone(), path.replacen("/a2a", "/a2a/clerk", 1)] {
+                let answer = one.a2a(method, &path, body).await;
+                let is_refused = answer.status == 403;
+                assert_eq!(is_refused, needed != scope, "{scope} {method} {path}");
+                if is_refused {
+                    let info = answer.json()["error"]["details"][0].clone();
+                    assert_eq!(info["reason"], "MISSING_SCOPE");
+                    assert_eq!(info["metadata"]["scope"], needed);
+                }
+            }
+        }
+    }
+}

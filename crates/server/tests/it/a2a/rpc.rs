@@ -245,6 +245,10 @@ async fn what_is_no_call_is_refused_with_its_code() {
             r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"url":"file:///x"}]}}}"#,
             -32005,
         ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"raw":"aGk=","mediaType":"application/x-unheard-of"}]}}}"#,
+            -32005,
+        ),
     ] {
         let request = server.request("POST", "/a2a").header("a2a-version", "1.0");
         let request = request.header("content-type", "application/json");

@@ -149,6 +149,70 @@ async fn a_key_for_some_threads_has_these_and_makes_none_whose_key_is_made_up() 
 }
 
 #[tokio::test]
+async fn a_key_with_one_scope_may_do_what_that_one_is_for_whatever_the_method() {
+    let searches = [
+        "/agents/search",
+        "/assistants/count",
+        "/assistants/search",
+        "/runs/search",
+        "/threads/count",
+        "/threads/search",
+        "/threads/{thread_id}/history",
+        "/threads/{thread_id}/state/checkpoint",
+        "/threads/{thread_id}/stream/events",
+    ];
+    for scope in ["read", "write", "delete"] {
+        let hash = hash_text("llk_one");
+        let tenants = format!("[tenants.a.keys.one]\nhash = \"{hash}\"\nscopes = [\"{scope}\"]\n");
+        let server = Server::new(&format!("{CONFIG}{tenants}")).await;
+        let one = server.with_key("llk_one");
+        let mut n_searches = 0;
+        for (method, path) in routes() {
+            let is_search = method == "POST" && searches.contains(&path.as_str());
+            n_searches += usize::from(is_search);
+            let needed = match method.as_str() {
+                "GET" => "read",
+                "DELETE" => "delete",
+                _ if is_search => "read",
+                _ => "write",
+            };
+            let id = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
+            let path = filled(&path, id, id);
+            let body = json!({});
+            let body = (method != "GET" && method != "DELETE").then_some(&body);
+            let answer = one.call(&method, &path, body).await;
+            let is_refused = answer.status == 403 && answer.json()["code"] == "missing_scope";
+            assert_eq!(is_refused, needed != scope, "{scope} {method} {path}");
+        }
+        assert_eq!(n_searches, searches.len());
+    }
+}
+
+#[tokio::test]
+async fn who_may_only_read_stops_no_run_by_going_away() {
+    let (all, one) = (hash_text("llk_all"), hash_text("llk_one"));
+    let tenants = format!(
+        "[tenants.a]\nkey_hashes = [\"{all}\"]\n[tenants.a.keys.one]\nhash = \"{one}\"\nscopes = [\"read\"]\n"
+    );
+    let server = Server::new(&format!("{CONFIG}{tenants}")).await;
+    let (all, one) = (server.with_key("llk_all"), server.with_key("llk_one"));
+    let thread = all.lang_thread().await;
+    all.lang_wait(&thread, says("demo", "hi")).await;
+    let runs = all.get(&format!("/threads/{thread}/runs")).await.json();
+    let run = runs[0]["run_id"].as_str().unwrap();
+    for path in [
+        "/threads/{thread_id}/runs/{run_id}/stream",
+        "/runs/{run_id}/stream",
+    ] {
+        let path = filled(path, &thread, run);
+        assert_eq!(one.get(&path).await.status, 200, "{path}");
+        let refused = one.get(&format!("{path}?cancel_on_disconnect=true")).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text);
+        assert_eq!(refused.json()["code"], "missing_scope");
+    }
+}
+
+#[tokio::test]
 async fn a_page_of_another_origin_may_send_the_headers_of_these_clients() {
     let server = Server::new("[server]\ncors_origins = [\"https://a.example\"]\n").await;
     let asked = server

@@ -1,0 +1,86 @@
+//! Which scope a request needs: told by the operation, and not by the method alone.
+
+use crate::auth::Scope;
+use http::Method;
+
+/// Routes that only look although they are asked with `POST`, for what is sought stands in the body. A route that
+/// is not among them changes something.
+const LOOKED_AT_WITH_POST: [&str; 9] = [
+    "/agents/search",
+    "/assistants/count",
+    "/assistants/search",
+    "/runs/search",
+    "/threads/count",
+    "/threads/search",
+    "/threads/{thread_id}/history",
+    "/threads/{thread_id}/state/checkpoint",
+    "/threads/{thread_id}/stream/events",
+];
+
+/// Routes on which what is done stands in the path behind a colon, and what of it only looks.
+const LOOKED_AT_BEHIND_A_COLON: [(&str, &str); 2] = [
+    ("/a2a/v1/tasks/{id}", ":subscribe"),
+    ("/a2a/{agent}/v1/tasks/{id}", ":subscribe"),
+];
+
+/// Routes whose bodies say what is done: calls of JSON-RPC. They ask [`check_scope`](crate::auth::Caller::check_scope)
+/// themselves once they have read which.
+const TOLD_BY_THE_BODY: [&str; 3] = ["/a2a", "/a2a/{agent}", "/mcp"];
+
+/// What a request needs; none where its route checks itself. A path that leads nowhere has no route.
+pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option<Scope> {
+    let route = route.unwrap_or_default();
+    if TOLD_BY_THE_BODY.contains(&route) {
+        return None;
+    }
+    let looks = LOOKED_AT_WITH_POST.contains(&route)
+        || LOOKED_AT_BEHIND_A_COLON
+            .iter()
+            .any(|(known, end)| *known == route && path.ends_with(end));
+    if looks && method == Method::POST {
+        return Some(Scope::Read);
+    }
+    Some(Scope::of(method))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_to_look_changes_something() {
+        let post = |route, path| needed(&Method::POST, route, path);
+        assert_eq!(post(None, "/threads/search"), Some(Scope::Write));
+        for route in [
+            "/threads",
+            "/threads/{thread_id}/search",
+            "/a2a/v1/message:send",
+        ] {
+            assert_eq!(post(Some(route), route), Some(Scope::Write), "{route}");
+        }
+        for (path, scope) in [
+            ("/a2a/v1/tasks/x:subscribe", Scope::Read),
+            ("/a2a/v1/tasks/x:cancel", Scope::Write),
+            ("/a2a/v1/tasks/x", Scope::Write),
+        ] {
+            assert_eq!(
+                post(Some("/a2a/v1/tasks/{id}"), path),
+                Some(scope),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_route_that_is_looked_at_with_post_is_not_with_other_methods() {
+        let route = "/threads/{thread_id}/history";
+        for (method, scope) in [
+            (Method::POST, Scope::Read),
+            (Method::GET, Scope::Read),
+            (Method::PATCH, Scope::Write),
+            (Method::DELETE, Scope::Delete),
+        ] {
+            assert_eq!(needed(&method, Some(route), route), Some(scope), "{method}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Answers to what a task has asked by AITP: they go on with the task.
+
+use super::tasks::{MAX_PIECES, Read, Task};
+use crate::aitp::{Place, Speech, asking, filled, over};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::routes::repeated::accepted;
+use crate::state::Api;
+use interop::a2a::{
+    ErrorKind, Incoming, RequestError, RequestReply, TaskState, goes_on_id, going_on,
+};
+use interop::aitp::{Key, Question, State};
+use jiff::Timestamp;
+use runtime::{React, Run, RuntimeError, StoreError, ThreadRow};
+use serde_json::Value;
+use timeline::{NewItem, Seq};
+
+/// Says the answers, and has the agent that has asked go on. How many messages had gone on with the task before, and
+/// the event of its thread before this one; none where the task waits for calls and not for this.
+pub(super) async fn reply(
+    (api, caller): (&Api, &Caller),
+    task: &Task,
+    message: &Incoming,
+    (read, token): (&Read, &str),
+) -> Result<Option<(usize, Seq)>, ApiError> {
+    // A message that is sent again is no other one, however the task stands by now.
+    if let Some(known) = accepted(api.runtime(), &task.thread, Some(token)).await? {
+        let mut went_on = 0..read.n_went_on;
+        let n_before = went_on.find(|n| goes_on_id(&task.item, n + 1) == known.item_id);
+        return Ok(n_before.map(|n_before| (n_before, known.after)));
+    }
+    if read.state != TaskState::InputRequired || read.waiting.requests.is_empty() {
+        return Ok(None);
+    }
+    let refuse = |why: &str| Err(RequestError::new(ErrorKind::UnsupportedOperation, why).into());
+    if read.n_went_on >= MAX_PIECES {
+        return refuse(
+            "the task was gone on with too often: say more in its context, without its id",
+        );
+    }
+    let replies = RequestReply::read(message)?;
+    let row = api.runtime().find(&task.tenant, &task.key).await?;
+    let (parts, agent) = said(api, &row, (read, replies)).await?;
+    let id = goes_on_id(&task.item, read.n_went_on + 1);
+    let mut item = NewItem::user(id.as_str(), Value::Array(parts).into());
+    item.channel = Some("a2a".into());
+    item.metadata = Some(going_on(message.metadata.clone(), &task.item).into());
+    let react = React {
+        run: Run {
+            agent,
+            ..Run::default()
+        },
+        must_exist: true,
+        token: Some(token.to_owned()),
+        ..React::new(task.tenant.clone(), task.key.clone(), item)
+    };
+    let place = |_| Place::parts(message.at("parts"));
+    match Speech::new(api, caller).react(react, None, place).await {
+        Ok(accepted) => Ok(Some((read.n_went_on, accepted.after))),
+        Err(RuntimeError::Store(StoreError::Duplicate(known))) if known == id.as_str() => {
+            refuse("the task is at work: another answer came first")
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is said, as parts of the log's, each at its place in the message; and the agent that goes on with it.
+async fn said(
+    api: &Api,
+    row: &ThreadRow,
+    (read, replies): (&Read, Vec<RequestReply>),
+) -> Result<(Vec<Value>, Option<String>), ApiError> {
+    let held = api.desks().of(row).await?;
+    let now = Timestamp::now();
+    let find = |id: &str| -> Option<(Question, State)> {
+        let (desk, key) = (held.desk()?, Key::read(id)?);
+        Some((
+            desk.question(&key)?,
+            desk.ledger().request(&key)?.state(now),
+        ))
+    };
+    let known = |id: &str| find(id).ok_or(ApiError::RequestNotFound);
+    // Whoever is meant, who has asked first goes on.
+    let mut asked = read.waiting.requests.iter();
+    let agent = asked.find_map(|request| asking(api, &find(request.id())?.0));
+    let mut parts = Vec::with_capacity(replies.len());
+    for reply in replies {
+        parts.push(match reply {
+            RequestReply::Value {
+                pointer,
+                request_id,
+                value,
+            } => {
+                let (question, state) = known(&request_id)?;
+                filled(&question, over(state), &value, &pointer)?.input_part()
+            }
+            RequestReply::Declined {
+                request_id, reason, ..
+            } => {
+                let (question, _) = known(&request_id)?;
+                question.decline(reason.as_deref()).input_part()
+            }
+            RequestReply::Said(part) => part,
+        });
+    }
+    Ok((parts, agent))
+}
