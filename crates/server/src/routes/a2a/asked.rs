@@ -58,7 +58,10 @@ async fn questions(
     let first = match run.begins_with() {
         Some(execution) => {
             let landmark = Landmark::Execution(execution);
-            api.runtime().store().place_of(&row.thread.id, landmark).await?
+            api.runtime()
+                .store()
+                .place_of(&row.thread.id, landmark)
+                .await?
         }
         None => None,
     };
