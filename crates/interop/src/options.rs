@@ -79,6 +79,14 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// Makes these options, as JSON, those of the run that goes on where another one has left calls: that one request
+    /// wanted no model is no wish of whoever answers the rest.
+    pub fn go_on(options: &mut Value) {
+        if let Value::Object(options) = options {
+            options.remove("withoutModel");
+        }
+    }
+
     /// Whether these options, as JSON, are only what a view keeps for itself. Most are, and need not be
     /// read.
     pub fn asks_nothing(options: &Value) -> bool {

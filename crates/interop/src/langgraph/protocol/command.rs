@@ -23,6 +23,8 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("state.listCheckpoints", "POST /threads/{thread_id}/history"),
     ("state.fork", "POST /threads/{thread_id}/copy"),
 ];
+/// The most bytes of an interrupt's id: of a call's, and of the key of the sub-agent's thread that has it.
+const MAX_INTERRUPT: usize = 4 * MAX_ID;
 /// The most answers of a command.
 const MAX_ANSWERS: usize = 1000;
 
@@ -87,16 +89,9 @@ impl CommandError {
             ErrorKind::NotFound => ErrorCode::NoSuchRun,
             ErrorKind::NotAllowed => ErrorCode::NotSupported,
         };
-        // A run stands in its command's parameters. Where answers stand, their command says otherwise.
-        let place = error
-            .pointer
-            .as_deref()
-            .filter(|it| !it.starts_with("/command/"));
-        let pointer = place.map(|place| match place {
-            "/id" | "/method" => place.to_owned(),
-            place if place.starts_with("/params") => place.to_owned(),
-            place => format!("/params{place}"),
-        });
+        // Where answers stand, their command says in its own way.
+        let is_own = |place: &&str| !place.starts_with("/command/");
+        let pointer = error.pointer.as_deref().filter(is_own).map(str::to_owned);
         Self {
             pointer,
             ..Self::new(id, code, error.message.as_str())
@@ -209,7 +204,15 @@ fn start(params: &Value) -> Result<RunCreate, RequestError> {
     }
     let mut body = fields.map().clone();
     body.insert("if_not_exists".to_owned(), "create".into());
-    RunCreate::read(&Value::Object(body))
+    read_run(&Value::Object(body))
+}
+
+/// Reads a run, which stands in its command's parameters.
+fn read_run(body: &Value) -> Result<RunCreate, RequestError> {
+    RunCreate::read(body).map_err(|error| RequestError {
+        pointer: error.pointer.map(|place| format!("/params{place}")),
+        ..error
+    })
 }
 
 /// The run that goes on with answers. Its agent is that of the run which has asked.
@@ -230,6 +233,11 @@ fn respond(params: &Value) -> Result<RunCreate, RequestError> {
     fields.refuse("goto", why)?;
     let mut answers = Map::new();
     if let Some(list) = fields.placed("responses", MAX_ANSWERS)? {
+        for one in ["interrupt_id", "response"] {
+            if fields.given(one).is_some() {
+                return Err(fields.wrong(one, "expected either this or responses"));
+            }
+        }
         for (pointer, entry) in list {
             let fields =
                 Fields::closed(entry, pointer, &["namespace", "interrupt_id", "response"])?;
@@ -251,14 +259,14 @@ fn respond(params: &Value) -> Result<RunCreate, RequestError> {
         }
     }
     // No agent is named: what waits has one.
-    let mut run = RunCreate::read(&body)?;
+    let mut run = read_run(&body)?;
     run.speaks = Speaks::LangGraph;
     run.resume = Some(Answers::ById(answers));
     Ok(run)
 }
 
 fn answer(fields: &Fields<'_>) -> Result<(String, Value), RequestError> {
-    let id = fields.text("interrupt_id", MAX_ID)?;
+    let id = fields.text("interrupt_id", MAX_INTERRUPT)?;
     let id = id.ok_or_else(|| fields.wrong("interrupt_id", "expected the id of an interrupt"))?;
     let answer = fields.given("response").cloned();
     let answer = answer.ok_or_else(|| fields.wrong("response", "expected an answer"))?;

@@ -1,14 +1,16 @@
 //! From the log of one run to the events of its thread.
 
+mod said;
+
 use super::event::ProtocolEvent;
 use super::request::{Channel, EventRequest};
 use super::writing::Writing;
 use crate::langgraph::interrupt::{Asked, interrupts};
 use crate::langgraph::stream::{Frame, FrameId, RunStream};
-use crate::parts::{ToolPart, ToolState};
+use crate::parts::ToolPart;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Event, ItemId, Record, chunk_type};
+use timeline::{Event, ItemId, OpenCall, Record, StepStatus, chunk_type};
 
 /// What one reader of a thread has heard of a run.
 ///
@@ -28,6 +30,8 @@ pub struct ProtocolRun {
     usage: Value,
     /// The calls whose tools are at work.
     at_work: BTreeSet<String>,
+    /// The calls that the last step has left for others.
+    open: Vec<OpenCall>,
     /// How many steps have begun.
     n_steps: u32,
     failure: Option<(String, String)>,
@@ -50,7 +54,8 @@ enum Moment {
     End,
 }
 
-/// How many events of a record a channel may have, at one of its moments.
+/// How many events of a record a channel may have, at one of its moments. Where there are more, as with more than a
+/// thousand calls in one answer, the last ones have one place: who stopped among them misses the rest of them.
 const MAX_TOLD: u32 = 1 << 12;
 
 /// The order in which a record is told. It gives each channel places of its own, so that an event has the same place
@@ -87,6 +92,7 @@ impl ProtocolRun {
             finished: None,
             usage: Value::Null,
             at_work: BTreeSet::new(),
+            open: Vec::new(),
             n_steps: 0,
             failure: None,
             seq: 0,
@@ -144,13 +150,28 @@ impl ProtocolRun {
         std::mem::take(&mut self.out)
     }
 
+    /// Whether something is to be said at the end of the run that was not heard before.
+    pub fn wants_end(&self) -> bool {
+        self.is_new(FrameId::after(self.seq))
+    }
+
     /// Whether the values are wanted when the run is over.
     pub fn wants_last_values(&self) -> bool {
-        self.run.wants_last_values()
+        let nth = rank(Channel::Values, Moment::End) * MAX_TOLD;
+        let seq = self.seq;
+        self.run.wants_last_values() && self.is_new(FrameId { seq, nth })
     }
 
     /// What stands at the end: the values, what waits for an answer, and how the run has ended, which is last.
-    pub fn end(&mut self, values: Option<Value>, asked: &[Asked]) -> Vec<ProtocolEvent> {
+    ///
+    /// What the thread's own calls ask is as the log has it, whether somebody has answered by now or not. `beneath` is what
+    /// waits in the threads of sub-agents.
+    pub fn end(
+        &mut self,
+        key: &str,
+        values: Option<Value>,
+        beneath: &[Asked],
+    ) -> Vec<ProtocolEvent> {
         self.moment = Moment::End;
         // What it says of values and interrupts has other words here.
         for frame in self.run.end(None, &[]) {
@@ -158,7 +179,16 @@ impl ProtocolRun {
                 self.frame(frame);
             }
         }
-        self.broke_off("the run has ended");
+        let open = std::mem::take(&mut self.open);
+        for call in &open {
+            self.at_work.remove(&call.tool_call_id);
+        }
+        let why = "the run has ended";
+        self.break_message(why);
+        self.break_tools(why);
+        let own = open.iter().filter_map(|call| Asked::of(key, key, call));
+        let beneath = beneath.iter().filter(|asked| asked.thread_key != key);
+        let asked: Vec<Asked> = own.chain(beneath.cloned()).collect();
         if let Some(values) = values {
             self.say(Channel::Values, "values", || values);
         }
@@ -169,7 +199,7 @@ impl ProtocolRun {
             "checkpoints",
             || json!({"id": id, "step": step, "source": "loop"}),
         );
-        for interrupt in interrupts(asked) {
+        for interrupt in interrupts(&asked) {
             let (id, value) = (&interrupt["id"], &interrupt["value"]);
             // The protocol says payload; LangGraph's own client of 0.4.14 reads value.
             let data = || json!({"interrupt_id": id, "payload": value, "value": value});
@@ -182,7 +212,7 @@ impl ProtocolRun {
                 data["error"] = message.as_str().into();
                 "failed"
             }
-            None if asked.is_empty() => "completed",
+            None if open.is_empty() => "completed",
             None => "interrupted",
         }
         .into();
@@ -265,108 +295,19 @@ impl ProtocolRun {
         }
     }
 
-    /// A piece of a message, or a whole one.
-    fn message(&mut self, piece: &Value) {
-        let id = piece["id"].as_str().unwrap_or_default();
-        match piece["type"].as_str().unwrap_or_default() {
-            "AIMessageChunk" => {
-                let calls = piece["tool_call_chunks"].as_array();
-                self.write(id, &piece["content"], calls.map_or(&[], Vec::as_slice));
-                if !piece["usage_metadata"].is_null() {
-                    self.usage = piece["usage_metadata"].clone();
-                }
-            }
-            // It was said otherwise before.
-            "ai" => {
-                let mut calls = Vec::new();
-                for key in ["tool_calls", "invalid_tool_calls"] {
-                    for call in piece[key].as_array().into_iter().flatten() {
-                        let args = &call["args"];
-                        let args = args
-                            .as_str()
-                            .map_or_else(|| args.to_string(), str::to_owned);
-                        let index = calls.len();
-                        calls.push(json!({
-                            "id": call["id"], "name": call["name"], "args": args, "index": index,
-                        }));
-                    }
-                }
-                self.write(id, &piece["content"], &calls);
-                self.usage = piece["usage_metadata"].clone();
-                self.finish_message();
-            }
-            "remove" => self.took_back(id),
-            _ => {}
-        }
-    }
-
-    /// A message counts no longer; it may have been whole. Results that count no longer have been told for good.
-    fn took_back(&mut self, id: &str) {
-        let why = "what was said does not count";
-        if self.writing.as_ref().is_some_and(|it| it.id == id) {
-            self.broke_off(why);
-        } else if self.finished.take_if(|it| it == id).is_some() {
-            self.tell(id, vec![json!({"event": "error", "message": why})]);
-        }
-    }
-
-    fn write(&mut self, id: &str, content: &Value, calls: &[Value]) {
-        if self.writing.as_ref().is_none_or(|it| it.id != id) {
-            self.finish_message();
-            self.writing = Some(Writing::new(id));
-            let metadata = json!({
-                "run_id": self.run_id, "thread_id": self.thread_id, "langgraph_node": self.run.agent(),
-            });
-            let start =
-                json!({"event": "message-start", "role": "ai", "id": id, "metadata": metadata});
-            self.say(Channel::Messages, "messages", || start);
-        }
-        let mut told = Vec::new();
-        if let Some(writing) = &mut self.writing {
-            writing.piece(content, calls, &mut told);
-        }
-        self.tell(id, told);
-    }
-
-    /// What belongs to a message names it.
-    fn tell(&mut self, id: &str, told: Vec<Value>) {
-        for mut data in told {
-            data["id"] = id.into();
-            self.say(Channel::Messages, "messages", || data);
-        }
-    }
-
-    fn finish_message(&mut self) {
-        let Some(writing) = self.writing.take() else {
-            return;
-        };
-        let (id, mut told) = (writing.id.clone(), Vec::new());
-        writing.finish(&mut told);
-        let mut last = json!({"event": "message-finish"});
-        if !self.usage.is_null() {
-            last["usage"] = self.usage.take();
-        }
-        told.push(last);
-        self.tell(&id, told);
-        self.finished = Some(id);
-    }
-
-    /// What is being said counts no longer.
-    fn broke_off(&mut self, why: &str) {
-        if let Some(writing) = self.writing.take() {
-            self.tell(&writing.id, vec![json!({"event": "error", "message": why})]);
-        }
-        self.usage = Value::Null;
-        for call in std::mem::take(&mut self.at_work) {
-            let data = || json!({"event": "tool-error", "tool_call_id": call, "message": why});
-            self.say(Channel::Tools, "tools", data);
-        }
-    }
-
     /// What a record means beside what the run's stream says of it.
     fn look_at(&mut self, event: &Event) {
         if let Event::StepCreated { .. } = event {
             self.n_steps += 1;
+            self.open.clear();
+        }
+        if let Event::StepStatusChanged {
+            to: StepStatus::Completed,
+            outcome,
+            ..
+        } = event
+        {
+            self.open = OpenCall::list(outcome.open_calls.as_ref());
         }
         if let Event::ChunkEmitted {
             chunk_type: kind, ..
@@ -374,7 +315,11 @@ impl ProtocolRun {
         {
             match kind.as_str() {
                 chunk_type::STEP_RESPONSE => self.finish_message(),
-                chunk_type::STEP_RESET => self.broke_off("the attempt has died, and is made anew"),
+                chunk_type::STEP_RESET => {
+                    let why = "the attempt has died, and is made anew";
+                    self.break_message(why);
+                    self.break_tools(why);
+                }
                 _ => {}
             }
         }
@@ -383,42 +328,5 @@ impl ProtocolRun {
         {
             self.tool(&tool);
         }
-    }
-
-    fn tool(&mut self, tool: &ToolPart) {
-        let call = tool.tool_call_id.as_str();
-        let is_allowed = tool
-            .approval
-            .as_ref()
-            .is_none_or(|it| it.approved == Some(true));
-        let is_over = match tool.state {
-            ToolState::ApprovalRequested => return,
-            ToolState::InputAvailable | ToolState::ApprovalResponded if !is_allowed => return,
-            ToolState::InputAvailable | ToolState::ApprovalResponded => false,
-            ToolState::OutputAvailable | ToolState::OutputError => true,
-        };
-        if self.at_work.insert(call.to_owned()) {
-            let input = crate::langgraph::message::arguments(tool).map(Value::Object);
-            let input = input.unwrap_or_else(|| tool.arguments().into());
-            let name = tool.tool_name();
-            let data = || json!({"event": "tool-started", "tool_call_id": call, "tool_name": name, "input": input});
-            self.say(Channel::Tools, "tools", data);
-        }
-        if !is_over {
-            return;
-        }
-        self.at_work.remove(call);
-        let text = || tool.result_text().unwrap_or_default();
-        let data = if tool.state == ToolState::OutputError {
-            let mut data = json!({"event": "tool-error", "tool_call_id": call, "message": text()});
-            if let Some(outcome) = &tool.outcome {
-                data["code"] = outcome.as_str().into();
-            }
-            data
-        } else {
-            let output = tool.output.as_ref().map(timeline::Payload::value);
-            json!({"event": "tool-finished", "tool_call_id": call, "output": output})
-        };
-        self.say(Channel::Tools, "tools", || data);
     }
 }

@@ -21,8 +21,8 @@ impl std::fmt::Display for FrameId {
 const NTH_BITS: u32 = 16;
 
 impl FrameId {
-    /// A place as one number, in the same order. A record of the log has fewer frames than would make two of them
-    /// one, and a log fewer records than would make numbers that JavaScript can't hold.
+    /// A place as one number, in the same order. A log has fewer records than would make numbers that JavaScript
+    /// can't hold.
     pub fn number(self) -> u64 {
         let nth = u64::from(self.nth).min((1 << NTH_BITS) - 1);
         (self.seq << NTH_BITS) | nth

@@ -3,7 +3,7 @@
 use super::Found;
 use super::begin::begin;
 use super::follow::{left_by, values_then};
-use super::run::{Run, newest_first, own_place};
+use super::run::{Run, newest_first};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
@@ -18,7 +18,7 @@ use futures_util::stream::BoxStream;
 use http::HeaderMap;
 use interop::langgraph::{
     Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
-    ProtocolEvent, ProtocolRun, RequestError, RunRecord, RunStatus, Wanted,
+    ProtocolEvent, ProtocolRun, RequestError, Wanted,
 };
 use runtime::{Follow, StoreError, Until};
 use serde_json::{Value, json};
@@ -95,26 +95,28 @@ pub(super) async fn events(
 }
 
 /// The event after which a stream begins: the last one before the run in which `since` lies, or before the last run.
-/// Costs the runs that are looked at.
+/// Costs the runs since.
 async fn begins(found: &Found, since: Option<FrameId>) -> Result<Seq, ApiError> {
     let (_, tail) = found.runtime.state(found.tenant(), found.key()).await?;
-    let n_wanted = if since.is_some() { MAX_RUNS } else { 1 };
-    let mut runs = Vec::new();
-    let take = |run: RunRecord| {
-        runs.extend(Some(run.id).filter(|_| run.status != RunStatus::Pending));
-        runs.len() < n_wanted
-    };
-    newest_first(found, take).await?;
-    for run in &runs {
-        let place = own_place(found, run).await?;
-        if let Some(place) = place.filter(|it| since.is_none_or(|since| it.0 <= since.seq())) {
-            return Ok(Seq(place.0.saturating_sub(1)));
-        }
+    if since.is_some_and(|since| since.seq() > tail.0) {
+        let what = "expected the seq of an event of this thread";
+        return Err(RequestError::at("/since", what).into());
     }
-    match since {
-        None => Ok(tail),
-        Some(since) if runs.len() < MAX_RUNS => Ok(Seq(since.seq()).min(tail)),
-        Some(_) => {
+    let (mut n_runs, mut begins) = (0, None);
+    newest_first(found, |_, place| {
+        let Some(place) = place else { return true };
+        n_runs += 1;
+        if since.is_none_or(|since| place.0 <= since.seq()) {
+            begins = Some(Seq(place.0.saturating_sub(1)));
+        }
+        begins.is_none() && n_runs < MAX_RUNS
+    })
+    .await?;
+    match (begins, since) {
+        (Some(begins), _) => Ok(begins),
+        (None, None) => Ok(tail),
+        (None, Some(since)) if n_runs < MAX_RUNS => Ok(Seq(since.seq())),
+        (None, Some(_)) => {
             let what = format!(
                 "lies more than {MAX_RUNS} runs back: read the thread's state, and follow it from now on"
             );
@@ -216,14 +218,14 @@ async fn more(
     {
         events.extend(view.begin(values));
     }
-    if seen == Seen::Last {
-        let asked = left_by(found, &execution).await?;
+    if seen == Seen::Last && view.wants_end() {
+        let beneath = left_by(found, &execution).await?;
         let values = if view.wants_last_values() {
             values_then(found, &execution, Moment::End).await?
         } else {
             None
         };
-        events.extend(view.end(values, &asked));
+        events.extend(view.end(found.key(), values, &beneath));
     }
     Ok(events)
 }

@@ -131,7 +131,7 @@ pub(super) async fn resume(
     let run = match state.open().filter(|_| target == key) {
         Some(open) => Some(goes_on(
             create,
-            Run::of(open.execution.run.as_ref()),
+            Run::going_on(open.execution.run.as_ref()),
             runtime.mint(),
         )?),
         None => None,

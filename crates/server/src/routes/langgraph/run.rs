@@ -53,19 +53,17 @@ impl Run {
 }
 
 /// Where an execution begins in the thread's own log.
-pub(super) async fn own_place(
-    found: &Found,
-    execution: &ExecutionId,
-) -> Result<Option<Seq>, ApiError> {
+async fn own_place(found: &Found, execution: &ExecutionId) -> Result<Option<Seq>, ApiError> {
     let store = found.runtime.store();
     let landmark = Landmark::Execution(execution);
     Ok(store.place_of(&found.row.thread.id, landmark).await?)
 }
 
-/// The runs of a thread, the newest first, until enough were taken. Costs those that are looked at.
+/// The runs of a thread, the newest first, each with its place if it has begun, until enough were taken. Costs those that
+/// are looked at.
 pub(super) async fn newest_first(
     found: &Found,
-    mut take: impl FnMut(RunRecord) -> bool,
+    mut take: impl FnMut(RunRecord, Option<Seq>) -> bool,
 ) -> Result<(), ApiError> {
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
     let (state, _) = runtime.state(tenant, key).await?;
@@ -74,7 +72,7 @@ pub(super) async fn newest_first(
         .filter_map(|it| RunRecord::waiting((&it.item, &it.run)))
         .collect();
     for record in waiting.into_iter().rev() {
-        if !take(record) {
+        if !take(record, None) {
             return Ok(());
         }
     }
@@ -83,10 +81,10 @@ pub(super) async fn newest_first(
         let stretch = Stretch::Before { before, n: PAGE };
         let piece = runtime.stretch(tenant, key, stretch, Filter::Facts).await?;
         for record in RunRecord::all(&piece.transcript).into_iter().rev() {
-            if own_place(found, &record.id).await?.is_none() {
+            let Some(place) = own_place(found, &record.id).await? else {
                 return Ok(());
-            }
-            if !take(record) {
+            };
+            if !take(record, Some(place)) {
                 return Ok(());
             }
         }

@@ -44,7 +44,7 @@ pub(super) async fn listed(
     speaks: Speaks,
 ) -> Result<Response, ApiError> {
     let (mut page, mut n_found, mut next) = (Vec::new(), 0, None);
-    newest_first(found, |record| {
+    newest_first(found, |record, _| {
         if query.status.is_some_and(|wanted| wanted != record.status) {
             return true;
         }

@@ -105,4 +105,9 @@ async fn a_stream_that_lies_too_far_back_is_refused_with_what_to_do() {
     let refused = server.post(&path, body).await;
     assert_eq!(refused.status, 422, "{}", refused.text);
     assert_eq!(refused.json()["metadata"]["pointer"], "/since");
+    // It is no event of this thread's.
+    let later = json!({"channels": ["lifecycle"], "since": (1_u64 << 53) - 1});
+    let refused = server.post(&path, later).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    assert_eq!(refused.json()["metadata"]["pointer"], "/since");
 }
