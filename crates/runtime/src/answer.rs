@@ -199,7 +199,7 @@ pub(crate) fn standing(state: &State) -> (Run, &[OpenCall]) {
         (None, Some(open)) => (&open.execution, open.calls.as_slice()),
         (None, None) => return (Run::default(), &[]),
     };
-    (Run::of(execution.run.as_ref()), calls)
+    (Run::going_on(execution.run.as_ref()), calls)
 }
 
 /// Why a call is not open: it was answered, or left behind, or never made. Reads the whole thread,

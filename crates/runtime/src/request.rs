@@ -1,6 +1,7 @@
 //! What callers ask of the runtime.
 
 use crate::store::TenantId;
+use interop::options::RunOptions;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,6 +72,15 @@ impl Run {
         payload
             .and_then(|payload| payload.read().ok())
             .unwrap_or_default()
+    }
+
+    /// The run that goes on as the execution of these parameters was begun, with calls that this one has left.
+    pub fn going_on(payload: Option<&Payload>) -> Self {
+        let mut run = Self::of(payload);
+        if let Some(params) = &mut run.params {
+            RunOptions::go_on(params);
+        }
+        run
     }
 }
 

@@ -98,3 +98,30 @@ async fn a_run_without_a_model_takes_results_and_leaves_the_answer_to_the_next_o
         );
     }
 }
+
+#[tokio::test]
+async fn who_answers_what_a_run_without_a_model_has_left_has_the_model_asked() {
+    let model = Kept::new(Canned::new(|request: &Request| {
+        match request.messages.len() {
+            1 => calling(vec![call("c", "weather"), call("d", "weather")]),
+            _ => said("done"),
+        }
+    }));
+    let mut client = Client::calm(agent(Arc::clone(&model)));
+    let mut options = RunOptions {
+        tools: vec![weather()],
+        ..RunOptions::default()
+    };
+    client.say_as("one", run(&options)).await;
+    client.rest().await;
+    options.without_model = true;
+    client
+        .answer_as(bring("c", &json!("sunny")), Some(run(&options)))
+        .await;
+    client.rest().await;
+    assert_eq!(client.open().await.len(), 1);
+    client.answer_as(bring("d", &json!("rainy")), None).await;
+    client.rest().await;
+    assert_eq!(model.requests.lock().unwrap().len(), 2);
+    assert!(client.open().await.is_empty());
+}

@@ -4,7 +4,8 @@ CREATE INDEX tenant_objects_thread ON tenant_objects (thread_no) WHERE thread_no
 
 -- Until now the kind or the id alone said whose an object was: it ends with the thread's id, but that of a
 -- deleted response, which begins with the 32 digits of it.
-CREATE TEMP TABLE beside_threads AS
+CREATE TEMP TABLE beside_threads (no INTEGER PRIMARY KEY, tenant TEXT NOT NULL, thread TEXT NOT NULL);
+INSERT INTO beside_threads
     SELECT no, tenant, CASE
         WHEN kind = 'aitp.desk' THEN id
         WHEN kind = 'responses.deleted' THEN
