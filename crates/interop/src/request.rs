@@ -71,7 +71,7 @@ pub(crate) fn inline<'a>(
 
 /// Whether this is an image's media type.
 pub(crate) fn is_image(media_type: &str) -> bool {
-    media_type.starts_with("image/")
+    MediaKind::of(media_type) == Some(MediaKind::Image)
 }
 
 /// Whether this is base64, with or without its padding.
@@ -81,4 +81,36 @@ pub(crate) fn is_base64(text: &str) -> bool {
     let is_padded = n_padding == 0 || (n_padding <= 2 && text.len().is_multiple_of(4));
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     is_padded && digits.len() % 4 != 1 && digits.bytes().all(is_digit)
+}
+
+/// What a model is shown a file as, if there are models that read such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaKind {
+    /// A picture.
+    Image,
+    /// A sound.
+    Audio,
+    /// A film.
+    Video,
+    /// A text, or a PDF.
+    Document,
+}
+
+impl MediaKind {
+    /// The media types of such files; a star stands for any.
+    pub(crate) const READ: [&str; 5] =
+        ["text/*", "image/*", "audio/*", "video/*", "application/pdf"];
+
+    /// The kind of a file of this media type, whose parameters don't matter; none where no model reads it.
+    pub(crate) fn of(media_type: &str) -> Option<Self> {
+        let name = media_type.split(';').next()?.trim().to_ascii_lowercase();
+        match name.split_once('/')? {
+            (_, "") => None,
+            ("image", _) => Some(Self::Image),
+            ("audio", _) => Some(Self::Audio),
+            ("video", _) => Some(Self::Video),
+            ("text", _) | ("application", "pdf") => Some(Self::Document),
+            _ => None,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Agent cards.
 
 use super::VERSION;
-use super::part::READ;
+use crate::request::MediaKind;
 use serde_json::{Value, json};
 
 /// Where an agent is spoken to.
@@ -46,7 +46,7 @@ impl AgentCard<'_> {
         // Data is said as JSON.
         let modes: Vec<&str> = ["text/plain", "application/json"]
             .into_iter()
-            .chain(READ)
+            .chain(MediaKind::READ)
             .collect();
         let mut card = json!({
             "name": name,

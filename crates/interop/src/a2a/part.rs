@@ -3,7 +3,7 @@
 use super::error::{ErrorKind, RequestError};
 use super::fields::{Fields, MAX_ID};
 use crate::parts::OUTPUT_FILE;
-use crate::request::{file, inline, is_image, is_inline, is_web};
+use crate::request::{MediaKind, file, inline, is_image, is_inline, is_web};
 use serde_json::{Value, json};
 use timeline::{PartKind, part_kind};
 
@@ -11,18 +11,6 @@ use timeline::{PartKind, part_kind};
 const MAX_TEXT: usize = 1 << 20;
 /// The media type of a text that was said as data.
 const JSON: &str = "application/json";
-
-/// The media types of files that models read; a star stands for any.
-pub(super) const READ: [&str; 5] = ["text/*", "image/*", "audio/*", "video/*", "application/pdf"];
-
-/// Whether a file of this media type may be read; its parameters don't matter.
-fn is_read(media_type: &str) -> bool {
-    let name = media_type.split(';').next().unwrap_or_default().trim();
-    READ.iter().any(|known| match known.strip_suffix('*') {
-        Some(kind) => name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty()),
-        None => name == *known,
-    })
-}
 
 /// A part of a message, as a part of the log's. Data becomes a text, for models read texts, and is shown as
 /// data again.
@@ -36,10 +24,13 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     }
     let media_type = fields.said("mediaType", MAX_ID)?;
     let is_file = given[1].is_some() || given[2].is_some();
-    if is_file && media_type.is_some_and(|kind| !is_read(kind)) {
+    if is_file && media_type.is_some_and(|it| MediaKind::of(it).is_none()) {
         return Err(RequestError {
             kind: ErrorKind::ContentTypeNotSupported,
-            ..RequestError::param(fields.at("mediaType"), format!("expected one of {READ:?}"))
+            ..RequestError::param(
+                fields.at("mediaType"),
+                format!("expected one of {:?}", MediaKind::READ),
+            )
         });
     }
     let mut said = if let [Some(_), ..] = given {
@@ -131,7 +122,7 @@ mod tests {
             json!({"raw": "aGk=", "mediaType": "image/png", "filename": "a.png"}),
             json!({"raw": "aGk=", "mediaType": "application/pdf"}),
             json!({"url": "https://a.example/b", "mediaType": "text/csv", "metadata": {"k": 1}}),
-            json!({"url": "https://a.example/b", "mediaType": "text/plain; charset=utf-8"}),
+            json!({"url": "https://a.example/b", "mediaType": "Text/Plain; charset=utf-8"}),
         ] {
             assert_eq!(show(&read(&part, "/parts/0").unwrap()), Some(part));
         }

@@ -1,6 +1,6 @@
 //! What users say, as messages.
 
-use crate::request::is_base64;
+use crate::request::{MediaKind, is_base64};
 use serde_json::Value;
 use timeline::{Item, PartKind, Payload, Role, part_kind};
 use upp::{Media, MediaSource, MessageOptions, Metadata, Speaker, UserContent, UserMessage};
@@ -91,16 +91,12 @@ fn user_block(part: &Value) -> Option<UserContent> {
             let (source, found) = source_of(&text("file_data").or_else(|| text("file_url"))?)?;
             let mime_type = found.unwrap_or_else(|| mime("application/octet-stream"));
             let media = Media::new(source, mime_type).with_title(text("filename"));
-            Some(match media.mime_type.split('/').next() {
-                Some("audio") => UserContent::Audio(media),
-                Some("video") => UserContent::Video(media),
-                Some("image") => UserContent::Image(media),
-                _ if media.mime_type == "application/pdf"
-                    || media.mime_type.starts_with("text/") =>
-                {
-                    UserContent::Document(media)
-                }
-                _ => UserContent::Binary(media),
+            Some(match MediaKind::of(&media.mime_type) {
+                Some(MediaKind::Audio) => UserContent::Audio(media),
+                Some(MediaKind::Video) => UserContent::Video(media),
+                Some(MediaKind::Image) => UserContent::Image(media),
+                Some(MediaKind::Document) => UserContent::Document(media),
+                None => UserContent::Binary(media),
             })
         }
         PartKind::Reasoning | PartKind::Refusal | PartKind::Tool(_) | PartKind::Extension(_) => {
