@@ -5,7 +5,7 @@ use http::Method;
 
 /// Routes that only look although they are asked with `POST`, for what is sought stands in the body. A route that
 /// is not among them changes something.
-const LOOKED_AT_WITH_POST: [&str; 9] = [
+const LOOKED_AT_WITH_POST: [&str; 10] = [
     "/agents/search",
     "/assistants/count",
     "/assistants/search",
@@ -15,6 +15,7 @@ const LOOKED_AT_WITH_POST: [&str; 9] = [
     "/threads/{thread_id}/history",
     "/threads/{thread_id}/state/checkpoint",
     "/threads/{thread_id}/stream/events",
+    "/v1/responses/input_tokens",
 ];
 
 /// Routes on which what is done stands in the path behind a colon, and what of it only looks.

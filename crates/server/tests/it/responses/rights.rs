@@ -157,3 +157,30 @@ async fn a_key_for_some_threads_goes_on_with_these_alone() {
         .await;
     assert_eq!(refusal(&hidden), not_found("conversation_not_found"));
 }
+
+#[tokio::test]
+async fn a_key_that_only_reads_counts_and_makes_nothing() {
+    let config = format!(
+        "[tenants.a.keys.one]\nhash = \"{}\"\nscopes = [\"read\"]\n",
+        hash_text("llk_a")
+    );
+    let reader = Server::new(&config).await.with_key("llk_a");
+    let body = json!({"model": "demo", "input": "x"});
+    let counted = reader
+        .post("/v1/responses/input_tokens", body.clone())
+        .await;
+    assert_eq!(counted.json()["object"], "response.input_tokens");
+    for path in [
+        "/v1/responses",
+        "/v1/responses/compact",
+        "/v1/conversations",
+    ] {
+        let answer = reader.post(path, body.clone()).await;
+        assert_eq!(
+            answer.status,
+            StatusCode::FORBIDDEN,
+            "{path}: {}",
+            answer.text
+        );
+    }
+}
