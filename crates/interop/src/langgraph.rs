@@ -33,7 +33,6 @@ pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
 pub use message::{agent_protocol_messages, messages_of, messages_of_step};
 pub use protocol::{
     Answered, CommandError, ErrorCode, EventRequest, ProtocolCommand, ProtocolEvent, ProtocolRun,
-    Wanted,
 };
 pub use request::{
     Answers, HistoryQuery, JoinQuery, Multitask, RunCreate, RunsQuery, RunsSearch, Speaks,

@@ -10,7 +10,7 @@ use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use interop::aitp::shown_metadata;
 use interop::sse;
-use runtime::{Logged, StoreError};
+use runtime::Logged;
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -32,6 +32,14 @@ pub(crate) trait View<T>: Send + 'static {
     fn fail(&mut self, error: &ApiError, out: &mut String);
 }
 
+/// What something that has happened is to a reader.
+pub(crate) struct Told<T> {
+    /// What is said, in order.
+    pub(crate) said: Vec<T>,
+    /// Whether this was the last.
+    pub(crate) is_last: bool,
+}
+
 /// Breaks where a stream is over.
 pub(crate) fn flow(is_over: bool) -> ControlFlow<()> {
     if is_over {
@@ -41,9 +49,10 @@ pub(crate) fn flow(is_over: bool) -> ControlFlow<()> {
     }
 }
 
-/// The stream of a view, until the view, the log, the server or the end of the caller's key ends it.
-pub(crate) fn response<T: Send + 'static>(
-    happens: BoxStream<'static, Result<T, StoreError>>,
+/// The stream of a view, until the view, the log, the server or the end of the caller's key ends it. What can't be read
+/// is told by the view, and ends it, too.
+pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
+    happens: BoxStream<'static, Result<T, E>>,
     mut view: impl View<T>,
     open: OpenStream,
 ) -> Response {
@@ -73,7 +82,7 @@ pub(crate) fn response<T: Send + 'static>(
                 Ok(Some(batch)) => batch.into_iter().try_for_each(|record| match record {
                     Ok(happened) => view.write(&happened, &mut text),
                     Err(error) => {
-                        let error = ApiError::from(error);
+                        let error = error.into();
                         tracing::error!(error = crate::error::told(&error), "a stream can't go on");
                         view.fail(&error, &mut text);
                         ControlFlow::Break(())

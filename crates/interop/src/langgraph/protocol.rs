@@ -10,7 +10,7 @@ mod request;
 mod run;
 mod writing;
 
-pub use command::{Answered, CommandError, ErrorCode, ProtocolCommand, Wanted};
+pub use command::{Answered, CommandError, ErrorCode, ProtocolCommand};
 pub use event::ProtocolEvent;
 pub use request::EventRequest;
 pub use run::ProtocolRun;

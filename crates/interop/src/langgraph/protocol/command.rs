@@ -131,22 +131,14 @@ impl Answered {
     }
 }
 
-/// What a command wants.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
-    /// `run.start`: the thread is made if there is none.
-    Start(Box<RunCreate>),
-    /// `input.respond`: these interrupts are answered.
-    Respond(Box<RunCreate>),
-}
-
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProtocolCommand {
     /// What its answer is known by.
     pub id: u64,
-    /// What it wants.
-    pub wanted: Wanted,
+    /// The run that it begins: `run.start`, which makes the thread if there is none; or that goes on with answers:
+    /// `input.respond`.
+    pub run: Box<RunCreate>,
 }
 
 impl ProtocolCommand {
@@ -165,9 +157,9 @@ impl ProtocolCommand {
         };
         let none = json!({});
         let params = fields.get("params").unwrap_or(&none);
-        let wanted = match method {
-            "run.start" => start(params).map(|run| Wanted::Start(Box::new(run))),
-            "input.respond" => respond(params).map(|run| Wanted::Respond(Box::new(run))),
+        let run = match method {
+            "run.start" => start(params),
+            "input.respond" => respond(params),
             method => {
                 let known = ELSEWHERE.iter().find(|(known, _)| *known == method);
                 let (code, message) = match known {
@@ -183,8 +175,8 @@ impl ProtocolCommand {
                 return Err(CommandError::new(Some(id), code, message));
             }
         };
-        let wanted = wanted.map_err(|error| wrong(&error))?;
-        Ok(Self { id, wanted })
+        let run = Box::new(run.map_err(|error| wrong(&error))?);
+        Ok(Self { id, run })
     }
 }
 

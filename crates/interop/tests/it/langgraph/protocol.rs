@@ -5,7 +5,7 @@ use crate::log::Log;
 use crate::native::conversation;
 use loomline_interop::langgraph::{
     CommandError, ErrorCode, EventRequest, FrameId, ProtocolCommand, ProtocolEvent, ProtocolRun,
-    Wanted, messages_of,
+    messages_of,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -283,15 +283,11 @@ fn a_command_is_known_by_its_id_also_where_it_is_refused() {
 fn a_run_that_is_commanded_makes_its_thread() {
     let params = json!({"assistant_id": "demo", "input": {"messages": "Hi"}});
     let body = json!({"id": 1, "method": "run.start", "params": params});
-    let Wanted::Start(run) = ProtocolCommand::read(&body).unwrap().wanted else {
-        panic!("{body}");
-    };
+    let run = ProtocolCommand::read(&body).unwrap().run;
     assert!(run.makes_thread);
     assert_eq!(run.agent.as_deref(), Some("demo"));
     let params = json!({"interrupt_id": "c", "response": null});
     let body = json!({"id": 1, "method": "input.respond", "params": params});
-    let Wanted::Respond(run) = ProtocolCommand::read(&body).unwrap().wanted else {
-        panic!("{body}");
-    };
+    let run = ProtocolCommand::read(&body).unwrap().run;
     assert!(run.is_resumed() && !run.makes_thread);
 }

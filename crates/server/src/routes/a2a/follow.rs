@@ -3,7 +3,7 @@
 use super::tasks::{Task, Wanted};
 use crate::auth::Caller;
 use crate::error::{ApiError, a2a};
-use crate::sse::{self, View};
+use crate::sse::{self, Told, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
 use futures_util::StreamExt as _;
@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use interop::a2a::{self as protocol, ErrorKind, RequestError, TaskId, TaskState, TaskView};
 use interop::sse::{write_event, write_named};
 use jiff::{SignedDuration, Timestamp};
-use runtime::{Follow, Landmark, RuntimeError, StoreError, Until};
+use runtime::{Follow, Landmark, RuntimeError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use timeline::Seq;
@@ -32,12 +32,6 @@ pub(super) struct Stream {
     pub(super) first: Option<Value>,
     pub(super) view: TaskView,
     pub(super) follow: Follow,
-}
-
-/// What something that has happened is to a client.
-struct Told {
-    said: Vec<Value>,
-    is_last: bool,
 }
 
 /// Writes what a binding says.
@@ -85,39 +79,33 @@ impl Stream {
     }
 
     /// What happens, as the client is told it.
-    fn told(mut self) -> BoxStream<'static, Result<Told, StoreError>> {
-        let told = async_stream::stream! {
+    fn told(mut self) -> BoxStream<'static, Result<Told<Value>, ApiError>> {
+        let told = async_stream::try_stream! {
             if let Some(first) = self.first.take() {
                 let said = vec![json!({ "task": first })];
-                yield Ok(Told { said, is_last: false });
+                yield Told { said, is_last: false };
             }
             let mut end = None;
             loop {
-                let mut said = Vec::new();
-                if self.view.wants_requests() {
-                    match self.requests(&mut end).await {
-                        Ok(asked) => said.extend(asked),
-                        Err(error) => {
-                            yield Err(error);
-                            return;
+                let said = if self.view.wants_requests() {
+                    self.requests(&mut end).await?
+                } else {
+                    let next = tokio::select! {
+                        next = self.follow.next() => Some(next),
+                        () = until(end) => None,
+                    };
+                    match next {
+                        Some(Some(logged)) => self.view.responses(&logged?.record),
+                        Some(None) => return,
+                        None => {
+                            self.view.stir();
+                            Vec::new()
                         }
                     }
-                } else {
-                    tokio::select! {
-                        next = self.follow.next() => match next {
-                            Some(Ok(logged)) => said.extend(self.view.responses(&logged.record)),
-                            Some(Err(error)) => {
-                                yield Err(error);
-                                return;
-                            }
-                            None => return,
-                        },
-                        () = until(end) => self.view.stir(),
-                    }
-                }
+                };
                 let is_last = self.view.is_over();
                 if is_last || !said.is_empty() {
-                    yield Ok(Told { said, is_last });
+                    yield Told { said, is_last };
                 }
                 if is_last {
                     return;
@@ -128,20 +116,13 @@ impl Stream {
     }
 
     /// Tells the view what the task has asked by AITP and is open; `end` is then when the first of that expires.
-    async fn requests(&mut self, end: &mut Option<Timestamp>) -> Result<Vec<Value>, StoreError> {
-        let (open, n_went_on) = match self.task.read(&self.api, Wanted::default()).await {
-            Ok(read) => (read.waiting.requests, read.n_went_on),
-            Err(ApiError::Runtime(RuntimeError::Store(error))) => return Err(error),
-            Err(error) => {
-                tracing::error!(
-                    error = crate::error::told(&error),
-                    "what a task asks can't be read"
-                );
-                (Vec::new(), 0)
-            }
-        };
+    async fn requests(&mut self, end: &mut Option<Timestamp>) -> Result<Vec<Value>, ApiError> {
+        let read = self.task.read(&self.api, Wanted::default()).await?;
+        let open = read.waiting.requests;
         *end = open.iter().filter_map(|request| request.expires_at).min();
-        Ok(self.view.requests((&open, n_went_on), Timestamp::now()))
+        Ok(self
+            .view
+            .requests((&open, read.n_went_on), Timestamp::now()))
     }
 }
 
@@ -157,8 +138,8 @@ async fn until(end: Option<Timestamp>) {
     }
 }
 
-impl View<Told> for Frames {
-    fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
+impl View<Told<Value>> for Frames {
+    fn write(&mut self, told: &Told<Value>, out: &mut String) -> ControlFlow<()> {
         for said in &told.said {
             let said = match &self.0 {
                 Binding::Rpc(id) => protocol::result(id, said).to_string(),

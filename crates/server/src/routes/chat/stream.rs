@@ -178,28 +178,20 @@ fn asked(
     tenant: TenantId,
     key: String,
     mut happens: BoxStream<'static, Result<Happens, StoreError>>,
-) -> BoxStream<'static, Result<Happens, StoreError>> {
-    let told = async_stream::stream! {
+) -> BoxStream<'static, Result<Happens, RuntimeError>> {
+    let told = async_stream::try_stream! {
         while let Some(next) = happens.next().await {
+            let next = next?;
             let waits = match &next {
-                Ok(Happens::Own(logged)) => waits_beneath(&logged.record.event),
-                Ok(Happens::Tree(below)) => {
+                Happens::Own(logged) => waits_beneath(&logged.record.event),
+                Happens::Tree(below) => {
                     below.path.is_empty() && waits_beneath(&below.logged.record.event)
                 }
-                Ok(Happens::Asked(_)) | Err(_) => false,
+                Happens::Asked(_) => false,
             };
             yield next;
-            if !waits {
-                continue;
-            }
-            match runtime.pending(&tenant, &key).await {
-                Ok((pending, _)) => yield Ok(Happens::Asked(pending)),
-                Err(RuntimeError::Store(error)) => {
-                    yield Err(error);
-                    return;
-                }
-                // Nothing else is asked of the runtime than to read.
-                Err(error) => tracing::error!(error = crate::error::told(&error), "what sub-agents ask can't be read"),
+            if waits {
+                yield Happens::Asked(runtime.pending(&tenant, &key).await?.0);
             }
         }
     };

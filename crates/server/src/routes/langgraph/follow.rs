@@ -6,7 +6,7 @@ use super::{Found, asked};
 use crate::error::ApiError;
 use crate::routes::responses::passing::Passing;
 use crate::run_events::{RunEvents, Seen};
-use crate::sse::{self, View};
+use crate::sse::{self, Told, View};
 use crate::state::OpenStream;
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
@@ -17,7 +17,7 @@ use interop::langgraph::{
     Asked, Frame, FrameId, Moment, RunRecord, RunStream, Speaks, StreamMode,
     agent_protocol_messages, interrupts, values_at,
 };
-use runtime::{Filter, Follow, RuntimeError, StoreError, Until};
+use runtime::{Filter, Follow, RuntimeError, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use timeline::{ExecutionId, ItemId, Seq};
@@ -197,49 +197,26 @@ pub(super) async fn values_then(
     Ok(values_at(&transcript, execution, moment))
 }
 
-/// The frames that something in the log comes to.
-struct Told {
-    frames: Vec<Frame>,
-    is_last: bool,
-}
-
 /// What the log comes to. Values are read when they are wanted.
 fn told(
     run: Followed,
     mut follow: Follow,
     mut view: RunStream,
     mut disconnect: Option<Disconnect>,
-) -> BoxStream<'static, Result<Told, StoreError>> {
-    let told = async_stream::stream! {
-        yield Ok(Told { frames: vec![view.metadata()], is_last: false });
+) -> BoxStream<'static, Result<Told<Frame>, ApiError>> {
+    let told = async_stream::try_stream! {
+        yield Told { said: vec![view.metadata()], is_last: false };
         let mut events = RunEvents::of(run.trigger.clone());
-        while let Some(next) = follow.next().await {
-            let logged = match next {
-                Ok(logged) => logged,
-                Err(error) => {
-                    yield Err(error);
-                    return;
-                }
-            };
+        while let Some(logged) = follow.next().await {
+            let logged = logged?;
             let seen = events.see(&logged.record.event);
-            let mut frames = view.frames(&logged.record);
-            let more = more(&run.found, &mut view, seen).await;
-            match more {
-                Ok(more) => frames.extend(more),
-                Err(ApiError::Runtime(RuntimeError::Store(error))) => {
-                    yield Err(error);
-                    return;
-                }
-                Err(error) => {
-                    tracing::error!(error = crate::error::told(&error), "values can't be read");
-                    frames.push(failed(&error));
-                }
-            }
+            let mut said = view.frames(&logged.record);
+            said.extend(more(&run.found, &mut view, seen).await?);
             let is_last = seen.flow().is_break();
             if let Some(disconnect) = disconnect.as_mut().filter(|_| is_last) {
                 disconnect.over();
             }
-            yield Ok(Told { frames, is_last });
+            yield Told { said, is_last };
             if is_last {
                 return;
             }
@@ -286,9 +263,9 @@ fn failed(error: &ApiError) -> Frame {
 /// Writes frames.
 struct Frames;
 
-impl View<Told> for Frames {
-    fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
-        for frame in &told.frames {
+impl View<Told<Frame>> for Frames {
+    fn write(&mut self, told: &Told<Frame>, out: &mut String) -> ControlFlow<()> {
+        for frame in &told.said {
             frame.write(out);
         }
         sse::flow(told.is_last)

@@ -18,9 +18,9 @@ use futures_util::stream::BoxStream;
 use http::HeaderMap;
 use interop::langgraph::{
     Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
-    ProtocolEvent, ProtocolRun, RequestError, Wanted,
+    ProtocolEvent, ProtocolRun, RequestError,
 };
-use runtime::{Follow, StoreError, Until};
+use runtime::{Follow, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use timeline::{Event, Execution, Record, Seq};
@@ -45,14 +45,11 @@ pub(super) async fn command(
         Err(error) if error.id.is_some() => return Ok(Json(error.to_json()).into_response()),
         Err(error) => return Err(RequestError::new(ErrorKind::Invalid, error.message).into()),
     };
-    let run = match command.wanted {
-        Wanted::Start(run) => run,
-        Wanted::Respond(run) => {
-            // Nothing waits on a thread that is not there.
-            Found::of(&api, &caller, &thread_id).await?;
-            run
-        }
-    };
+    let ProtocolCommand { id, run } = command;
+    if !run.makes_thread {
+        // Nothing waits on a thread that is not there.
+        Found::of(&api, &caller, &thread_id).await?;
+    }
     // An answer may wait for what goes on with it.
     let open = run
         .is_resumed()
@@ -62,13 +59,13 @@ pub(super) async fn command(
     let answer = match begin(&api, &caller, &headers, Some(&thread_id), asked).await {
         Ok(begun) => {
             let answered = Answered {
-                id: command.id,
+                id,
                 run_id: begun.id.to_string(),
                 after: FrameId::after(begun.after.0),
             };
             answered.to_json()
         }
-        Err(ApiError::LangGraph(error)) => CommandError::of(Some(command.id), &error).to_json(),
+        Err(ApiError::LangGraph(error)) => CommandError::of(Some(id), &error).to_json(),
         Err(error) => return Err(error),
     };
     Ok(Json(answer).into_response())
@@ -125,36 +122,18 @@ async fn begins(found: &Found, since: Option<FrameId>) -> Result<Seq, ApiError> 
     }
 }
 
-/// Something that happened.
-enum Told {
-    Events(Vec<ProtocolEvent>),
-    /// What comes can't be told.
-    Failed(ApiError),
-}
-
 /// What the log comes to. Values are read when they are wanted.
 fn told(
     found: Found,
     mut follow: Follow,
     request: EventRequest,
-) -> BoxStream<'static, Result<Told, StoreError>> {
-    let told = async_stream::stream! {
+) -> BoxStream<'static, Result<Vec<ProtocolEvent>, ApiError>> {
+    let told = async_stream::try_stream! {
         let mut current = None;
-        while let Some(next) = follow.next().await {
-            let logged = match next {
-                Ok(logged) => logged,
-                Err(error) => {
-                    yield Err(error);
-                    return;
-                }
-            };
-            match tell(&found, &request, &mut current, &logged.record).await {
-                Ok(events) if events.is_empty() => {}
-                Ok(events) => yield Ok(Told::Events(events)),
-                Err(error) => {
-                    yield Ok(Told::Failed(error));
-                    return;
-                }
+        while let Some(logged) = follow.next().await {
+            let events = tell(&found, &request, &mut current, &logged?.record).await?;
+            if !events.is_empty() {
+                yield events;
             }
         }
     };
@@ -210,15 +189,16 @@ async fn more(
     seen: Seen,
 ) -> Result<Vec<ProtocolEvent>, ApiError> {
     let mut events = Vec::new();
-    let Some(execution) = view.execution().cloned() else {
-        return Ok(events);
-    };
     if view.wants_values()
-        && let Some(values) = values_then(found, &execution, Moment::Begin).await?
+        && let Some(execution) = view.execution()
+        && let Some(values) = values_then(found, execution, Moment::Begin).await?
     {
         events.extend(view.begin(values));
     }
-    if seen == Seen::Last && view.wants_end() {
+    if seen == Seen::Last
+        && view.wants_end()
+        && let Some(execution) = view.execution().cloned()
+    {
         let beneath = left_by(found, &execution).await?;
         let values = if view.wants_last_values() {
             values_then(found, &execution, Moment::End).await?
@@ -233,21 +213,12 @@ async fn more(
 /// Writes events.
 struct Events;
 
-impl View<Told> for Events {
-    fn write(&mut self, told: &Told, out: &mut String) -> ControlFlow<()> {
-        match told {
-            Told::Events(events) => {
-                for event in events {
-                    event.write(out);
-                }
-                ControlFlow::Continue(())
-            }
-            Told::Failed(error) => {
-                tracing::error!(error = crate::error::told(error), "a thread can't be told");
-                self.fail(error, out);
-                ControlFlow::Break(())
-            }
+impl View<Vec<ProtocolEvent>> for Events {
+    fn write(&mut self, events: &Vec<ProtocolEvent>, out: &mut String) -> ControlFlow<()> {
+        for event in events {
+            event.write(out);
         }
+        ControlFlow::Continue(())
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut String) {
