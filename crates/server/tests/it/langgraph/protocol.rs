@@ -1,8 +1,10 @@
 //! The streaming protocol: what its clients can't see of themselves.
 
 use super::{CONFIG, last, says};
-use crate::harness::Server;
+use crate::harness::{Server, frames};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Sends a command; what it is answered.
 async fn command(server: &Server, thread: &str, method: &str, params: Value) -> Value {
@@ -12,6 +14,107 @@ async fn command(server: &Server, thread: &str, method: &str, params: Value) -> 
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.json()["id"], 1);
     answer.json()
+}
+
+/// The events of a thread after one of them, until so many runs have ended.
+async fn heard(server: &Server, thread: &str, since: u64, n_ends: usize) -> Vec<Value> {
+    let body = json!({
+        "channels": ["lifecycle", "messages", "tools", "updates", "values", "checkpoints", "input"], "since": since,
+    });
+    let request = server
+        .request("POST", &format!("/threads/{thread}/stream/events"))
+        .header("content-type", "application/json");
+    let request = request.body(body.to_string().into()).unwrap();
+    let (status, mut pieces) = server.open(request).await;
+    assert_eq!(status, 200);
+    let mut text = String::new();
+    loop {
+        let piece = tokio::time::timeout(Duration::from_secs(20), pieces.next()).await;
+        let piece = piece.expect("more comes").unwrap().unwrap();
+        text.push_str(std::str::from_utf8(&piece).unwrap());
+        let events = frames(&text);
+        assert!(events.iter().all(|(id, event)| event["seq"] == *id));
+        let mut events: Vec<Value> = events.into_iter().map(|(_, event)| event).collect();
+        let ends = |event: &Value| {
+            event["method"] == "lifecycle" && event["params"]["data"]["event"] != "started"
+        };
+        let mut places = (0..events.len()).filter(|n| ends(&events[*n]));
+        if let Some(end) = places.nth(n_ends - 1) {
+            events.truncate(end + 1);
+            return events;
+        }
+    }
+}
+
+/// What events say: the channel, and what of it.
+fn told(events: &[Value]) -> Vec<String> {
+    let told = events.iter().map(|event| {
+        let what = event["params"]["data"]["event"]
+            .as_str()
+            .unwrap_or_default();
+        format!("{} {what}", event["method"].as_str().unwrap())
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn a_thread_is_heard_run_after_run_and_again_from_any_event() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    for text in ["one", "two"] {
+        server.lang_wait(&thread, says("demo", text)).await;
+    }
+    let all = heard(&server, &thread, 0, 2).await;
+    let run = [
+        "lifecycle started",
+        "values ",
+        "messages message-start",
+        "messages content-block-start",
+        "messages content-block-delta",
+        "messages content-block-finish",
+        "messages message-finish",
+        "updates ",
+        "values ",
+        "checkpoints ",
+        "lifecycle completed",
+    ];
+    assert_eq!(told(&all), [run, run].concat());
+    let says = |n: usize| &all[n]["params"]["data"]["content"]["text"];
+    assert_eq!(
+        (says(5), says(16)),
+        (&json!("You said: one"), &json!("You said: two"))
+    );
+    for (place, event) in all.iter().enumerate().take(all.len() - 1) {
+        let n_ends = if place < run.len() - 1 { 2 } else { 1 };
+        let rest = heard(&server, &thread, event["seq"].as_u64().unwrap(), n_ends).await;
+        assert_eq!(rest, all[place + 1..], "after {place}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_told_as_it_was_asked_also_once_it_is_answered() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    let waits = server
+        .lang_wait(&thread, says("clerk", "compute 6*7"))
+        .await;
+    let id = &waits["__interrupt__"][0]["id"];
+    let asked = heard(&server, &thread, 0, 1).await;
+    let [.., question, end] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(question["method"], "input.requested");
+    assert_eq!(question["params"]["data"]["interrupt_id"], *id);
+    assert_eq!(end["params"]["data"]["event"], "interrupted");
+    assert!(!told(&asked).contains(&"tools tool-error".to_owned()));
+    let answer = json!({"namespace": [], "interrupt_id": id, "response": true});
+    command(&server, &thread, "input.respond", answer).await;
+    let all = heard(&server, &thread, 0, 2).await;
+    assert_eq!(all[..asked.len()], asked);
+    let rest = told(&all[asked.len()..]);
+    let tools: Vec<&String> = rest.iter().filter(|it| it.starts_with("tools")).collect();
+    assert_eq!(tools, ["tools tool-started", "tools tool-finished"]);
+    assert_eq!(rest.last().unwrap(), "lifecycle completed");
 }
 
 #[tokio::test]
