@@ -34,6 +34,11 @@ fn weather() -> Value {
 /// What makes the scripted model call it.
 const ASKS: &str = "use get_weather {\"location\": \"Paris\"}";
 
+/// What a call gave.
+fn output(call: &Value, said: &str) -> Value {
+    json!({"type": "function_call_output", "call_id": call, "output": said})
+}
+
 impl Server {
     /// Asks for a response that can't be refused.
     async fn respond(&self, body: Value) -> Value {

@@ -29,6 +29,24 @@ fn sent(model: &Kept) -> Vec<Value> {
     messages.map(said).collect()
 }
 
+/// A model that calls the client's tool once under each of these ids, however often it is asked then.
+fn calls(ids: &'static [&str]) -> Arc<Kept> {
+    Kept::new(Canned::new(move |request: &Request| {
+        match request.messages.len() {
+            1 => calling(ids.iter().map(|id| call(id, "weather")).collect()),
+            _ => said("done"),
+        }
+    }))
+}
+
+/// What runs bring the client's tool with.
+fn with_weather() -> RunOptions {
+    RunOptions {
+        tools: vec![weather()],
+        ..RunOptions::default()
+    }
+}
+
 #[tokio::test]
 async fn a_run_without_a_model_keeps_what_was_said_for_the_next_one() {
     for restarts in [false, true] {
@@ -66,17 +84,9 @@ async fn a_run_without_a_model_keeps_what_was_said_for_the_next_one() {
 #[tokio::test]
 async fn a_run_without_a_model_takes_results_and_leaves_the_answer_to_the_next_one() {
     for restarts in [false, true] {
-        let model = Kept::new(Canned::new(|request: &Request| {
-            match request.messages.len() {
-                1 => calling(vec![call("c", "weather")]),
-                _ => said("done"),
-            }
-        }));
+        let model = calls(&["c"]);
         let mut client = Client::calm(agent(Arc::clone(&model)));
-        let mut options = RunOptions {
-            tools: vec![weather()],
-            ..RunOptions::default()
-        };
+        let mut options = with_weather();
         client.say_as("one", run(&options)).await;
         client.rest().await;
         options.without_model = true;
@@ -101,17 +111,9 @@ async fn a_run_without_a_model_takes_results_and_leaves_the_answer_to_the_next_o
 
 #[tokio::test]
 async fn who_answers_what_a_run_without_a_model_has_left_has_the_model_asked() {
-    let model = Kept::new(Canned::new(|request: &Request| {
-        match request.messages.len() {
-            1 => calling(vec![call("c", "weather"), call("d", "weather")]),
-            _ => said("done"),
-        }
-    }));
+    let model = calls(&["c", "d"]);
     let mut client = Client::calm(agent(Arc::clone(&model)));
-    let mut options = RunOptions {
-        tools: vec![weather()],
-        ..RunOptions::default()
-    };
+    let mut options = with_weather();
     client.say_as("one", run(&options)).await;
     client.rest().await;
     options.without_model = true;

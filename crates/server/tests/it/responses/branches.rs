@@ -1,6 +1,6 @@
 //! Responses that several others go on with.
 
-use super::{ASKS, invalid, output_types, refusal, text_of, weather};
+use super::{ASKS, invalid, output, output_types, refusal, text_of, weather};
 use crate::harness::Server;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ async fn a_call_is_answered_once_in_each_branch() {
     let answer = |said: &str, call: &Value| {
         json!({
             "previous_response_id": asked["id"], "tools": [weather()],
-            "input": [{"type": "function_call_output", "call_id": call, "output": said}],
+            "input": [output(call, said)],
         })
     };
     for (n, said) in ["rain", "snow", "fog"].iter().enumerate() {
@@ -108,7 +108,7 @@ async fn a_call_that_waits_is_not_gone_on_from_with_nothing() {
     };
     refused_each().await;
     assert_eq!(server.n_threads().await, 1);
-    let output = json!({"type": "function_call_output", "call_id": call, "output": "rain"});
+    let output = output(&call.into(), "rain");
     let said = server
         .respond(json!({"previous_response_id": asked["id"], "input": [output]}))
         .await;
@@ -189,7 +189,7 @@ async fn an_older_response_has_its_own_past_alone() {
 fn own_pair() -> [Value; 2] {
     [
         json!({"type": "function_call", "call_id": "own", "name": "look", "arguments": "{}"}),
-        json!({"type": "function_call_output", "call_id": "own", "output": "seen"}),
+        output(&json!("own"), "seen"),
     ]
 }
 
@@ -223,7 +223,7 @@ async fn a_branch_is_repeated_as_it_was_made() {
     let [a, b] = calls.as_slice() else {
         panic!("{asked}");
     };
-    let output = |call: &Value| json!({"type": "function_call_output", "call_id": call["call_id"], "output": "sun"});
+    let output = |call: &Value| output(&call["call_id"], "sun");
     let body = json!({
         "previous_response_id": asked["id"], "tools": [weather()], "input": [a, output(a), output(b)],
     });

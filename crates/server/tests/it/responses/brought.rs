@@ -1,12 +1,8 @@
 //! Results that a client brings, whatever tools it sends with them.
 
-use super::{ASKS, invalid, refusal, text_of, weather};
+use super::{ASKS, invalid, output, refusal, text_of, weather};
 use crate::harness::Server;
 use serde_json::{Value, json};
-
-fn output(call: &Value, said: &str) -> Value {
-    json!({"type": "function_call_output", "call_id": call, "output": said})
-}
 
 /// Another tool of the client's.
 fn other() -> Value {

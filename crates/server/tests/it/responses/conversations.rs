@@ -1,6 +1,6 @@
 //! `/v1/conversations`.
 
-use super::{ASKS, invalid, not_found, refusal, text_of, weather};
+use super::{ASKS, invalid, not_found, output, refusal, text_of, weather};
 use crate::harness::Server;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -69,8 +69,7 @@ async fn a_result_is_kept_with_its_call_alone() {
     let server = Server::new("").await;
     let (path, conversation) = made(&server, json!({})).await;
     let path = format!("{path}/items");
-    let output =
-        |call: &Value| json!({"type": "function_call_output", "call_id": call, "output": "sun"});
+    let output = |call: &Value| output(call, "sun");
     let keep = async |items: Value| server.post(&path, json!({"items": items})).await;
     // No call has this id.
     let none = json!("call_none");
@@ -166,14 +165,14 @@ async fn every_item_is_found_by_its_id_and_can_be_named() {
     let call = &asked["output"][0]["call_id"];
     // What is said beside an answer has its id of the answer's.
     let input = json!([
-        {"type": "function_call_output", "call_id": call, "output": "sun"},
+        output(call, "sun"),
         {"role": "user", "content": "think and be brief"},
     ]);
     let body = json!({"input": input, "tools": [weather()], "conversation": id});
     server.respond(body).await;
     let pair = json!([
         {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c", "output": "seen"},
+        output(&json!("c"), "seen"),
     ]);
     server
         .post(&format!("{path}/items"), json!({"items": pair}))
@@ -320,7 +319,7 @@ async fn a_result_that_comes_twice_at_once_is_kept_once() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});
     let kept = server.post(&path, json!({"items": [call]})).await;
     assert_eq!(kept.status, 200, "{}", kept.text);
-    let output = json!({"type": "function_call_output", "call_id": "c", "output": "sun"});
+    let output = output(&json!("c"), "sun");
     let all = (0..8).map(|_| server.post(&path, json!({"items": [output]})));
     let answers = join_all(all).await;
     let n_kept = answers.iter().filter(|answer| answer.status == 200).count();

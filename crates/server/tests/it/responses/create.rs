@@ -1,6 +1,6 @@
 //! `POST /v1/responses`: what is made, and what is refused.
 
-use super::{ASKS, invalid, kinds, last, output_types, refusal, text_of, weather};
+use super::{ASKS, invalid, kinds, last, output, output_types, refusal, text_of, weather};
 use crate::harness::Server;
 use serde_json::{Value, json};
 
@@ -88,8 +88,7 @@ async fn a_call_of_the_clients_tool_is_answered_with_its_result() {
             .unwrap(),
         json!({"location": "Paris"})
     );
-    let output =
-        json!({"type": "function_call_output", "call_id": call["call_id"], "output": "rain"});
+    let output = output(&call["call_id"], "rain");
     let said = server
         .respond(json!({
             "previous_response_id": asked["id"], "input": [output.clone()], "tools": [weather()],
@@ -116,7 +115,7 @@ async fn what_is_said_beside_a_result_is_heard() {
     let said = server
         .respond(
             json!({"previous_response_id": asked["id"], "tools": [weather()], "input": [
-                {"type": "function_call_output", "call_id": call, "output": "rain"},
+                output(call, "rain"),
                 {"role": "user", "content": "And be brief"},
             ]}),
         )
@@ -130,7 +129,7 @@ async fn a_result_for_no_call_is_refused_and_nothing_is_written() {
     let asked = server
         .respond(json!({"input": ASKS, "tools": [weather()]}))
         .await;
-    let output = json!({"type": "function_call_output", "call_id": "call_none", "output": "x"});
+    let output = output(&json!("call_none"), "x");
     let body = json!({"previous_response_id": asked["id"], "input": [output]});
     let answer = server.post("/v1/responses", body).await;
     assert_eq!(refusal(&answer), invalid("invalid_value", "input"));

@@ -1,6 +1,6 @@
 //! Responses that go on with something: a response, an older one, a conversation.
 
-use super::{ASKS, invalid, not_found, refusal, text_of, weather};
+use super::{ASKS, invalid, not_found, output, refusal, text_of, weather};
 use crate::harness::Server;
 use serde_json::{Value, json};
 
@@ -215,8 +215,7 @@ async fn a_call_is_sent_again_with_its_result_or_added_with_one() {
     let tools = json!([weather()]);
     let asked = server.respond(json!({"input": ASKS, "tools": tools})).await;
     let call = &asked["output"][0];
-    let output =
-        |id: &Value| json!({"type": "function_call_output", "call_id": id, "output": "sun"});
+    let output = |id: &Value| output(id, "sun");
     // The call waits: what is new is its result.
     let body = json!({
         "previous_response_id": asked["id"], "input": [call, output(&call["call_id"])], "tools": tools,

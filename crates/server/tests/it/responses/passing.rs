@@ -1,6 +1,6 @@
 //! Responses that are not stored.
 
-use super::{ASKS, invalid, last, not_found, refusal, text_of, weather};
+use super::{ASKS, invalid, last, not_found, output, refusal, text_of, weather};
 use crate::harness::Server;
 use axum::body::Body;
 use futures_util::StreamExt;
@@ -91,9 +91,7 @@ async fn a_call_that_is_stored_is_answered_by_a_response_that_is_not() {
     let asked = server
         .respond(json!({"input": ASKS, "tools": [weather()]}))
         .await;
-    let output = json!({
-        "type": "function_call_output", "call_id": asked["output"][0]["call_id"], "output": "sun",
-    });
+    let output = output(&asked["output"][0]["call_id"], "sun");
     let body =
         json!({"previous_response_id": asked["id"], "input": [output], "tools": [weather()]});
     let mut passing = body.clone();
@@ -143,9 +141,7 @@ async fn a_result_that_was_kept_for_no_call_does_no_harm() {
         item_type: timeline::ItemType::ActionResult,
         role: None,
         channel: None,
-        content: Some(
-            json!({"type": "function_call_output", "call_id": "none", "output": "x"}).into(),
-        ),
+        content: Some(output(&json!("none"), "x").into()),
         metadata: None,
     };
     let runtime = server.app.runtime();

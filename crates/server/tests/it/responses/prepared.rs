@@ -1,7 +1,7 @@
 //! Responses of which nothing is generated (`"generate": false`): what they say is prepared for others.
 
 use super::socket::Socket;
-use super::{ASKS, invalid, kinds, last, output_types, refusal, text_of, weather};
+use super::{ASKS, invalid, kinds, last, output, output_types, refusal, text_of, weather};
 use crate::harness::{Served, Server};
 use serde_json::{Value, json};
 
@@ -105,12 +105,10 @@ async fn results_are_prepared_and_answered_by_the_response_after_them() {
         let asked = socket
             .respond(json!({"input": ASKS, "tools": [weather()], "store": store}))
             .await;
-        let output = json!({
-            "type": "function_call_output", "call_id": asked["output"][0]["call_id"], "output": "hail",
-        });
+        let result = output(&asked["output"][0]["call_id"], "hail");
         let prepared = socket
             .respond(json!({
-                "previous_response_id": asked["id"], "input": [output], "tools": [weather()],
+                "previous_response_id": asked["id"], "input": [result], "tools": [weather()],
                 "store": store, "generate": false,
             }))
             .await;
@@ -127,11 +125,11 @@ async fn results_are_prepared_and_answered_by_the_response_after_them() {
             "type": "function_call", "call_id": "c", "name": "get_weather",
             "arguments": "{\"location\": \"Oslo\"}",
         });
-        let output = json!({"type": "function_call_output", "call_id": "c", "output": "fog"});
+        let result = output(&json!("c"), "fog");
         let said = json!({"type": "message", "role": "user", "content": ASKS});
         let prepared = socket
             .respond(json!({
-                "input": [said, call, output], "tools": [weather()], "store": store,
+                "input": [said, call, result], "tools": [weather()], "store": store,
                 "generate": false,
             }))
             .await;

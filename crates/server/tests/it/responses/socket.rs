@@ -1,6 +1,6 @@
 //! Responses over a WebSocket.
 
-use super::{ASKS, check_events, fits, kinds, last, text_of, weather};
+use super::{ASKS, check_events, fits, kinds, last, output, text_of, weather};
 use crate::harness::{Served, Server};
 use futures_util::{SinkExt, StreamExt};
 use http::header;
@@ -158,7 +158,7 @@ async fn a_response_that_was_gone_on_with_in_vain_is_held_no_longer() {
     let server = Server::new("").await;
     let listening = Served::new(server.app.clone()).await;
     let mut socket = Socket::open(&listening).await;
-    let call = json!([{"type": "function_call_output", "call_id": "call_none", "output": "x"}]);
+    let call = json!([output(&json!("call_none"), "x")]);
     for (wrong, status) in [
         (json!({"input": call}), 400),
         (json!({"input": 7}), 400),
@@ -203,9 +203,7 @@ async fn calls_are_answered_over_a_connection() {
         let asked = socket
             .respond(json!({"input": ASKS, "tools": [weather()], "store": store}))
             .await;
-        let output = json!({
-            "type": "function_call_output", "call_id": asked["output"][0]["call_id"], "output": "hail",
-        });
+        let output = output(&asked["output"][0]["call_id"], "hail");
         let said = socket
             .respond(json!({
                 "previous_response_id": asked["id"], "input": [output], "tools": [weather()], "store": store,

@@ -2,7 +2,7 @@
 //! those that other published versions of it have beside them. They are asked at once, as the suite asks.
 
 use super::socket::{Socket, gone};
-use super::{fits, last, output_types, text_of, weather};
+use super::{fits, last, output, output_types, text_of, weather};
 use crate::harness::{Served, Server};
 use axum::body::Body;
 use futures_util::StreamExt;
@@ -190,7 +190,7 @@ async fn a_response_is_gone_on_with_as_the_suite_wants_it() {
         .await;
     assert_eq!(output_types(&asked), ["function_call"]);
     let call_id = &asked["output"][0]["call_id"];
-    let output = json!({"type": "function_call_output", "call_id": call_id, "output": "clear"});
+    let output = output(call_id, "clear");
     let body = json!({"model": MODEL, "previous_response_id": asked["id"], "input": [output]});
     let answered = server.respond(body).await;
     is_completed("function-call-roundtrip", &answered);
@@ -304,8 +304,7 @@ async fn every_case_over_a_websocket_is_answered_as_the_suite_wants_it() {
     let evicts = async {
         let mut socket = open().await;
         let first = socket.respond(passing("Remember: ember.")).await;
-        let stray =
-            json!({"type": "function_call_output", "call_id": "call_missing", "output": "x"});
+        let stray = output(&json!("call_missing"), "x");
         let (status, _) = socket.refused(passing_after(&first, json!([stray]))).await;
         assert_eq!(status, 400);
         let again = passing_after(&first, "Go on.");

@@ -38,17 +38,27 @@ async fn count(client: &Client, thread: &str, n_bytes: u64) {
     objects.put(&DEV_TENANT.into(), object).await.unwrap();
 }
 
+/// A message with a file of six bytes.
+async fn note(client: &Client) -> Value {
+    let notes = kept(client, "assistants", "notes.txt", b"a note").await;
+    json!({"role": "user", "content": "see", "attachments": [{"file_id": id(&notes), "tools": []}]})
+}
+
+/// The id of a thread that begins with a message.
+async fn begun(client: &Client, said: &Value) -> String {
+    let body = json!({"messages": [said]});
+    let thread = client.post("/threads", body, "ThreadObject").await;
+    id(&thread).to_owned()
+}
+
 #[tokio::test]
 async fn what_is_refused_counts_for_no_thread() {
     let client = Client::new().await;
-    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
     let body = json!({"metadata": {"actors": [{"id": "ada"}]}});
     let thread = client.ask("/threads", body).await.json();
     let thread = id(&thread);
-    let says = json!({
-        "role": "user", "content": "see", "metadata": {"actor": "nobody"},
-        "attachments": [{"file_id": id(&notes), "tools": []}],
-    });
+    let mut says = note(&client).await;
+    says["metadata"] = json!({"actor": "nobody"});
     let run = json!({"assistant_id": "demo", "additional_messages": [says]});
     for (what, body) in [("messages", says), ("runs", run)] {
         let answer = client.ask(&format!("/threads/{thread}/{what}"), body).await;
@@ -61,12 +71,8 @@ async fn what_is_refused_counts_for_no_thread() {
 #[tokio::test]
 async fn the_files_of_a_threads_messages_have_an_end() {
     let client = Client::new().await;
-    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
-    let says = json!({"role": "user", "content": "see", "attachments": [
-        {"file_id": id(&notes), "tools": []}]});
-    let body = json!({"messages": [says]});
-    let thread = client.post("/threads", body, "ThreadObject").await;
-    let thread = id(&thread);
+    let says = note(&client).await;
+    let thread = &begun(&client, &says).await;
     let path = format!("/threads/{thread}/messages");
     client.post(&path, says.clone(), "MessageObject").await;
     let more = json!({"additional_messages": [says]});
@@ -94,12 +100,8 @@ async fn the_files_of_a_threads_messages_have_an_end() {
 #[tokio::test]
 async fn a_fork_has_the_files_of_its_parent_up_to_where_it_begins() {
     let client = Client::new().await;
-    let notes = kept(&client, "assistants", "notes.txt", b"a note").await;
-    let says = json!({"role": "user", "content": "see", "attachments": [
-        {"file_id": id(&notes), "tools": []}]});
-    let body = json!({"messages": [says]});
-    let thread = client.post("/threads", body, "ThreadObject").await;
-    let thread = id(&thread);
+    let says = note(&client).await;
+    let thread = &begun(&client, &says).await;
     let path = format!("/threads/{thread}/messages");
     let plain = json!({"role": "user", "content": "hello"});
     client.post(&path, plain, "MessageObject").await;
