@@ -59,6 +59,10 @@ pub struct RunOptions {
     /// another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_run_output_tokens: Option<u64>,
+    /// Whether these tokens are counted from here on where the run answers calls that an earlier one has left.
+    /// Else it goes on counting where that one was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_begin_here: bool,
     /// How much the model reasons, in the provider's word: `none`, `low`, `medium`, `high`, `xhigh`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
@@ -79,11 +83,21 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Makes these options, as JSON, those of the run that goes on where another one has left calls: that one request
-    /// wanted no model is no wish of whoever answers the rest.
+    /// Makes these options, as JSON, those of the run that goes on where another one has left calls: once they are
+    /// answered the model is asked.
     pub fn go_on(options: &mut Value) {
         if let Value::Object(options) = options {
             options.remove("withoutModel");
+        }
+    }
+
+    /// The same where somebody answers who has no wishes: how many tokens one request wanted for itself is none.
+    pub fn go_on_for_others(options: &mut Value) {
+        Self::go_on(options);
+        if let Value::Object(options) = options
+            && options.remove("tokensBeginHere").is_some()
+        {
+            options.remove("maxRunOutputTokens");
         }
     }
 

@@ -30,7 +30,7 @@ use limits::{Budget, Spent};
 use record::{Folded, StateRecord, View};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use timeline::{Answer, Item, ItemType, OpenCall, Payload, StepOutcome};
+use timeline::{Answer, Item, ItemType, OpenCall, Payload, Says, StepOutcome};
 use upp::{Messages, ToolResult};
 
 /// Runs an agent step by step under the runtime.
@@ -79,6 +79,8 @@ struct Wanted {
     max_tool_calls: Option<u64>,
     /// How many tokens its answers may have.
     budget: Option<Arc<Budget>>,
+    /// Whether it counts tokens anew although it answers an earlier one's calls.
+    tokens_begin_here: bool,
     /// Whether no model is asked.
     without_model: bool,
 }
@@ -131,6 +133,7 @@ impl AgentReactor {
         let params = params.cloned().unwrap_or_default();
         let RunOptions {
             max_tool_calls,
+            tokens_begin_here,
             without_model,
             ..
         } = wanted;
@@ -141,6 +144,7 @@ impl AgentReactor {
                 params,
                 max_tool_calls,
                 budget,
+                tokens_begin_here,
                 without_model,
             })),
         }))
@@ -200,8 +204,9 @@ impl AgentReactor {
                 // Another agent goes on: for this one the run is over.
                 wants_more =
                     cycle.next == Next::Continue && handoff.is_none() && !self.asks_no_model();
-                if wants_more && self.is_spent(before, &journal) {
+                if (wants_more || handoff.is_some()) && self.is_spent(before, &journal) {
                     wants_more = false;
+                    handoff = None;
                     cut_short = Some(StepOutcome::SPENT.to_owned());
                 }
                 after = Some(if wants_more || self.asks_no_model() {
@@ -386,6 +391,12 @@ impl AgentReactor {
         wanted.is_some_and(|wanted| wanted.without_model)
     }
 
+    /// Whether tokens are counted from these answers on.
+    fn begins_tokens(&self, trigger: &Item) -> bool {
+        let wanted = self.wanted.as_ref();
+        wanted.is_some_and(|wanted| wanted.tokens_begin_here) && brings(trigger)
+    }
+
     fn budget(&self) -> Option<&Budget> {
         self.wanted.as_ref()?.budget.as_deref()
     }
@@ -431,7 +442,10 @@ impl AgentReactor {
         };
         // Answers and a handover go on with a run; anything else begins one.
         let goes_on = Ran::continues(step.execution, step.trigger.item_type);
-        let spent = spent.filter(|_| goes_on).unwrap_or_default();
+        let mut spent = spent.filter(|_| goes_on).unwrap_or_default();
+        if self.begins_tokens(step.trigger) {
+            spent.tokens = 0;
+        }
         let spent = self.is_limited().then_some(spent);
         if step.trigger.item_type != ItemType::ActionResult && state.phase().is_some() {
             // A phase left by a run that did not end is no position in this one.
@@ -464,6 +478,13 @@ impl AgentReactor {
                 .collect()
         }))
     }
+}
+
+/// Whether somebody has answered calls: that a sub-agent goes on is no answer.
+fn brings(trigger: &Item) -> bool {
+    let answers = Answer::read(trigger.content.as_ref()).unwrap_or_default();
+    let mut answers = answers.iter();
+    trigger.item_type == ItemType::ActionResult && answers.any(|it| it.says != Says::Resumed)
 }
 
 /// A conversation in which nothing waits, now that a message has come.

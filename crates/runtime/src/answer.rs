@@ -8,6 +8,7 @@ use crate::react::{Runtime, begun};
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, AnswerRequest, Run};
 use crate::store::{Filter, TenantId};
+use interop::options::RunOptions;
 use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
 use serde_json::json;
@@ -107,7 +108,7 @@ impl Runtime {
                 parent: begun_with.parent,
                 ..run
             },
-            None => begun_with,
+            None => begun_with.for_others(),
         };
         let waits = core.state.active().is_some() || core.state.waiting().len() > 0;
         let limit = self.inner.options.queue_limit;
@@ -199,7 +200,11 @@ pub(crate) fn standing(state: &State) -> (Run, &[OpenCall]) {
         (None, Some(open)) => (&open.execution, open.calls.as_slice()),
         (None, None) => return (Run::default(), &[]),
     };
-    (Run::going_on(execution.run.as_ref()), calls)
+    let mut run = Run::of(execution.run.as_ref());
+    if let Some(params) = &mut run.params {
+        RunOptions::go_on(params);
+    }
+    (run, calls)
 }
 
 /// Why a call is not open: it was answered, or left behind, or never made. Reads the whole thread,

@@ -74,13 +74,18 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// The run that goes on as the execution of these parameters was begun, with calls that this one has left.
+    /// The run that goes on as the execution of these parameters was begun, with calls that this one has left and
+    /// somebody answers.
     pub fn going_on(payload: Option<&Payload>) -> Self {
-        let mut run = Self::of(payload);
-        if let Some(params) = &mut run.params {
-            RunOptions::go_on(params);
+        Self::of(payload).for_others()
+    }
+
+    /// The same run, gone on with by somebody who has no wishes for it.
+    pub(crate) fn for_others(mut self) -> Self {
+        if let Some(params) = &mut self.params {
+            RunOptions::go_on_for_others(params);
         }
-        run
+        self
     }
 }
 

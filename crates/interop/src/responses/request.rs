@@ -257,7 +257,10 @@ fn sampling(
     options.top_p = fields.number("top_p", 0.0, 1.0)?;
     options.presence_penalty = fields.number("presence_penalty", -2.0, 2.0)?;
     options.frequency_penalty = fields.number("frequency_penalty", -2.0, 2.0)?;
+    // No answer may be longer, whatever the agent has, nor all of them together.
     options.max_output_tokens = fields.count("max_output_tokens", 16, u64::MAX)?;
+    options.max_run_output_tokens = options.max_output_tokens;
+    options.tokens_begin_here = options.max_output_tokens.is_some();
     let numbers = [
         ("temperature", options.temperature),
         ("top_p", options.top_p),

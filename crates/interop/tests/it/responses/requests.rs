@@ -64,6 +64,8 @@ fn all_that_can_be_asked_is_read() {
         (options.max_tool_calls, options.max_output_tokens),
         (Some(3), Some(16))
     );
+    assert_eq!(options.max_run_output_tokens, Some(16));
+    assert!(options.tokens_begin_here);
     assert_eq!(
         (options.temperature, options.top_p),
         (Some(0.25), Some(0.5))

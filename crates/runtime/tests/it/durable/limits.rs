@@ -19,14 +19,10 @@ use timeline::{OpenCall, OpenKind};
 use upp::{Message, Request, ToolCall};
 
 fn at_most(max_tool_calls: u64) -> Run {
-    let options = RunOptions {
+    wanting(&RunOptions {
         max_tool_calls: Some(max_tool_calls),
         ..RunOptions::default()
-    };
-    Run {
-        params: Some(serde_json::to_value(options).unwrap()),
-        ..Run::default()
-    }
+    })
 }
 
 /// The calls that have a result, in order, and whether it says that they were too many.
@@ -254,18 +250,23 @@ async fn a_run_that_is_handed_over_goes_on_counting() {
     assert_eq!(errors, [false, false, false, true]);
 }
 
+/// A run whose answers may have so many tokens together.
+fn of_tokens(max: u64) -> Run {
+    wanting(&RunOptions {
+        max_run_output_tokens: Some(max),
+        ..RunOptions::default()
+    })
+}
+
+fn wanting(options: &RunOptions) -> Run {
+    Run {
+        params: Some(serde_json::to_value(options).unwrap()),
+        ..Run::default()
+    }
+}
+
 #[tokio::test]
 async fn answers_share_the_tokens_of_their_run_which_ends_when_too_few_are_left() {
-    let of_tokens = |max: u64| {
-        let options = RunOptions {
-            max_run_output_tokens: Some(max),
-            ..RunOptions::default()
-        };
-        Run {
-            params: Some(serde_json::to_value(options).unwrap()),
-            ..Run::default()
-        }
-    };
     for restarts in [false, true] {
         let world = World::default();
         let limits = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -294,6 +295,48 @@ async fn answers_share_the_tokens_of_their_run_which_ends_when_too_few_are_left(
         client.say_as("two", of_tokens(17)).await;
         client.rest().await;
         assert_eq!(limits.lock().unwrap()[3..], [17]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_brings_results_counts_anew_if_it_says_so() {
+    for (begins_here, brings_own, expected) in [
+        (false, true, [Some(20), Some(18)]),
+        (true, true, [Some(20), Some(20)]),
+        // Who has no wishes goes on with the run that has left the call, but for what that one wanted for itself.
+        (false, false, [Some(20), Some(18)]),
+        (true, false, [Some(20), None]),
+    ] {
+        for restarts in [false, true] {
+            let world = World::default();
+            let limits = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let seen = Arc::clone(&limits);
+            let model = Canned::new(move |request: &Request| {
+                let mut seen = seen.lock().unwrap();
+                seen.push(request.params.get("max_tokens").and_then(Value::as_u64));
+                match seen.len() {
+                    1 => calling(vec![call("c", "external")]),
+                    _ => said("done"),
+                }
+            });
+            let agent = options(model, Arc::new(Loop::default()), all(&world));
+            let mut client = Client::calm(agent);
+            let run = wanting(&RunOptions {
+                max_run_output_tokens: Some(20),
+                tokens_begin_here: begins_here,
+                ..RunOptions::default()
+            });
+            client.say_as("one", run.clone()).await;
+            client.open().await;
+            if restarts {
+                client.restart().await;
+            }
+            let own = brings_own.then_some(run);
+            client.answer_as(bring("c", &json!(1)), own).await;
+            client.rest().await;
+            let about = format!("{begins_here}, {brings_own}, {restarts}");
+            assert_eq!(*limits.lock().unwrap(), expected, "{about}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Results that a client brings, whatever tools it sends with them.
 
-use super::{ASKS, invalid, output, refusal, text_of, weather};
+use super::{ASKS, invalid, output, output_types, refusal, text_of, weather};
 use crate::harness::Server;
 use serde_json::{Value, json};
 
@@ -64,10 +64,7 @@ async fn calls_of_the_clients_tools_are_not_limited() {
             "tools": [weather()], "max_tool_calls": 1,
         }))
         .await;
-    assert_eq!(
-        super::output_types(&asked),
-        ["function_call", "function_call"]
-    );
+    assert_eq!(output_types(&asked), ["function_call", "function_call"]);
     let results: Vec<Value> = (0..2)
         .map(|n| output(&asked["output"][n]["call_id"], &format!("rain {n}")))
         .collect();
@@ -95,6 +92,49 @@ async fn an_answer_that_may_be_no_longer_is_incomplete() {
         "max_output_tokens"
     );
     assert_eq!(text_of(&response).split(' ').count(), 16);
+}
+
+#[tokio::test]
+async fn the_answers_of_one_response_share_its_tokens_and_the_next_has_its_own() {
+    let server = Server::new("").await;
+    let mut body = json!({
+        "input": "compute 1+1 then say 40 words", "tools": [weather()], "max_output_tokens": 30,
+    });
+    for _ in 0..2 {
+        let response = server.respond(body.clone()).await;
+        assert_eq!(output_types(&response)[..1], ["function_call"]);
+        assert_eq!(response["status"], "incomplete", "{response}");
+        assert_eq!(
+            response["incomplete_details"]["reason"],
+            "max_output_tokens"
+        );
+        assert_eq!(response["usage"]["output_tokens"], 30, "{response}");
+        body["previous_response_id"] = response["id"].clone();
+    }
+    // One that brings results.
+    body["input"] = ASKS.into();
+    let asked = server.respond(body.clone()).await;
+    assert_eq!(output_types(&asked), ["function_call"]);
+    assert_ne!(asked["usage"]["output_tokens"], 0);
+    body["input"] = json!([output(&asked["output"][0]["call_id"], &"sun ".repeat(40)),]);
+    body["previous_response_id"] = asked["id"].clone();
+    let said = server.respond(body).await;
+    assert_eq!(said["usage"]["output_tokens"], 30, "{said}");
+}
+
+#[tokio::test]
+async fn who_has_no_tokens_left_hands_nothing_over() {
+    let config = "default_agent = \"lead\"\n[models.s]\nprovider = \"scripted\"\n\
+                  [agents.lead]\nmodel = \"s\"\nhandoffs = [\"other\"]\n[agents.other]\nmodel = \"s\"\n";
+    let server = Server::new(config).await;
+    let body =
+        |max: u64| json!({"input": "transfer_to_other then say 9 words", "max_output_tokens": max});
+    let whole = server.respond(body(100)).await;
+    assert_eq!(output_types(&whole).last(), Some(&"message"), "{whole}");
+    assert_eq!(whole["status"], "completed", "{whole}");
+    let cut = server.respond(body(16)).await;
+    assert_eq!(cut["status"], "incomplete", "{cut}");
+    assert!(!output_types(&cut).contains(&"message"), "{cut}");
 }
 
 #[tokio::test]
