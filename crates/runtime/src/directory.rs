@@ -144,10 +144,11 @@ impl Runtime {
             keys.retain(|_, id| live.contains_key(id));
         }
         let found = live.entry(thread.clone()).or_insert_with(|| {
-            let (store, clock) = (&self.inner.store, &self.inner.clock);
+            let inner = &self.inner;
             let new = Live::new(
-                Arc::clone(store),
-                Arc::clone(clock),
+                Arc::clone(&inner.store),
+                Arc::clone(&inner.clock),
+                Arc::clone(&inner.observer),
                 tenant,
                 thread,
                 key,

@@ -24,6 +24,7 @@ mod kept;
 mod live;
 mod memory;
 pub mod objects;
+mod observer;
 mod react;
 mod reactor;
 mod registry;
@@ -50,7 +51,8 @@ pub use follow::{Follow, Until};
 pub use fork::inherited;
 pub use gate::{Entering, Gate, Terms};
 pub use memory::MemoryStore;
-pub use react::{Runtime, RuntimeOptions};
+pub use observer::{Ended, Observer};
+pub use react::{Runtime, RuntimeOptions, Sources};
 pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
 };

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::error::RuntimeError;
+use crate::observer::{Ended, Observer};
 use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
 use jiff::Timestamp;
 use std::any::Any;
@@ -73,6 +74,7 @@ pub(crate) struct Live {
     pub(crate) key: String,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    observer: Arc<dyn Observer>,
     core: Mutex<Option<Core>>,
     /// Held while the thread is forked, and while it is deleted. Who has it waits for no other lock
     /// but, to delete, for those of the threads above.
@@ -95,6 +97,7 @@ impl Live {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
         tenant: TenantId,
         thread: ThreadId,
         key: String,
@@ -106,6 +109,7 @@ impl Live {
             key,
             store,
             clock,
+            observer,
             core: Mutex::new(None),
             forks: Mutex::default(),
             tail: watch::Sender::new(tail),
@@ -377,9 +381,12 @@ impl Held<'_> {
         let now = live.clock.now().max(core.last_at);
         let mut state = core.state.clone();
         let mut records = Vec::new();
+        let mut ended = Vec::new();
         for (at, command) in commands {
             let at = at.unwrap_or(now);
             for event in state.decide(command, at)? {
+                let running = core.state.active().map(|active| &active.execution);
+                ended.extend(Ended::of(&event, running, at));
                 state.apply(&event);
                 let text = event.encode()?.into();
                 records.push(NewRecord { at, event, text });
@@ -435,6 +442,9 @@ impl Held<'_> {
                     .state
                     .thread()
                     .is_some_and(|thread| thread.status == ThreadStatus::Streaming);
+                for ended in &ended {
+                    live.observer.ended(ended);
+                }
                 live.publish(
                     logged(first, records),
                     Tail {

@@ -6,6 +6,7 @@ use crate::error::{RuntimeError, told};
 use crate::gate::{Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
+use crate::observer::{Nobody, Observer};
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
@@ -47,11 +48,33 @@ impl Default for RuntimeOptions {
     }
 }
 
+/// What a runtime has from around it. By default the system's clock, random ids, and nobody who counts.
+#[derive(Clone)]
+pub struct Sources {
+    /// What the time is.
+    pub clock: Arc<dyn Clock>,
+    /// New ids.
+    pub ids: Arc<dyn Ids>,
+    /// Who counts what is done.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(SystemIds),
+            observer: Arc::new(Nobody),
+        }
+    }
+}
+
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) reactors: Arc<dyn Reactors>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) observer: Arc<dyn Observer>,
     pub(crate) options: RuntimeOptions,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -73,29 +96,28 @@ impl Runtime {
         reactors: Arc<dyn Reactors>,
         options: RuntimeOptions,
     ) -> Self {
-        Self::with_sources(
-            store,
-            reactors,
-            options,
-            Arc::new(SystemClock),
-            Arc::new(SystemIds),
-        )
+        Self::with_sources(store, reactors, options, Sources::default())
     }
 
-    /// The same with a clock and ids of the caller's.
+    /// The same with a clock, ids or an observer of the caller's.
     pub fn with_sources(
         store: Arc<dyn Store>,
         reactors: Arc<dyn Reactors>,
         options: RuntimeOptions,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn Ids>,
+        sources: Sources,
     ) -> Self {
+        let Sources {
+            clock,
+            ids,
+            observer,
+        } = sources;
         Self {
             inner: Arc::new(Inner {
                 store,
                 reactors,
                 clock,
                 ids,
+                observer,
                 options,
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),

@@ -5,8 +5,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use loomline_runtime as runtime;
 use runtime::{
-    Clock, Filter, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, StepRun, Store,
-    SystemIds,
+    Clock, Filter, Reacted, Reactor, ReactorError, Runtime, RuntimeOptions, Sources, StepRun, Store,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -119,13 +118,12 @@ async fn time_never_goes_back_in_a_log_though_the_clock_does() {
     let store = rigged();
     let at = |second| {
         let store: Arc<dyn Store> = store.clone();
-        Runtime::with_sources(
-            store,
-            Arc::new(Gated::open()),
-            RuntimeOptions::default(),
-            Arc::new(Set(AtomicU64::new(second))),
-            Arc::new(SystemIds),
-        )
+        let sources = Sources {
+            clock: Arc::new(Set(AtomicU64::new(second))),
+            ..Sources::default()
+        };
+        let options = RuntimeOptions::default();
+        Runtime::with_sources(store, Arc::new(Gated::open()), options, sources)
     };
     for (second, n) in [(2_000, 1), (1_000, 2)] {
         let runtime = at(second);
