@@ -17,4 +17,4 @@
 mod sqlite;
 
 #[cfg(feature = "sqlite")]
-pub use sqlite::{OpenMode, SqliteOptions, SqliteStore, Stats};
+pub use sqlite::{Activity, OpenMode, SqliteOptions, SqliteStore, Stats};

@@ -19,7 +19,7 @@ mod trace;
 mod value;
 mod writer;
 
-pub use check::Stats;
+pub use check::{Activity, Stats};
 pub use connection::{OpenMode, SqliteOptions};
 
 use error::failed;
@@ -94,6 +94,12 @@ impl SqliteStore {
     /// Everything that is wrong with the file; nothing, if all is well. Reads all of it.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.readers.run(check::check).await
+    }
+
+    /// What it has done, and what it takes on the disk. Nothing is read of it.
+    pub fn activity(&self) -> Activity {
+        let counts = self.writer.as_ref().map(Writer::counts);
+        Activity::of(&self.path, counts.unwrap_or_default())
     }
 
     /// How large the store is and what it has done.

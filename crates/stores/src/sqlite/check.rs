@@ -17,16 +17,37 @@ pub struct Stats {
     pub n_events: u64,
     /// The bytes of the events.
     pub event_bytes: u64,
+    /// The schema's version.
+    pub schema_version: u64,
+    /// What it does.
+    pub activity: Activity,
+}
+
+/// What a store has done since it was opened, and what it takes on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
     /// The bytes of the file.
     pub file_bytes: u64,
     /// The bytes of the write-ahead log beside it; far above 64 MiB, a reader holds it up.
     pub wal_bytes: u64,
-    /// The schema's version.
-    pub schema_version: u64,
-    /// Transactions committed since it was opened.
+    /// Transactions committed.
     pub n_commits: u64,
     /// Requests in them; over `n_commits`, how many share one.
     pub n_requests: u64,
+}
+
+impl Activity {
+    pub(super) fn of(path: &Path, counts: Counts) -> Self {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        Self {
+            file_bytes: size(path),
+            wal_bytes: size(Path::new(&wal)),
+            n_commits: counts.n_commits,
+            n_requests: counts.n_requests,
+        }
+    }
 }
 
 /// Everything that is wrong.
@@ -99,17 +120,11 @@ pub(super) fn stats(conn: &Connection, path: &Path, counts: Counts) -> Result<St
     let read = |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
     let [n_threads, n_events, event_bytes, schema_version] =
         conn.query_row(sql, [], read).map_err(statement)?.map(count);
-    let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
     Ok(Stats {
         n_threads,
         n_events,
         event_bytes,
-        file_bytes: size(path),
-        wal_bytes: size(Path::new(&wal)),
         schema_version,
-        n_commits: counts.n_commits,
-        n_requests: counts.n_requests,
+        activity: Activity::of(path, counts),
     })
 }

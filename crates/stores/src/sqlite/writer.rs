@@ -130,10 +130,11 @@ impl Drop for Writer {
 fn write(conn: &Connection, mut requests: mpsc::Receiver<Request>, counters: &Counters) {
     while let Some(first) = requests.blocking_recv() {
         let acks = Batch::new(conn).take(first, &mut requests);
-        counters.commits.fetch_add(1, Ordering::Relaxed);
-        counters
-            .requests
-            .fetch_add(acks.waiting.len() as u64, Ordering::Relaxed);
+        if acks.committed.is_ok() {
+            let n_requests = acks.waiting.len() as u64;
+            counters.commits.fetch_add(1, Ordering::Relaxed);
+            counters.requests.fetch_add(n_requests, Ordering::Relaxed);
+        }
         for ack in acks.waiting {
             ack(acks.committed.clone());
         }
