@@ -6,11 +6,12 @@ pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
 use crate::config::{Config, TenantConfig};
+use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use jiff::Timestamp;
 use runtime::{
-    MemoryStore, OptionsRefused, Runtime, RuntimeError, RuntimeOptions, Store, StoreError,
+    MemoryStore, OptionsRefused, Runtime, RuntimeError, RuntimeOptions, Sources, Store, StoreError,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -74,6 +75,7 @@ pub struct App {
     passing: Runtime,
     opened_at: Timestamp,
     agents: ConfiguredAgents,
+    metrics: Metrics,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
     recovered: Arc<OnceCell<usize>>,
@@ -102,7 +104,8 @@ impl App {
         }
         let lists = Some(data_dir.join(MCP));
         let files = files.unwrap_or(&own_files);
-        let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists)?;
+        let metrics = Metrics::default();
+        let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists, &metrics)?;
         let options = SqliteOptions {
             mode,
             ..SqliteOptions::default()
@@ -116,9 +119,15 @@ impl App {
             ..RuntimeOptions::default()
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
-        let runtime = Runtime::new(shared, Arc::new(agents.clone()), options);
-        let memory = Arc::new(MemoryStore::new());
-        let passing = Runtime::new(memory, Arc::new(agents.clone()), options);
+        let over = |store: Arc<dyn Store>| {
+            let sources = Sources {
+                observer: metrics.of_runs(&config.default_agent),
+                ..Sources::default()
+            };
+            Runtime::with_sources(store, Arc::new(agents.clone()), options, sources)
+        };
+        let runtime = over(shared);
+        let passing = over(Arc::new(MemoryStore::new()));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = match &config.tokens {
             None => None,
@@ -134,6 +143,7 @@ impl App {
             passing,
             opened_at: Timestamp::now(),
             agents,
+            metrics,
             keys,
             tokens,
             recovered: Arc::default(),
@@ -164,6 +174,10 @@ impl App {
     /// The store, for what only it can do: checks, figures, tables written anew.
     pub fn store(&self) -> &SqliteStore {
         &self.store
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The agents, by name.

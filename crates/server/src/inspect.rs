@@ -5,6 +5,7 @@ mod report;
 pub use report::{AgentReport, ModelReport, SubagentReport, ToolKind, ToolReport};
 
 use crate::config::{Checked, Config, Severity, StrategyConfig};
+use crate::metrics::Metrics;
 use crate::reactors::ConfiguredAgents;
 use agents::mcp::McpTransport;
 use serde::Serialize;
@@ -65,7 +66,12 @@ pub fn inspect(checked: Checked) -> Inspection {
             message: finding.error.message,
         });
     }
-    match ConfiguredAgents::new(Arc::clone(&config), Path::new("files"), None) {
+    match ConfiguredAgents::new(
+        Arc::clone(&config),
+        Path::new("files"),
+        None,
+        &Metrics::default(),
+    ) {
         Ok(agents) => abilities(&config, &agents, &mut findings),
         Err(error) => findings.push(found(Severity::Error, chain(&error))),
     }

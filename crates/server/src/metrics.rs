@@ -1,11 +1,34 @@
 //! Figures for Prometheus.
 
+mod models;
+mod tools;
+
+use models::ModelFigures;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
+use runtime::{Ended, Observer};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use stores::Activity;
+use timeline::Interruption;
+use tokio::time::Instant;
+use tools::ToolFigures;
+use upp::{Model, Tool};
+
+/// Where something completed as it should.
+const OK: &str = "ok";
+/// Where it failed, and no more is known.
+const ERROR: &str = "error";
+/// Where nobody waited for its end.
+const CANCELLED: &str = "cancelled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answered {
@@ -14,12 +37,102 @@ struct Answered {
     status: u16,
 }
 
-/// The figures of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    method: String,
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRun {
+    agent: String,
+    outcome: String,
+}
+
+/// How often something was done, and how long it took, by what is said of it.
+#[derive(Clone)]
+struct Timed<L> {
+    all: Family<L, Histogram>,
+}
+
+impl<L: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static> Timed<L> {
+    /// Buckets from 2 ms to 17 minutes, each twice as wide as the one before: answers to requests and runs of
+    /// agents are on one scale.
+    fn new(registry: &mut Registry, name: &str, help: &str) -> Self {
+        let made: fn() -> Histogram = || Histogram::new(exponential_buckets(0.002, 2.0, 20));
+        let all = Family::new_with_constructor(made);
+        registry.register_with_unit(name, help, Unit::Seconds, all.clone());
+        Self { all }
+    }
+
+    fn took(&self, labels: &L, took: Duration) {
+        self.all.get_or_create(labels).observe(took.as_secs_f64());
+    }
+}
+
+/// Is told the outcome, and how long it took.
+type Tell = Box<dyn FnOnce(&str, Duration) + Send>;
+
+/// What is done in one piece. If it is dropped before it has ended, it was cancelled.
+struct Timing {
+    start: Instant,
+    tell: Option<Tell>,
+}
+
+impl Timing {
+    fn begin(tell: impl FnOnce(&str, Duration) + Send + 'static) -> Self {
+        Self {
+            start: Instant::now(),
+            tell: Some(Box::new(tell)),
+        }
+    }
+
+    fn so_far(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn end(mut self, outcome: &str) {
+        self.told(outcome);
+    }
+
+    fn told(&mut self, outcome: &str) {
+        if let Some(tell) = self.tell.take() {
+            tell(outcome, self.start.elapsed());
+        }
+    }
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        let outcome = if std::thread::panicking() {
+            ERROR
+        } else {
+            CANCELLED
+        };
+        self.told(outcome);
+    }
+}
+
+/// The figures of a server. Cloning shares them.
+#[derive(Clone)]
 pub(crate) struct Metrics {
-    registry: Registry,
+    registry: Arc<Registry>,
     requests: Family<Answered, Counter>,
+    request_duration: Timed<Route>,
     executions: Gauge,
     streams: Gauge,
+    runs: Timed<OfRun>,
+    models: ModelFigures,
+    tools: ToolFigures,
+    store: StoreFigures,
+}
+
+#[derive(Clone, Default)]
+struct StoreFigures {
+    commits: Counter,
+    requests: Counter,
+    file: Gauge,
+    wal: Gauge,
 }
 
 impl Default for Metrics {
@@ -28,6 +141,11 @@ impl Default for Metrics {
         let requests = Family::<Answered, Counter>::default();
         let (executions, streams) = (Gauge::<i64>::default(), Gauge::<i64>::default());
         registry.register("http_requests", "Requests answered", requests.clone());
+        let request_duration = Timed::new(
+            &mut registry,
+            "http_request_duration",
+            "From a request's head to the head of its answer",
+        );
         registry.register(
             "running_executions",
             "Executions that run in this process",
@@ -38,32 +156,69 @@ impl Default for Metrics {
             "Event streams that are open",
             streams.clone(),
         );
+        let runs = Timed::new(
+            &mut registry,
+            "run_duration",
+            "Executions that are over, from their beginning to their end",
+        );
+        let models = ModelFigures::new(&mut registry);
+        let tools = ToolFigures::new(&mut registry);
+        let store = StoreFigures::default();
+        store.register(&mut registry);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What this is", build);
         Self {
-            registry,
+            registry: Arc::new(registry),
             requests,
+            request_duration,
             executions,
             streams,
+            runs,
+            models,
+            tools,
+            store,
         }
     }
 }
 
 impl Metrics {
     /// Counts an answer. `route` is a pattern, never a path: there are finitely many.
-    pub(crate) fn answered(&self, method: &http::Method, route: &str, status: u16) {
-        let known = ["GET", "POST", "DELETE", "HEAD", "OPTIONS"];
+    pub(crate) fn answered(&self, method: &http::Method, route: &str, status: u16, took: Duration) {
+        let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
         let method = if known.contains(&method.as_str()) {
             method.as_str()
         } else {
             "other"
         };
-        let labels = Answered {
+        let of = Route {
             method: method.to_owned(),
             route: route.to_owned(),
+        };
+        self.request_duration.took(&of, took);
+        let labels = Answered {
+            method: of.method,
+            route: of.route,
             status,
         };
         self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Who counts the runs of a runtime, in which those of no agent in particular are the default agent's.
+    pub(crate) fn of_runs(&self, default_agent: &str) -> Arc<dyn Observer> {
+        Arc::new(RunFigures {
+            runs: self.runs.clone(),
+            default_agent: default_agent.to_owned(),
+        })
+    }
+
+    /// The same model, whose calls are counted.
+    pub(crate) fn of_model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        self.models.of(model)
+    }
+
+    /// The same tool, whose calls are counted. It is one of a configuration, of which there are finitely many.
+    pub(crate) fn of_tool(&self, tool: Tool) -> Tool {
+        self.tools.of(tool)
     }
 
     /// The figures as text.
@@ -71,12 +226,81 @@ impl Metrics {
         &self,
         executions: usize,
         streams: usize,
+        store: Activity,
     ) -> Result<String, std::fmt::Error> {
         self.executions
             .set(i64::try_from(executions).unwrap_or(i64::MAX));
         self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
+        self.store.set(store);
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;
         Ok(out)
+    }
+}
+
+impl StoreFigures {
+    fn register(&self, registry: &mut Registry) {
+        let counts = [
+            ("store_commits", "Transactions committed", &self.commits),
+            ("store_requests", "Requests in them", &self.requests),
+        ];
+        for (name, help, count) in counts {
+            registry.register(name, help, count.clone());
+        }
+        let sizes = [
+            ("store_file", "The store's file", &self.file),
+            ("store_wal", "The write-ahead log beside it", &self.wal),
+        ];
+        for (name, help, size) in sizes {
+            registry.register_with_unit(name, help, Unit::Bytes, size.clone());
+        }
+    }
+
+    fn set(&self, store: Activity) {
+        let counts = [
+            (&self.commits, store.n_commits),
+            (&self.requests, store.n_requests),
+        ];
+        for (count, n) in counts {
+            count.inner().store(n, Ordering::Relaxed);
+        }
+        for (size, bytes) in [(&self.file, store.file_bytes), (&self.wal, store.wal_bytes)] {
+            size.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+/// Why runs end that have not completed.
+const REASONS: [&str; 9] = [
+    ERROR,
+    Interruption::USER_CANCELLED,
+    "max_handoffs",
+    "max_steps",
+    "network_failure",
+    "quota_exceeded",
+    "rate_limited",
+    "safety_halt",
+    "timeout",
+];
+
+struct RunFigures {
+    runs: Timed<OfRun>,
+    default_agent: String,
+}
+
+impl Observer for RunFigures {
+    fn ended(&self, ended: &Ended) {
+        let agent = ended.agent.as_ref().unwrap_or(&self.default_agent);
+        // Whoever cancels may give any reason.
+        let outcome = match ended.reason.as_deref() {
+            None => OK,
+            Some(reason) if REASONS.contains(&reason) => reason,
+            Some(_) => "other",
+        };
+        let labels = OfRun {
+            agent: agent.clone(),
+            outcome: outcome.to_owned(),
+        };
+        self.runs.took(&labels, ended.took);
     }
 }

@@ -5,6 +5,7 @@ mod mcp;
 mod models;
 
 use crate::config::Config;
+use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
 use agents::mcp::McpError;
 use agents::{Agent, OptionsError};
@@ -124,6 +125,7 @@ struct Inner {
     outbound: Outbound,
     texts: BTreeMap<String, Texts>,
     servers: McpServers,
+    metrics: Metrics,
     /// Made anew when the servers were reached, so that each has the tools there are.
     agents: RwLock<Arc<BTreeMap<String, Agent>>>,
 }
@@ -135,10 +137,12 @@ impl ConfiguredAgents {
         config: Arc<Config>,
         files: &Path,
         lists: Option<PathBuf>,
+        metrics: &Metrics,
     ) -> Result<Self, AgentsError> {
         let mut models = BTreeMap::new();
         for (name, model) in &config.models {
-            models.insert(name.clone(), model_of(name, model)?);
+            let model = metrics.of_model(model_of(name, model)?);
+            models.insert(name.clone(), model);
         }
         let mut texts = BTreeMap::new();
         for (name, agent) in &config.agents {
@@ -150,6 +154,7 @@ impl ConfiguredAgents {
             outbound: Outbound::new(config.outbound.clone()).map_err(AgentsError::Outbound)?,
             texts,
             servers: McpServers::new(&config, lists)?,
+            metrics: metrics.clone(),
             agents: RwLock::default(),
             config,
         };
@@ -265,6 +270,7 @@ impl Inner {
             outbound: &self.outbound,
             texts: &self.texts,
             servers: &self.servers,
+            metrics: &self.metrics,
             made: BTreeMap::new(),
         }
     }

@@ -33,6 +33,16 @@ pub fn agent(
     params: Map<String, Value>,
     outbound: Outbound,
 ) -> Result<Agent, OptionsError> {
+    Agent::new(options(name, config, params, outbound))
+}
+
+/// What such an agent is made of.
+pub(crate) fn options(
+    name: &str,
+    config: RemoteConfig,
+    params: Map<String, Value>,
+    outbound: Outbound,
+) -> AgentOptions {
     let client = Client::new(name, config, outbound);
     let model = RemoteAgent {
         client: Arc::new(client),
@@ -42,7 +52,7 @@ pub fn agent(
     options.id = Some(name.into());
     options.params = Arc::new(params);
     options.foreign_calls = true;
-    Agent::new(options)
+    options
 }
 
 /// An agent elsewhere, as a model. Cloning shares it.

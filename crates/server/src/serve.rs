@@ -21,6 +21,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -261,11 +262,13 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let route = request.extensions().get::<MatchedPath>().cloned();
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
+    let start = Instant::now();
     let mut response = next.run(request).await;
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     audit.answered(response.status());
+    let status = response.status().as_u16();
     api.metrics()
-        .answered(&method, route, response.status().as_u16());
+        .answered(&method, route, status, start.elapsed());
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
         return response;
     };

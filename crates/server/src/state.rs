@@ -19,7 +19,6 @@ pub(crate) struct Api {
 
 struct Inner {
     app: App,
-    metrics: Metrics,
     turns: Turns,
     desks: Arc<Desks>,
     passing_desks: Arc<Desks>,
@@ -61,7 +60,6 @@ impl Api {
                 passing_desks,
                 forms,
                 app,
-                metrics: Metrics::default(),
                 turns: Turns::default(),
                 streams,
                 mcp_calls: Calls::default(),
@@ -79,7 +77,7 @@ impl Api {
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
-        &self.inner.metrics
+        self.inner.app.metrics()
     }
 
     pub(crate) fn turns(&self) -> &Turns {

@@ -7,6 +7,7 @@ use crate::config::{
     AgentConfig, Config, ExternalTool, LevelConfig, MiddlewareConfig, RemoteConfig, StrategyConfig,
     SubagentConfig,
 };
+use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::remote;
 use crate::tools;
@@ -78,6 +79,7 @@ pub(super) struct Builder<'a> {
     pub(super) outbound: &'a Outbound,
     pub(super) texts: &'a BTreeMap<String, Texts>,
     pub(super) servers: &'a McpServers,
+    pub(super) metrics: &'a Metrics,
     pub(super) made: BTreeMap<String, Agent>,
 }
 
@@ -133,8 +135,9 @@ impl Builder<'_> {
         elsewhere: &RemoteConfig,
     ) -> Result<Agent, AgentsError> {
         let params = agent.params.clone();
-        let made = remote::agent(name, elsewhere.clone(), params, self.outbound.clone());
-        let made = made.map_err(|source| AgentsError::Agent {
+        let mut options = remote::options(name, elsewhere.clone(), params, self.outbound.clone());
+        options.model = self.metrics.of_model(options.model);
+        let made = Agent::new(options).map_err(|source| AgentsError::Agent {
             agent: name.to_owned(),
             source,
         })?;
@@ -146,15 +149,17 @@ impl Builder<'_> {
         let mut all = Vec::new();
         for reference in &agent.tools {
             if reference.server().is_some() {
-                all.extend(self.servers.tools(reference));
+                let tools = self.servers.tools(reference).into_iter();
+                all.extend(tools.map(|tool| self.metrics.of_tool(tool)));
                 continue;
             }
             let text = reference.to_string();
             let tool = tools::find(&text, &self.config.tools, self.files);
-            all.push(tool.ok_or_else(|| AgentsError::Unknown {
+            let tool = tool.ok_or_else(|| AgentsError::Unknown {
                 agent: name.to_owned(),
                 name: text,
-            })?);
+            })?;
+            all.push(self.metrics.of_tool(tool));
         }
         all.extend(agent.external.iter().map(external));
         for subagent in &agent.subagents {

@@ -6,7 +6,7 @@ use upp::{Effect, ToolChoice};
 fn made(text: &str, directory: &Path) -> Result<ConfiguredAgents, AgentsError> {
     let text = text.replace("DIR", &directory.display().to_string());
     let config = Config::parse(&text, &|_| None).unwrap_or_else(|error| panic!("{error}"));
-    ConfiguredAgents::new(Arc::new(config), directory, None)
+    ConfiguredAgents::new(Arc::new(config), directory, None, &Metrics::default())
 }
 
 fn agent(text: &str) -> Agent {

@@ -46,7 +46,11 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
     let text = api
         .metrics()
-        .encode(api.runtime().running(), api.open_streams())
+        .encode(
+            api.runtime().running(),
+            api.open_streams(),
+            api.app().store().activity(),
+        )
         .map_err(|_| ApiError::Panicked)?;
     Ok((
         [(

@@ -113,6 +113,71 @@ async fn health_needs_no_key_and_figures_do() {
     assert!(figures.contains("loomline_build_info{version="));
 }
 
+/// The value of a figure, without which there is none.
+fn figure(figures: &str, name: &str) -> f64 {
+    let line = figures.lines().find_map(|line| line.strip_prefix(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in {figures}"));
+    line.trim().parse().unwrap()
+}
+
+#[tokio::test]
+async fn runs_and_the_calls_of_models_and_tools_are_counted_and_timed() {
+    let server = Server::new("").await;
+    server.say("a", "compute 1+1").await;
+    server.say("b", "fail rate_limited").await;
+    let figures = server.get("/metrics").await.text;
+    let of_model = "provider=\"scripted\",model=\"scripted-1\"";
+    for (name, n) in [
+        ("loomline_run_duration_seconds_count{agent=\"demo\",outcome=\"ok\"}".to_owned(), 1.0),
+        ("loomline_run_duration_seconds_count{agent=\"demo\",outcome=\"rate_limited\"}".to_owned(), 1.0),
+        (format!("loomline_model_call_duration_seconds_count{{{of_model},outcome=\"ok\"}}"), 2.0),
+        (format!("loomline_model_call_duration_seconds_count{{{of_model},outcome=\"RATE_LIMITED\"}}"), 1.0),
+        (format!("loomline_model_time_to_first_chunk_seconds_count{{{of_model}}}"), 2.0),
+        ("loomline_tool_call_duration_seconds_count{tool=\"compute\",outcome=\"ok\"}".to_owned(), 1.0),
+        ("loomline_http_request_duration_seconds_count{method=\"POST\",route=\"/api/v1/threads/{key}/messages\"}".to_owned(), 2.0),
+    ] {
+        assert!((figure(&figures, &name) - n).abs() < 0.5, "{name}: {figures}");
+    }
+    for name in [
+        format!("loomline_model_tokens_total{{{of_model},type=\"input\"}}"),
+        format!("loomline_model_tokens_total{{{of_model},type=\"output\"}}"),
+        "loomline_store_commits_total".to_owned(),
+        "loomline_store_requests_total".to_owned(),
+        "loomline_store_file_bytes".to_owned(),
+        "loomline_store_wal_bytes".to_owned(),
+    ] {
+        assert!(figure(&figures, &name) > 0.0, "{name}: {figures}");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waited_for_is_counted_as_cancelled() {
+    let server = Server::new("").await;
+    server.begin("a", "slow 5ms say 2000 words").await;
+    let figures = async || server.get("/metrics").await.text;
+    while !figures().await.contains("first_chunk_seconds_count{") {
+        tokio::task::yield_now().await;
+    }
+    server.post("/api/v1/threads/a/cancel", json!({})).await;
+    server.at_rest("a").await;
+    server.begin("b", "slow 5ms say 2000 words").await;
+    let why = json!({"reason": "a reason of my own"});
+    server.post("/api/v1/threads/b/cancel", why).await;
+    server.at_rest("b").await;
+    let figures = figures().await;
+    for name in [
+        "loomline_run_duration_seconds_count{agent=\"demo\",outcome=\"user_cancelled\"}",
+        "loomline_run_duration_seconds_count{agent=\"demo\",outcome=\"other\"}",
+    ] {
+        assert!(
+            (figure(&figures, name) - 1.0).abs() < 0.5,
+            "{name}: {figures}"
+        );
+    }
+    let calls = "loomline_model_call_duration_seconds_count{provider=\"scripted\",model=\"scripted-1\",outcome=\"cancelled\"}";
+    assert!(figure(&figures, calls) > 0.5, "{figures}");
+}
+
 #[tokio::test]
 async fn an_answer_has_the_request_s_id_and_is_not_to_be_guessed_at() {
     let server = Server::new("").await;
@@ -130,6 +195,10 @@ async fn an_answer_has_the_request_s_id_and_is_not_to_be_guessed_at() {
         (&json!("r-1"), "r-1")
     );
     assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+    assert_eq!(
+        answer.headers["content-security-policy"],
+        "default-src 'none'; frame-ancestors 'none'"
+    );
     assert_eq!(answer.headers["content-type"], "application/json");
 }
 
