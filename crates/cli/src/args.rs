@@ -44,8 +44,28 @@ pub(crate) struct Arguments {
     #[arg(long, short, global = true, help_heading = "Everywhere", action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
+    /// How what is logged is written to standard error.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        env = "LOOMLINE_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    pub(crate) log_format: LogFormat,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How what is logged is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// An object a line, for programs.
+    Json,
 }
 
 #[derive(Debug, Subcommand)]

@@ -45,7 +45,8 @@ fn main() -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return code(&output, &error),
     };
-    serve::log(arguments.verbose, serving, telemetry.as_ref());
+    let level = serve::level(arguments.verbose, serving);
+    serve::log(level, arguments.log_format, telemetry.as_ref());
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

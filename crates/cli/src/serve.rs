@@ -2,6 +2,7 @@
 
 mod hang_up;
 
+use crate::args::LogFormat;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, GOOD, Output};
 use crate::store::Place;
@@ -22,25 +23,32 @@ const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCAL
 /// How long the last spans may take when the program ends.
 const LAST_SPANS: Duration = Duration::from_secs(5);
 
-/// Structured logs on standard error; a terminal command logs only what went wrong. Spans of agent
-/// runs go to `telemetry`.
-pub(crate) fn log(verbose: u8, serving: bool, telemetry: Option<&TelemetryGuard>) {
-    let level = match (verbose, serving) {
+/// What is logged; by a terminal command only what went wrong.
+pub(crate) fn level(verbose: u8, serving: bool) -> &'static str {
+    match (verbose, serving) {
         (0, false) => "error",
         (0, true) => "info",
         (1, _) => "debug",
         _ => "trace",
-    };
+    }
+}
+
+/// Structured logs on standard error. Spans of agent runs go to `telemetry`.
+pub(crate) fn log(level: &str, format: LogFormat, telemetry: Option<&TelemetryGuard>) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG").unwrap_or_else(|_| {
         tracing_subscriber::EnvFilter::new(format!(
             "warn,rmcp=warn,loomline={level},server={level},audit={level}"
         ))
     });
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_target(false)
-        .with_filter(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Text => lines
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .with_target(false)
+            .boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    let lines = lines.with_filter(filter);
     tracing_subscriber::registry()
         .with(telemetry.map(TelemetryGuard::layer))
         .with(lines)

@@ -17,6 +17,7 @@ mod documents;
 mod hang_up;
 mod hostile;
 mod jsonl;
+mod logs;
 mod main_job;
 mod policies;
 mod render;

@@ -80,7 +80,7 @@ impl Home {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
-        for name in ["CONFIG", "DATA", "LISTEN", "LOG"] {
+        for name in ["CONFIG", "DATA", "LISTEN", "LOG", "LOG_FORMAT"] {
             command.env_remove(format!("LOOMLINE_{name}"));
         }
         command.arg("--data").arg(self.path("data")).args(arguments);
@@ -129,7 +129,13 @@ impl Home {
 
     /// Starts a command whose output is read line by line.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
-        let mut child = self.command(arguments).spawn().unwrap();
+        self.spawn_with(&[], arguments)
+    }
+
+    /// The same with variables.
+    pub(crate) fn spawn_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
         Running {
