@@ -102,13 +102,9 @@ impl SqliteStore {
         Activity::of(&self.path, counts.unwrap_or_default())
     }
 
-    /// How large the store is and what it has done.
+    /// How large the store is.
     pub async fn stats(&self) -> Result<Stats, StoreError> {
-        let counts = self.writer.as_ref().map(Writer::counts).unwrap_or_default();
-        let path = self.path.clone();
-        self.readers
-            .run(move |conn| check::stats(conn, &path, counts))
-            .await
+        self.readers.run(check::stats).await
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {

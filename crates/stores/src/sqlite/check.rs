@@ -8,7 +8,7 @@ use runtime::objects::sha256;
 use rusqlite::Connection;
 use std::path::Path;
 
-/// How large a store is, and what it has done since it was opened.
+/// How large a store is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Threads.
@@ -19,8 +19,6 @@ pub struct Stats {
     pub event_bytes: u64,
     /// The schema's version.
     pub schema_version: u64,
-    /// What it does.
-    pub activity: Activity,
 }
 
 /// What a store has done since it was opened, and what it takes on the disk.
@@ -113,7 +111,7 @@ fn texts(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
 }
 
 /// Sizes and counts.
-pub(super) fn stats(conn: &Connection, path: &Path, counts: Counts) -> Result<Stats, StoreError> {
+pub(super) fn stats(conn: &Connection) -> Result<Stats, StoreError> {
     let sql = "SELECT count(*), coalesce(sum(head_seq), 0), coalesce(sum(bytes), 0),
                       (SELECT user_version FROM pragma_user_version)
                FROM thread_threads";
@@ -125,6 +123,5 @@ pub(super) fn stats(conn: &Connection, path: &Path, counts: Counts) -> Result<St
         n_events,
         event_bytes,
         schema_version,
-        activity: Activity::of(path, counts),
     })
 }
