@@ -99,8 +99,8 @@ pub use message::{
     ToolResultMessage, UserMessage,
 };
 pub use model::{
-    Capabilities, KeptCall, Model, ModelEvent, ModelStream, Request, Response, Sent, StopReason,
-    ToolChoice,
+    Capabilities, KeptCall, Model, ModelEvent, ModelLayer, ModelStream, Request, Response, Sent,
+    StopReason, ToolChoice,
 };
 pub use ollama::Ollama;
 pub use prefix::{Break, Prefix, RequestReport};

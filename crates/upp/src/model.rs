@@ -192,6 +192,51 @@ pub trait Model: Send + Sync {
     }
 }
 
+/// A model around another one, which answers calls in its own way and is that one in everything else.
+pub trait ModelLayer: Send + Sync {
+    /// The other one.
+    fn inner(&self) -> &dyn Model;
+
+    /// Starts one call.
+    fn stream(&self, request: Request) -> ModelStream;
+
+    /// One call, unobserved: the stream drained.
+    fn complete(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {
+        let provider = self.inner().provider().to_owned();
+        Box::pin(drained(self.stream(request), provider))
+    }
+}
+
+impl<L: ModelLayer> Model for L {
+    fn model_id(&self) -> &str {
+        self.inner().model_id()
+    }
+
+    fn provider(&self) -> &str {
+        self.inner().provider()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner().capabilities()
+    }
+
+    fn settings(&self, settings: &Settings) -> NativeSettings {
+        self.inner().settings(settings)
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        ModelLayer::stream(self, request)
+    }
+
+    fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
+        self.inner().abandon(note)
+    }
+
+    fn complete(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {
+        ModelLayer::complete(self, request)
+    }
+}
+
 /// The response at the end of a stream.
 pub(crate) async fn drained(mut stream: ModelStream, provider: String) -> Result<Response, Error> {
     while let Some(item) = stream.next().await {
@@ -204,4 +249,73 @@ pub(crate) async fn drained(mut stream: ModelStream, provider: String) -> Result
         provider,
         "the stream ended without a response",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::sync::Mutex;
+
+    /// Keeps what it is told to abandon, and answers nothing.
+    struct Inner(Mutex<Vec<Value>>);
+
+    impl Model for Inner {
+        fn model_id(&self) -> &'static str {
+            "m"
+        }
+
+        fn provider(&self) -> &'static str {
+            "p"
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::default()
+        }
+
+        fn settings(&self, settings: &Settings) -> NativeSettings {
+            let mut native = NativeSettings::default();
+            let n = settings.max_output_tokens;
+            native.params.insert("n".into(), n.into());
+            native
+        }
+
+        fn stream(&self, _: Request) -> ModelStream {
+            Box::pin(futures_util::stream::empty())
+        }
+
+        fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
+            self.0.lock().unwrap().push(note);
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    struct Refusing(Inner);
+
+    impl ModelLayer for Refusing {
+        fn inner(&self) -> &dyn Model {
+            &self.0
+        }
+
+        fn stream(&self, _: Request) -> ModelStream {
+            let error = Error::new(Code::QuotaExceeded, "p", "enough");
+            Box::pin(futures_util::stream::iter([Err(error)]))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_layer_answers_calls_itself_and_is_the_model_inside_in_everything_else() {
+        let layer = Refusing(Inner(Mutex::default()));
+        let model: &dyn Model = &layer;
+        assert_eq!((model.model_id(), model.provider()), ("m", "p"));
+        let settings = Settings {
+            max_output_tokens: Some(7),
+            ..Settings::default()
+        };
+        assert_eq!(model.settings(&settings).params["n"], 7);
+        model.abandon(json!("note")).await;
+        assert_eq!(*layer.0.0.lock().unwrap(), ["note"]);
+        let refused = model.complete(Request::default()).await.unwrap_err();
+        assert_eq!(refused.code, Code::QuotaExceeded);
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use timeline::Payload;
-use upp::{Capabilities, Model, ModelStream, NativeSettings, Request, Settings};
+use upp::{Model, ModelLayer, ModelStream, Request, Settings};
 
 /// What a run that has a limit has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,21 +72,9 @@ pub(super) struct Budgeted {
     pub(super) budget: Arc<Budget>,
 }
 
-impl Model for Budgeted {
-    fn model_id(&self) -> &str {
-        self.model.model_id()
-    }
-
-    fn provider(&self) -> &str {
-        self.model.provider()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.model.capabilities()
-    }
-
-    fn settings(&self, settings: &Settings) -> NativeSettings {
-        self.model.settings(settings)
+impl ModelLayer for Budgeted {
+    fn inner(&self) -> &dyn Model {
+        &*self.model
     }
 
     fn stream(&self, mut request: Request) -> ModelStream {

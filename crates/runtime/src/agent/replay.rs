@@ -2,9 +2,7 @@
 
 use agents::{Agent, OptionsError};
 use std::sync::{Arc, Mutex, PoisonError};
-use upp::{
-    Capabilities, Model, ModelEvent, ModelStream, NativeSettings, Request, Response, Settings,
-};
+use upp::{Model, ModelEvent, ModelLayer, ModelStream, Request, Response};
 
 /// The model of an agent, but for its first answer, which is known.
 ///
@@ -15,21 +13,9 @@ struct Replayed {
     known: Mutex<Option<Box<Response>>>,
 }
 
-impl Model for Replayed {
-    fn model_id(&self) -> &str {
-        self.model.model_id()
-    }
-
-    fn provider(&self) -> &str {
-        self.model.provider()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.model.capabilities()
-    }
-
-    fn settings(&self, settings: &Settings) -> NativeSettings {
-        self.model.settings(settings)
+impl ModelLayer for Replayed {
+    fn inner(&self) -> &dyn Model {
+        &*self.model
     }
 
     fn stream(&self, request: Request) -> ModelStream {

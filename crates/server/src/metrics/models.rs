@@ -7,15 +7,11 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use upp::telemetry::code_name;
-use upp::{
-    Capabilities, Code, Error, Model, ModelEvent, ModelStream, NativeSettings, Request, Response,
-    Settings,
-};
+use upp::{Code, Error, Model, ModelEvent, ModelLayer, ModelStream, Request, Response};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
@@ -129,21 +125,9 @@ impl Measured {
     }
 }
 
-impl Model for Measured {
-    fn model_id(&self) -> &str {
-        self.model.model_id()
-    }
-
-    fn provider(&self) -> &str {
-        self.model.provider()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.model.capabilities()
-    }
-
-    fn settings(&self, settings: &Settings) -> NativeSettings {
-        self.model.settings(settings)
+impl ModelLayer for Measured {
+    fn inner(&self) -> &dyn Model {
+        &*self.model
     }
 
     fn stream(&self, request: Request) -> ModelStream {
@@ -151,10 +135,6 @@ impl Model for Measured {
             stream: self.model.stream(request),
             call: Some(self.begin()),
         })
-    }
-
-    fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
-        self.model.abandon(note)
     }
 
     fn complete(&self, request: Request) -> BoxFuture<'static, Result<Response, Error>> {

@@ -11,7 +11,7 @@ use runtime::{MemoryStore, Run};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use timeline::{Entry, Event, ExecutionStatus, ItemType, Reaction, Transcript};
-use upp::{Capabilities, Message, Model, ModelStream, Request, Script, ScriptTurn, Scripted};
+use upp::{Message, Model, ModelLayer, ModelStream, Request, Script, ScriptTurn, Scripted};
 
 fn hands_over(name: &str, to: &str) -> Agent {
     let turn = ScriptTurn::call(handoff::tool_name(to), json!({"reason": "it is a bill"}));
@@ -118,17 +118,9 @@ struct Asked {
     asked: Arc<Mutex<Vec<Message>>>,
 }
 
-impl Model for Asked {
-    fn model_id(&self) -> &str {
-        self.inner.model_id()
-    }
-
-    fn provider(&self) -> &str {
-        self.inner.provider()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+impl ModelLayer for Asked {
+    fn inner(&self) -> &dyn Model {
+        &self.inner
     }
 
     fn stream(&self, request: Request) -> ModelStream {
