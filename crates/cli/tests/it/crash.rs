@@ -80,7 +80,7 @@ impl Bed {
     }
 
     fn start(&self) -> Server {
-        Server::start(self.data.path(), Some(&self.config))
+        Server::start(self.data.path(), Some(&self.config), &[])
     }
 }
 

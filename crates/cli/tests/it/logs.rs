@@ -80,10 +80,8 @@ fn no_key_is_in_the_log_however_much_is_logged() {
         "[tenants.acme]\nkey_hashes = [\"{hash}\"]\n[models.m]\nprovider = \"chat-completions\"\nmodel = \"m\"\n\
          base_url = \"http://127.0.0.1:9/v1\"\nheaders = {{ x-api-key = \"{OWN_KEY}\" }}\n[agents.a]\nmodel = \"m\"\n"
     ));
-    let mut server = home.spawn_with(
-        &[("LOOMLINE_LOG", "trace")],
-        &["serve", "--listen", "127.0.0.1:0"],
-    );
+    home.set("LOOMLINE_LOG", "trace");
+    let mut server = home.spawn(&["serve", "--listen", "127.0.0.1:0"]);
     let head = format!(
         "POST /api/v1/threads/t/messages HTTP/1.1\r\nauthorization: Bearer {KEY}\r\ncookie: {KEY}\r\n"
     );

@@ -13,6 +13,7 @@ use timeline::{Event, Record, Seq};
 pub(crate) struct Home {
     directory: tempfile::TempDir,
     config: Option<PathBuf>,
+    variables: Vec<(String, String)>,
 }
 
 /// What a command did.
@@ -38,6 +39,7 @@ impl Home {
         Self {
             directory: tempfile::tempdir().unwrap(),
             config: None,
+            variables: Vec::new(),
         }
     }
 
@@ -55,6 +57,11 @@ impl Home {
     /// Gives the commands and servers that follow a configuration.
     pub(crate) fn configure(&mut self, text: &str) {
         self.config = Some(self.file("loomline.toml", text));
+    }
+
+    /// Gives the commands and servers that follow a variable.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.into(), value.into()));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -75,7 +82,7 @@ impl Home {
     }
 
     pub(crate) fn server(&self) -> Server {
-        Server::start(&self.data(), self.config.as_deref())
+        Server::start(&self.data(), self.config.as_deref(), &self.variables)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -87,6 +94,7 @@ impl Home {
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
+        command.envs(self.variables.iter().cloned());
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -129,13 +137,7 @@ impl Home {
 
     /// Starts a command whose output is read line by line.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
-        self.spawn_with(&[], arguments)
-    }
-
-    /// The same with variables.
-    pub(crate) fn spawn_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
+        let mut child = self.command(arguments).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
         Running {

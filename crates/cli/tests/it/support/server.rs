@@ -14,7 +14,11 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts the server over a data directory and waits until it listens.
-    pub(crate) fn start(data: &Path, config: Option<&Path>) -> Self {
+    pub(crate) fn start(
+        data: &Path,
+        config: Option<&Path>,
+        variables: &[(String, String)],
+    ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
         command
             .arg("--data")
@@ -23,6 +27,7 @@ impl Server {
         if let Some(config) = config {
             command.arg("--config").arg(config);
         }
+        command.envs(variables.iter().cloned());
         // Its log goes beside its data, to be read when a test fails.
         let log = std::fs::OpenOptions::new()
             .create(true)
