@@ -58,7 +58,7 @@ pub fn runtime_over(store: Arc<dyn Store>) -> Runtime {
 ///
 /// If it can't be opened.
 pub fn sqlite(directory: &Path) -> Arc<dyn Store> {
-    Arc::new(SqliteStore::open(&directory.join("loomline.db"), SqliteOptions::default()).unwrap())
+    Arc::new(SqliteStore::open(&directory.join("loomline.db"), &SqliteOptions::default()).unwrap())
 }
 
 /// A trigger with a text.

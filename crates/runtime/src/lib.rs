@@ -62,8 +62,8 @@ pub use request::{
     Run,
 };
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
-    StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
+    Store, StoreError, TenantId, ThreadRow, Token,
 };
 pub use stretch::{Place, Stretch, StretchOf};
 pub use writer::{Delta, StepWriter, Stopped};

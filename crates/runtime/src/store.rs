@@ -220,6 +220,27 @@ impl Ran {
     }
 }
 
+/// Why a store can't be opened with the key that was given, or with none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// It is not encrypted, and a key was given.
+    #[error(
+        "the store is not encrypted, and a key was given: leave the key out, or encrypt the store with `loomline rekey`"
+    )]
+    NotEncrypted,
+    /// It is encrypted, and no key was given.
+    #[error(
+        "the store is encrypted, or no store at all: let `[store] key_env` name the variable with its key"
+    )]
+    Missing,
+    /// It is encrypted with another key.
+    #[error("the store is encrypted with another key, or damaged")]
+    Wrong,
+    /// This program was built without encryption.
+    #[error("this loomline was built without encryption: build it with `--features encryption`")]
+    Unsupported,
+}
+
 /// Why a store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -281,6 +302,9 @@ pub enum StoreError {
         /// The newest version known.
         known: u32,
     },
+    /// It is encrypted, or not, and what was given to open it does not fit.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// Another process has it open for writing.
     #[error("another process serves this store ({0}); stop it first, or talk to it over HTTP")]
     InUse(String),

@@ -446,7 +446,10 @@ fn of_store(error: &StoreError) -> Verdict {
             "store_failed",
             "the store failed; try again",
         ),
-        StoreError::Repeated { .. } | StoreError::Damaged(_) | StoreError::TooNew { .. } => {
+        StoreError::Repeated { .. }
+        | StoreError::Damaged(_)
+        | StoreError::TooNew { .. }
+        | StoreError::Key(_) => {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
     }

@@ -8,13 +8,17 @@
 //! use loomline_stores::{SqliteOptions, SqliteStore};
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("loomline.db");
-//! let store = SqliteStore::open(&path, SqliteOptions::default())?;
+//! let store = SqliteStore::open(&path, &SqliteOptions::default())?;
 //! # drop(store);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! With the feature `encryption` the file can be encrypted: give [`SqliteOptions`] a [`StoreKey`].
 
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Activity, OpenMode, SqliteOptions, SqliteStore, Stats};
+pub use sqlite::{
+    Activity, NoStoreKey, OpenMode, SqliteOptions, SqliteStore, Stats, StoreKey, rekey,
+};

@@ -5,12 +5,14 @@ mod check;
 mod checkpoints;
 mod connection;
 mod error;
+mod key;
 mod kind;
 mod objects;
 mod places;
 mod projection;
 mod readers;
 mod rebuild;
+mod rekey;
 mod restore;
 mod rows;
 mod schema;
@@ -21,6 +23,8 @@ mod writer;
 
 pub use check::{Activity, Stats};
 pub use connection::{OpenMode, SqliteOptions};
+pub use key::{NoStoreKey, StoreKey};
+pub use rekey::rekey;
 
 use error::failed;
 use futures_util::future::BoxFuture;
@@ -54,11 +58,12 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError::InUse`] if another process serves it, [`StoreError::TooNew`] if a newer
-    /// program has written it.
-    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
+    /// program has written it, [`StoreError::Key`] if the key does not fit.
+    pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
         let writer = match options.mode {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
+                rekey::clear(path)?;
                 let mut conn = connection::writing(path, options)?;
                 schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
                 Some(Writer::start(conn, lock)?)
@@ -69,7 +74,7 @@ impl SqliteStore {
             .n_readers
             .map_or_else(connection::default_readers, usize::from);
         let connections = (0..n_readers)
-            .map(|_| connection::reading(path))
+            .map(|_| connection::reading(path, options.key.as_ref()))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some(conn) = connections.first() {
             schema::known(conn, schema::MIGRATIONS)?;

@@ -5,7 +5,7 @@
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
 use runtime::checkpoint::CheckpointMetadata;
 use runtime::suite::{Author, script};
-use runtime::{Filter, Page, Store, StoreError};
+use runtime::{Filter, KeyError, Page, Store, StoreError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 fn open(path: &Path) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(path, SqliteOptions::default()).unwrap())
+    Arc::new(SqliteStore::open(path, &SqliteOptions::default()).unwrap())
 }
 
 fn read_only() -> SqliteOptions {
@@ -43,7 +43,7 @@ async fn written(store: &Arc<SqliteStore>, name: &str, commands: Vec<Command>) -
 async fn a_second_process_is_refused_until_the_first_has_closed() {
     let (_directory, path) = place();
     let first = open(&path);
-    let second = SqliteStore::open(&path, SqliteOptions::default());
+    let second = SqliteStore::open(&path, &SqliteOptions::default());
     assert!(
         matches!(&second, Err(StoreError::InUse(file)) if file.ends_with("loomline.db")),
         "{second:?}"
@@ -59,7 +59,7 @@ async fn a_served_store_can_be_looked_at_and_not_changed() {
     let (_directory, path) = place();
     let served = open(&path);
     let mut author = written(&served, "t", script()).await;
-    let looking = SqliteStore::open(&path, read_only()).unwrap();
+    let looking = SqliteStore::open(&path, &read_only()).unwrap();
 
     assert_eq!(looking.row(&author.thread).await.unwrap().tail, author.tail);
     assert!(matches!(
@@ -75,7 +75,7 @@ async fn a_served_store_can_be_looked_at_and_not_changed() {
         Err(StoreError::InUse(_))
     ));
     author.tell_all([]).await;
-    assert!(SqliteStore::open(&path.with_extension("none"), read_only()).is_err());
+    assert!(SqliteStore::open(&path.with_extension("none"), &read_only()).is_err());
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
         .execute_batch("PRAGMA user_version=99")
         .unwrap();
     for options in [SqliteOptions::default(), read_only()] {
-        let refused = SqliteStore::open(&path, options);
+        let refused = SqliteStore::open(&path, &options);
         assert!(
             matches!(
                 refused,
@@ -105,11 +105,33 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
 async fn a_file_that_is_no_database_is_refused() {
     let (_directory, path) = place();
     std::fs::write(&path, "dear diary, ".repeat(1000)).unwrap();
-    let refused = SqliteStore::open(&path, SqliteOptions::default());
+    let refused = SqliteStore::open(&path, &SqliteOptions::default());
     assert!(
-        matches!(refused, Err(StoreError::Damaged(_))),
+        matches!(refused, Err(StoreError::Key(KeyError::Missing))),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+#[cfg(not(feature = "encryption"))]
+async fn a_key_is_refused_by_a_program_without_encryption() {
+    let (_directory, path) = place();
+    let options = SqliteOptions {
+        key: Some("5a".repeat(32).parse().unwrap()),
+        ..SqliteOptions::default()
+    };
+    let refused = SqliteStore::open(&path, &options);
+    assert!(
+        matches!(refused, Err(StoreError::Key(KeyError::Unsupported))),
+        "{refused:?}"
+    );
+    open(&path).close().await.unwrap();
+    let refused = loomline_stores::rekey(&path, None, options.key.as_ref());
+    assert!(
+        matches!(refused, Err(StoreError::Key(KeyError::Unsupported))),
+        "{refused:?}"
+    );
+    open(&path);
 }
 
 #[tokio::test]
@@ -578,7 +600,7 @@ async fn a_store_that_is_open_for_reading_shows_checkpoints_and_takes_none() {
         .save(&acme, about.clone(), state.into())
         .await
         .unwrap();
-    let looking = SqliteStore::open(&path, read_only()).unwrap();
+    let looking = SqliteStore::open(&path, &read_only()).unwrap();
     let table = looking.checkpoints();
     assert_eq!(table.sessions(&acme).await.unwrap(), ["s"]);
     let refused = table.save(&acme, about, state.into()).await;

@@ -20,7 +20,7 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 fn open(path: &Path) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(path, SqliteOptions::default()).unwrap())
+    Arc::new(SqliteStore::open(path, &SqliteOptions::default()).unwrap())
 }
 
 fn file(id: &str, content: &[u8]) -> NewObject {
@@ -176,7 +176,7 @@ async fn a_store_that_is_open_for_reading_shows_objects_and_takes_none() {
         mode: OpenMode::ReadOnly,
         ..SqliteOptions::default()
     };
-    let looking = SqliteStore::open(&path, options).unwrap();
+    let looking = SqliteStore::open(&path, &options).unwrap();
     let acme = "acme".into();
     let page = ObjectPage {
         limit: 9,

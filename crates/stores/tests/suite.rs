@@ -12,14 +12,16 @@ use tempfile::TempDir;
 struct Opened {
     store: Option<Arc<SqliteStore>>,
     directory: TempDir,
+    options: SqliteOptions,
 }
 
 impl Opened {
-    fn new() -> Self {
+    fn new(options: SqliteOptions) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut opened = Self {
             store: None,
             directory,
+            options,
         };
         opened.open();
         opened
@@ -27,9 +29,8 @@ impl Opened {
 
     fn open(&mut self) {
         let path = self.directory.path().join("loomline.db");
-        self.store = Some(Arc::new(
-            SqliteStore::open(&path, SqliteOptions::default()).unwrap(),
-        ));
+        let store = SqliteStore::open(&path, &self.options).unwrap();
+        self.store = Some(Arc::new(store));
     }
 }
 
@@ -46,4 +47,20 @@ impl Subject for Opened {
     }
 }
 
-runtime::store_suite!(Opened::new());
+runtime::store_suite!(Opened::new(SqliteOptions::default()));
+
+/// The same promises, encrypted.
+#[cfg(feature = "encryption")]
+mod encrypted {
+    use super::{Opened, SqliteOptions};
+
+    fn encrypted() -> Opened {
+        let key = Some("5a".repeat(32).parse().unwrap());
+        Opened::new(SqliteOptions {
+            key,
+            ..SqliteOptions::default()
+        })
+    }
+
+    runtime::store_suite!(encrypted());
+}

@@ -1,6 +1,7 @@
 //! Opening the file, and who may.
 
 use super::error::{failed, statement};
+use super::key::{self, StoreKey};
 use runtime::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -20,7 +21,7 @@ pub enum OpenMode {
 }
 
 /// How a store is opened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
     /// Whether it is served or only looked at.
     pub mode: OpenMode,
@@ -28,6 +29,8 @@ pub struct SqliteOptions {
     pub n_readers: Option<NonZeroUsize>,
     /// How much of the file the writer keeps in memory, in KiB; by default 64 MiB.
     pub cache_kib: Option<u32>,
+    /// What the file is encrypted with; it is not, without.
+    pub key: Option<StoreKey>,
 }
 
 const STATEMENTS: usize = 96;
@@ -56,11 +59,11 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The one connection that writes, and that alone checkpoints.
-pub(super) fn writing(path: &Path, options: SqliteOptions) -> Result<Connection, StoreError> {
+pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(statement)?;
+    let conn = key::opened(path, flags, options.key.as_ref())?;
     let cache_kib = options.cache_kib.unwrap_or(65_536);
     conn.execute_batch(&format!(
         "PRAGMA busy_timeout=5000;
@@ -79,9 +82,9 @@ pub(super) fn writing(path: &Path, options: SqliteOptions) -> Result<Connection,
 }
 
 /// A connection that only reads.
-pub(super) fn reading(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn reading(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(statement)?;
+    let conn = key::opened(path, flags, key)?;
     conn.execute_batch(
         "PRAGMA busy_timeout=5000;
          PRAGMA query_only=ON;

@@ -185,7 +185,7 @@ mod tests {
     fn no_look_up_reads_more_than_an_index_leads_to() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("db");
-        let mut conn = writing(&path, SqliteOptions::default()).unwrap();
+        let mut conn = writing(&path, &SqliteOptions::default()).unwrap();
         migrate(&mut conn, &path, MIGRATIONS).unwrap();
         let plan = |sql: &str| -> Vec<String> {
             let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn opened(path: &Path) -> Connection {
-        writing(path, SqliteOptions::default()).unwrap()
+        writing(path, &SqliteOptions::default()).unwrap()
     }
 
     #[test]
@@ -140,6 +140,31 @@ mod tests {
         let copy = opened(&beside(&path, "backup-v1"));
         assert_eq!(pragma(&copy, "SELECT n FROM a").unwrap(), 7);
         assert_eq!(pragma(&copy, "PRAGMA user_version").unwrap(), 1);
+    }
+
+    #[test]
+    #[cfg(feature = "encryption")]
+    fn the_copy_of_an_encrypted_store_is_encrypted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let options = SqliteOptions {
+            key: Some("5a".repeat(32).parse().unwrap()),
+            ..SqliteOptions::default()
+        };
+        let mut conn = writing(&path, &options).unwrap();
+        let first = "CREATE TABLE a (n); INSERT INTO a VALUES ('kept to ourselves')";
+        migrate(&mut conn, &path, &[first]).unwrap();
+        migrate(&mut conn, &path, &[first, "CREATE TABLE b (n)"]).unwrap();
+
+        let copy = beside(&path, "backup-v1");
+        let bytes = std::fs::read(&copy).unwrap();
+        assert!(
+            !bytes
+                .windows(17)
+                .any(|window| window == b"kept to ourselves")
+        );
+        let copy = writing(&copy, &options).unwrap();
+        assert_eq!(pragma(&copy, "SELECT count(*) FROM a").unwrap(), 1);
     }
 
     #[test]

@@ -235,7 +235,7 @@ mod tests {
     fn started() -> (TempDir, Writer) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("db");
-        let conn = writing(&path, SqliteOptions::default()).unwrap();
+        let conn = writing(&path, &SqliteOptions::default()).unwrap();
         conn.execute_batch(
             "CREATE TABLE parent (n INTEGER PRIMARY KEY);
              CREATE TABLE child (n REFERENCES parent (n) DEFERRABLE INITIALLY DEFERRED);",
