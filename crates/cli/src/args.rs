@@ -125,12 +125,30 @@ pub(crate) enum Command {
     /// Check the store and the set-up, and say what to do.
     Doctor,
     /// Make an API key, and its hash for the configuration.
-    Key,
+    Key {
+        /// Make a key to encrypt the store with instead.
+        #[arg(long)]
+        store: bool,
+    },
+    /// Encrypt the store, change its key, or end its encryption.
+    Rekey(Rekey),
     /// Print completions for a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// The present key is the configuration's.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Rekey {
+    /// The environment variable with the new key, as `loomline key --store` makes them.
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) new_key_env: Option<String>,
+    /// Leave the store unencrypted.
+    #[arg(long)]
+    pub(crate) decrypt: bool,
 }
 
 #[derive(Debug, Args)]

@@ -40,10 +40,14 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         )?;
         return Ok(());
     }
+    let opens = match &config.store.key {
+        Some(_) => "store opens, encrypted",
+        None => "store opens",
+    };
     match App::open(config, &directory, OpenMode::ReadOnly) {
-        Err(error) => report("store opens", Some(told(&error)))?,
+        Err(error) => report(opens, Some(told(&error)))?,
         Ok(app) => {
-            report("store opens", None)?;
+            report(opens, None)?;
             let findings = app
                 .store()
                 .check()

@@ -23,6 +23,14 @@ pub(crate) enum CliError {
     /// The configuration was to be read again.
     #[error("the keys stay as they are")]
     Reload(#[source] Box<Self>),
+    /// The new key of a store is none.
+    #[error("{variable} has no key")]
+    NewKey {
+        /// The environment variable.
+        variable: String,
+        #[source]
+        source: server::config::NoStoreKey,
+    },
     /// The store can't be opened.
     #[error("can't open the store")]
     Open(#[source] server::OpenError),

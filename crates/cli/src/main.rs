@@ -12,6 +12,7 @@ mod input;
 mod jsonl;
 mod output;
 mod progress;
+mod rekey;
 mod render;
 mod report;
 mod run;
@@ -94,7 +95,8 @@ async fn dispatch(place: store::Place, command: Command, output: &Output) -> Res
         Command::Hash(options) => check::hash(&options, output),
         Command::Schema(options) => schema::schema(&options, output),
         Command::Doctor => doctor::doctor(&place, output).await,
-        Command::Key => serve::key(output),
+        Command::Key { store } => serve::key(store, output),
+        Command::Rekey(options) => rekey::rekey(&place, &options, output).await,
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "loomline", &mut text);
@@ -131,6 +133,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Reload(_)
         | CliError::Exchange(_)
         | CliError::Key(_)
+        | CliError::NewKey { .. }
         | CliError::Serve(_)
         | CliError::Telemetry(_)
         | CliError::RunFailed { .. }

@@ -3,6 +3,7 @@
 use crate::input::Input;
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -32,11 +33,19 @@ impl Progress {
 
     /// For one document: a spinner where it is large.
     pub(crate) fn of_document(input: &Input, output: &Output) -> Self {
-        if is_hidden(output) || input.size.is_some_and(|size| size < SMALL) {
+        if input.size.is_some_and(|size| size < SMALL) {
+            return Self(ProgressBar::hidden());
+        }
+        Self::of_work(input.name.to_string(), output)
+    }
+
+    /// For work of which nobody knows how much there is.
+    pub(crate) fn of_work(what: impl Into<Cow<'static, str>>, output: &Output) -> Self {
+        if is_hidden(output) {
             return Self(ProgressBar::hidden());
         }
         let shown = Self::shown(ProgressBar::new_spinner(), "{spinner} {msg}  {elapsed}");
-        shown.0.set_message(input.name.to_string());
+        shown.0.set_message(what);
         shown
     }
 

@@ -155,7 +155,10 @@ async fn stopped() {
     let _ = interrupt.await;
 }
 
-pub(crate) fn key(output: &Output) -> Result<(), CliError> {
+pub(crate) fn key(store: bool, output: &Output) -> Result<(), CliError> {
+    if store {
+        return store_key(output);
+    }
     let key = server::auth::new_key()?;
     let key = key.expose_secret();
     let hash = server::auth::hash_text(key);
@@ -163,5 +166,15 @@ pub(crate) fn key(output: &Output) -> Result<(), CliError> {
     output.line(&format!(
         "{key}\n{DIM}Give this key to the client; it is shown once. Put its hash into the configuration:{DIM:#}\n\
          [tenants.NAME]\nkey_hashes = [\"{hash}\"]"
+    ))
+}
+
+fn store_key(output: &Output) -> Result<(), CliError> {
+    let key = server::auth::new_store_key()?;
+    let key = key.expose_secret();
+    output.value(&json!({"key": key}))?;
+    output.line(&format!(
+        "{key}\n{DIM}Put it into a variable of the server's environment and keep a copy: without it the store is lost. \
+         Name the variable in the configuration:{DIM:#}\n[store]\nkey_env = \"LOOMLINE_STORE_KEY\""
     ))
 }

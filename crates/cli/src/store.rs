@@ -4,7 +4,7 @@ use crate::args::Command;
 use crate::error::CliError;
 use server::config::Checked;
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
-use server::{App, Config, OpenError, OpenMode};
+use server::{App, Config, OpenError, OpenMode, StoreKey};
 use std::path::PathBuf;
 
 /// Where the data and the configuration are.
@@ -17,7 +17,7 @@ pub(crate) struct Place {
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
 )]
-fn environment(name: &str) -> Option<String> {
+pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -82,12 +82,25 @@ impl Place {
     pub(crate) fn open(&self, mode: OpenMode) -> Result<App, CliError> {
         let config = self.config()?;
         let directory = self.directory(&config);
-        App::open(config, &directory, mode).map_err(|error| {
-            if matches!(error, OpenError::NoStore { .. }) {
-                CliError::NoStore { directory }
-            } else {
-                CliError::Open(error)
-            }
-        })
+        App::open(config, &directory, mode).map_err(|error| unopened(error, directory))
+    }
+
+    /// Writes the store anew with another key, or with none.
+    pub(crate) async fn rekey(&self, key: Option<StoreKey>) -> Result<Vec<PathBuf>, CliError> {
+        let config = self.config()?;
+        let directory = self.directory(&config);
+        let work = tokio::task::spawn_blocking(move || {
+            App::rekey(&config, &directory, key.as_ref())
+                .map_err(|error| unopened(error, directory))
+        });
+        work.await.map_err(|_| CliError::WorkerStopped)?
+    }
+}
+
+fn unopened(error: OpenError, directory: PathBuf) -> CliError {
+    if matches!(error, OpenError::NoStore { .. }) {
+        CliError::NoStore { directory }
+    } else {
+        CliError::Open(error)
     }
 }

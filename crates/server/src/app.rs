@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use stores::{OpenMode, SqliteOptions, SqliteStore};
+use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
 
 /// The tenant of development mode.
@@ -108,9 +108,10 @@ impl App {
         let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists, &metrics)?;
         let options = SqliteOptions {
             mode,
+            key: config.store.key.clone(),
             ..SqliteOptions::default()
         };
-        let store = match SqliteStore::open(&path, options) {
+        let store = match SqliteStore::open(&path, &options) {
             Ok(store) => Arc::new(store),
             Err(source) => return Err(OpenError::Store { path, source }),
         };
@@ -148,6 +149,21 @@ impl App {
             tokens,
             recovered: Arc::default(),
         })
+    }
+
+    /// Writes the store in a directory anew with another key, or with none; [`stores::rekey`] says how.
+    /// Blocks. Answers with the copies beside it that stay as they were.
+    pub fn rekey(
+        config: &Config,
+        data_dir: &Path,
+        key: Option<&StoreKey>,
+    ) -> Result<Vec<PathBuf>, OpenError> {
+        let path = data_dir.join(STORE_FILE);
+        if !path.exists() {
+            return Err(OpenError::NoStore { path });
+        }
+        stores::rekey(&path, config.store.key.as_ref(), key)
+            .map_err(|source| OpenError::Store { path, source })
     }
 
     /// What it was opened with.

@@ -39,9 +39,18 @@ pub struct NoRandomness;
 
 /// A new key: 256 random bits as text. Only its hash is kept anywhere.
 pub fn new_key() -> Result<SecretString, NoRandomness> {
+    Ok(format!("{PREFIX}{}", random()?).into())
+}
+
+/// Makes a key for a store: 256 random bits, as [`StoreKey`](crate::StoreKey) reads them.
+pub fn new_store_key() -> Result<SecretString, NoRandomness> {
+    Ok(random()?.into())
+}
+
+fn random() -> Result<String, NoRandomness> {
     let mut bytes = [0u8; 32];
     rand::fill(&mut bytes).map_err(|_| NoRandomness)?;
-    Ok(format!("{PREFIX}{}", hex(&bytes)).into())
+    Ok(hex(&bytes))
 }
 
 /// A key's hash as the configuration has it: `sha256:` and 64 hexadecimal digits.

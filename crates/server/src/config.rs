@@ -20,6 +20,7 @@ pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
 pub use remote::{RemoteConfig, RemoteProtocol};
+pub use stores::{NoStoreKey, StoreKey};
 pub use template::{PromptTemplate, TemplateError};
 
 use crate::auth::KeyConfig;
@@ -39,6 +40,8 @@ const DEMO_MODEL: &str = "scripted";
 pub struct Config {
     /// The server.
     pub server: ServerConfig,
+    /// The store.
+    pub store: StoreConfig,
     /// The models, by name.
     pub models: BTreeMap<String, ModelConfig>,
     /// The agents, by name.
@@ -112,6 +115,13 @@ impl Default for ServerConfig {
     }
 }
 
+/// How threads are kept.
+#[derive(Clone, Debug, Default)]
+pub struct StoreConfig {
+    /// What the store is encrypted with; it is not, without.
+    pub key: Option<StoreKey>,
+}
+
 /// What the tools may touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolsConfig {
@@ -156,6 +166,7 @@ impl Default for Config {
         };
         Self {
             server: ServerConfig::default(),
+            store: StoreConfig::default(),
             models: BTreeMap::from([(DEMO_MODEL.into(), model)]),
             agents: BTreeMap::from([(DEMO_AGENT.into(), agent)]),
             default_agent: DEMO_AGENT.into(),

@@ -57,5 +57,5 @@ pub use inspect::{Inspection, inspect};
 pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
 pub use serve::{ServeError, Sockets, router, serve};
-pub use stores::OpenMode;
+pub use stores::{OpenMode, StoreKey};
 pub use tls::TlsError;

@@ -38,6 +38,9 @@ fn the_help_of_each_command_says_what_it_needs() {
         ("agents list", "List the agents"),
         ("doctor", "--data <DIR>"),
         ("key", "its hash for the configuration"),
+        ("key", "--store"),
+        ("rekey", "--new-key-env <VARIABLE>"),
+        ("rekey", "--decrypt"),
         ("completions", "<SHELL>"),
     ];
     for (command, needs) in commands {
@@ -57,6 +60,8 @@ fn a_command_line_that_makes_no_sense_is_exit_2() {
     for arguments in [
         &["run"][..],
         &["weave"],
+        &["rekey"],
+        &["rekey", "--decrypt", "--new-key-env", "KEY"],
         &["export"],
         &["import", "x.json"],
         &["completions", "ksh"],

@@ -13,6 +13,7 @@ mod convert;
 mod crash;
 mod diff_merge;
 mod documents;
+mod encryption;
 #[cfg(unix)]
 mod hang_up;
 mod hostile;

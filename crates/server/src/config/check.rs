@@ -12,9 +12,13 @@ mod secrets;
 mod subagents;
 mod tenants;
 
-use super::file::{File, Server, Telemetry, Tools};
-use super::{AitpConfig, Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
+use super::NoStoreKey;
+use super::file::{File, Server, Store, Telemetry, Tools};
+use super::{
+    AitpConfig, Config, ServerConfig, StoreConfig, TelemetryConfig, TlsConfig, ToolsConfig,
+};
 use http::HeaderValue;
+use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -132,6 +136,7 @@ impl Checker<'_> {
     fn config(&self, file: File) -> Result<Config, ConfigError> {
         let mut config = Config {
             server: self.server(file.server)?,
+            store: self.store(&file.store)?,
             tools: self.tools(file.tools)?,
             outbound: self.outbound(&file.outbound)?,
             aitp: AitpConfig {
@@ -197,6 +202,20 @@ impl Checker<'_> {
         };
         let message = format!("there is no {what} {:?}, {known}", name.get_ref());
         Err(self.wrong(name, message))
+    }
+
+    fn store(&self, file: &Store) -> Result<StoreConfig, ConfigError> {
+        let Some(variable) = &file.key_env else {
+            return Ok(StoreConfig::default());
+        };
+        let Some(text) = self.secret(variable, "the store's key") else {
+            return Ok(StoreConfig::default());
+        };
+        let key = text.expose_secret().parse();
+        let key = key.map_err(|error: NoStoreKey| {
+            self.wrong(variable, format!("{}: {error}", variable.get_ref()))
+        })?;
+        Ok(StoreConfig { key: Some(key) })
     }
 
     fn tools(&self, file: Tools) -> Result<ToolsConfig, ConfigError> {

@@ -20,6 +20,7 @@ use toml::Spanned;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     pub(super) server: Server,
+    pub(super) store: Store,
     pub(super) models: BTreeMap<String, Spanned<Model>>,
     pub(super) agents: BTreeMap<String, Spanned<Agent>>,
     pub(super) default_agent: Option<Spanned<String>>,
@@ -52,6 +53,12 @@ pub(super) struct Server {
 pub(super) struct Tls {
     pub(super) cert: PathBuf,
     pub(super) key: PathBuf,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Store {
+    pub(super) key_env: Option<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]

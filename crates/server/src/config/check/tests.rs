@@ -12,6 +12,7 @@ fn env(name: &str) -> Option<String> {
     match name {
         "KEY" => Some("secret".to_owned()),
         "KEY2" => Some("secret2".to_owned()),
+        "STORE_KEY" => Some("5a".repeat(32)),
         "EMPTY" => Some(String::new()),
         _ => None,
     }
@@ -51,6 +52,28 @@ fn an_empty_file_is_development_mode() {
     assert_eq!(config.default_agent, "demo");
     assert_eq!(config.server, ServerConfig::default());
     assert!(config.mcp.is_empty() && config.telemetry.is_none());
+}
+
+#[test]
+fn a_stores_key_is_in_a_variable_and_is_one() {
+    let config = parse("[store]\nkey_env = \"STORE_KEY\"").unwrap();
+    assert!(config.store.key.is_some());
+    assert!(!format!("{config:?}").contains("5a5a"), "{config:?}");
+    assert!(parse("").unwrap().store.key.is_none());
+    refused(
+        "[store]\n",
+        &[
+            (
+                "key_env = \"KEY\"",
+                11,
+                "KEY: this is no key of a store, expected 64",
+            ),
+            ("key_env = \"EMPTY\"", 11, "the environment has no EMPTY"),
+            ("key_env = \"NONE\"", 11, "the environment has no NONE"),
+            ("key = \"5a\"", 1, "unknown field `key`"),
+        ],
+    );
+    assert!(!said("[store]\nkey_env = \"KEY\"").contains("secret"));
 }
 
 #[test]
