@@ -78,20 +78,23 @@ async fn read(store: &SqliteStore, author: &Author) -> Vec<String> {
         .collect()
 }
 
-/// The files of a directory that have what was said in them.
-fn telling(directory: &TempDir) -> Vec<String> {
+/// The files of a directory.
+fn files(directory: &TempDir) -> Vec<String> {
     let entries = std::fs::read_dir(directory.path()).unwrap();
-    let mut files: Vec<_> = entries
-        .map(|entry| entry.unwrap())
-        .filter(|entry| {
-            let bytes = std::fs::read(entry.path()).unwrap();
-            bytes
-                .windows(SAID.len())
-                .any(|window| window == SAID.as_bytes())
-        })
-        .map(|entry| entry.file_name().into_string().unwrap())
-        .collect();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let mut files: Vec<_> = entries.map(|it| name(it).into_string().unwrap()).collect();
     files.sort();
+    files
+}
+
+/// Those that have what was said in them.
+fn telling(directory: &TempDir) -> Vec<String> {
+    let mut files = files(directory);
+    files.retain(|name| {
+        let bytes = std::fs::read(directory.path().join(name)).unwrap();
+        let mut windows = bytes.windows(SAID.len());
+        windows.any(|window| window == SAID.as_bytes())
+    });
     files
 }
 
@@ -151,6 +154,7 @@ async fn a_store_gets_a_key_another_and_none_and_keeps_everything() {
         assert_eq!(rekey(&path, from, to).unwrap(), Vec::<PathBuf>::new());
         let expected = usize::from(to.is_none());
         assert_eq!(telling(&directory).len(), expected, "{from:?} to {to:?}");
+        assert_eq!(files(&directory), ["loomline.db", "loomline.db.lock"]);
         let store = open(&path, to);
         let after = (read(&store, &author).await, store.stats().await.unwrap());
         assert_eq!(after, before);
@@ -227,6 +231,29 @@ async fn what_a_killed_change_left_is_taken_away() {
     rekey(&path, Some(&key("5a")), Some(&key("a5"))).unwrap();
     assert_eq!(telling(&directory), Vec::<String>::new());
     open(&path, Some(&key("a5")));
+}
+
+#[tokio::test]
+async fn a_link_stays_one_and_what_it_leads_to_is_replaced() {
+    let (directory, path) = place();
+    let (elsewhere, real) = place();
+    filled(&open(&real, None)).await;
+    std::os::unix::fs::symlink(&real, &path).unwrap();
+
+    std::fs::hard_link(&real, elsewhere.path().join("other.db")).unwrap();
+    let refused = rekey(&path, None, Some(&key("5a")));
+    assert!(
+        matches!(&refused, Err(StoreError::Failed(_))),
+        "{refused:?}"
+    );
+    std::fs::remove_file(elsewhere.path().join("other.db")).unwrap();
+
+    rekey(&path, None, Some(&key("5a"))).unwrap();
+    assert!(path.is_symlink());
+    assert_eq!(telling(&directory), Vec::<String>::new());
+    assert_eq!(telling(&elsewhere), Vec::<String>::new());
+    assert_eq!(refusals(&real, None), vec![KeyError::Missing; 2]);
+    open(&path, Some(&key("5a")));
 }
 
 #[tokio::test]

@@ -78,6 +78,30 @@ async fn a_served_store_can_be_looked_at_and_not_changed() {
     assert!(SqliteStore::open(&path.with_extension("none"), &read_only()).is_err());
 }
 
+// A process loses its locks on a file with the first of its handles on it that it closes, whichever that is; then
+// the next program that closes the file, a shell of SQLite or a copier, takes the write-ahead log away under us.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_store_that_is_open_is_locked_against_strangers() {
+    use std::os::unix::fs::MetadataExt;
+    let (_directory, path) = place();
+    let served = open(&path);
+    let looking = SqliteStore::open(&path, &read_only()).unwrap();
+    written(&served, "t", script()).await;
+    let inode = std::fs::metadata(&path).unwrap().ino();
+    let wanted = format!("POSIX ADVISORY READ {} {inode}", std::process::id());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    let lock = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().skip(1).take(5).collect();
+        let [kind, how, mode, process, file] = fields.try_into().ok()?;
+        let inode = file.rsplit(':').next()?;
+        Some(format!("{kind} {how} {mode} {process} {inode}"))
+    };
+    let found: Vec<_> = locks.lines().filter_map(lock).collect();
+    assert!(found.contains(&wanted), "{wanted}: {locks}");
+    drop((served, looking));
+}
+
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused_by_version() {
     let (_directory, path) = place();

@@ -172,6 +172,13 @@ mod supported {
         let said = refused(&home, &rekey);
         assert!(said.contains("another process serves this store"), "{said}");
         drop(server);
+
+        home.ok(&["run", SAID, "--thread", "private"]);
+        let mut tail = home.spawn(&["threads", "tail", "private"]);
+        assert!(!tail.line().is_empty());
+        let said = refused(&home, &rekey);
+        assert!(said.contains("another process"), "{said}");
+        drop(tail);
         home.ok(&rekey);
     }
 }

@@ -7,13 +7,9 @@ use super::error::{failed, statement};
 use runtime::{KeyError, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use secrecy::{ExposeSecret, SecretString};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::Error;
 use std::path::Path;
 use std::str::FromStr;
-
-/// What a file that is not encrypted begins with.
-const PLAIN: &[u8; 16] = b"SQLite format 3\0";
 
 /// A key of 256 bits.
 ///
@@ -58,52 +54,45 @@ pub(super) fn supported() -> Result<(), KeyError> {
 }
 
 /// A connection to a file that the key fits.
+///
+/// Only SQLite may open the file: whoever else closes it takes the locks of the whole process away.
 pub(super) fn opened(
     path: &Path,
     flags: OpenFlags,
     key: Option<&StoreKey>,
 ) -> Result<Connection, StoreError> {
-    match (key, is_plain(path)?) {
-        (None, Some(false)) => return Err(KeyError::Missing.into()),
-        (Some(_), Some(true)) => return Err(KeyError::NotEncrypted.into()),
-        (None, Some(true) | None) | (Some(_), Some(false) | None) => {}
-    }
     if key.is_some() {
         supported()?;
     }
+    match connected(path, flags, key)? {
+        Some(conn) => Ok(conn),
+        None if key.is_none() => Err(KeyError::Missing.into()),
+        None if connected(path, flags, None)?.is_some() => Err(KeyError::NotEncrypted.into()),
+        None => Err(KeyError::Wrong.into()),
+    }
+}
+
+/// A connection; none, if the file is no database by this key. A file with nothing in it is one by any key.
+fn connected(
+    path: &Path,
+    flags: OpenFlags,
+    key: Option<&StoreKey>,
+) -> Result<Option<Connection>, StoreError> {
     let conn = Connection::open_with_flags(path, flags).map_err(statement)?;
     if let Some(key) = key {
-        unlock(&conn, key)?;
+        // It would print to standard error what is answered here as an error.
+        conn.pragma_update(None, "cipher_log_level", "NONE")
+            .map_err(statement)?;
+        // What the error says is not told: it may have the statement, and that has the key.
+        conn.pragma_update(None, "key", key.literal())
+            .map_err(|_| failed(Error::other("SQLite did not take the store's key")))?;
     }
-    Ok(conn)
-}
-
-/// Whether a file is not encrypted; nothing if there is none, or nothing in it.
-fn is_plain(path: &Path) -> Result<Option<bool>, StoreError> {
-    let mut header = Vec::with_capacity(PLAIN.len());
-    match File::open(path) {
-        Ok(file) => file
-            .take(PLAIN.len() as u64)
-            .read_to_end(&mut header)
-            .map_err(failed)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
-    Ok((!header.is_empty()).then(|| header == PLAIN))
-}
-
-fn unlock(conn: &Connection, key: &StoreKey) -> Result<(), StoreError> {
-    // It would print to standard error what is answered here as an error.
-    conn.pragma_update(None, "cipher_log_level", "NONE")
-        .map_err(statement)?;
-    // What the error says is not told: it may have the statement, and that has the key.
-    conn.pragma_update(None, "key", key.literal())
-        .map_err(|_| StoreError::Failed("SQLite did not take the store's key".into()))?;
     let read = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-    read.map_err(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => KeyError::Wrong.into(),
-        _ => statement(error),
-    })
+    match read {
+        Ok(()) => Ok(Some(conn)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Ok(None),
+        Err(error) => Err(statement(error)),
+    }
 }
 
 #[cfg(test)]

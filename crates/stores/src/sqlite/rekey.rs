@@ -31,21 +31,34 @@ pub fn rekey(
 ) -> Result<Vec<PathBuf>, StoreError> {
     supported()?;
     let _lock = lock(path)?;
-    let copy = Copy::new(path)?;
-    copy.fill(&alone(path, from)?, to)?;
+    // A link stays one: what it leads to is replaced.
+    let file = std::fs::canonicalize(path).map_err(failed)?;
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    let directory = File::open(directory).map_err(failed)?;
+    let left = backups(path).map_err(failed)?;
+    let copy = Copy::new(&file)?;
+    let store = alone(&file, from)?;
+    copy.fill(&store, to)?;
     copy.look_over(to)?;
-    std::fs::rename(&copy.0, path).map_err(failed)?;
-    let directory = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    sync(directory)?;
-    backups(path, directory).map_err(failed)
+    // That the old file has no write-ahead log is on the disk before the new one has its name.
+    directory.sync_all().map_err(failed)?;
+    std::fs::rename(&copy.0, &file).map_err(failed)?;
+    // Nobody was let in until now.
+    drop(store);
+    match directory.sync_all() {
+        Ok(()) => Ok(left),
+        Err(error) => Err(failed(Error::other(format!(
+            "the key was changed, but whether that outlives a power failure is not known: {error}"
+        )))),
+    }
 }
 
 /// Takes away what a [`rekey`] that was killed left; whoever calls has the store's [lock](lock).
 pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
-    match std::fs::remove_file(beside(path, COPY)) {
+    let Ok(file) = std::fs::canonicalize(path) else {
+        return Ok(());
+    };
+    match std::fs::remove_file(beside(&file, COPY)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(error)),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -53,8 +66,8 @@ pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
 
 const COPY: &str = "rekey";
 
-/// The old file, with nothing beside it and nobody else in it: its name is about to be another's,
-/// to which no write-ahead log of this one may be applied.
+/// The old file, with nothing beside it, and nobody else in it for as long as the connection lives: its name is
+/// about to be another's, to which no write-ahead log of this one may be applied.
 fn alone(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = key::opened(path, flags, key)?;
@@ -66,8 +79,9 @@ fn alone(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> 
         .map_err(statement)?;
     let mode: Result<String, _> =
         conn.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0));
-    match mode {
-        Ok(mode) if mode == "delete" => Ok(conn),
+    let alone = conn.execute_batch("PRAGMA main.locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT;");
+    match (mode, alone) {
+        (Ok(mode), Ok(())) if mode == "delete" => Ok(conn),
         _ => Err(StoreError::InUse(path.display().to_string())),
     }
 }
@@ -76,13 +90,25 @@ fn alone(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> 
 struct Copy(PathBuf);
 
 impl Copy {
-    /// An empty file that those may read who may read the old one.
-    fn new(path: &Path) -> Result<Self, StoreError> {
-        clear(path)?;
-        let old = std::fs::metadata(path).map_err(failed)?;
-        let copy = Self(beside(path, COPY));
-        let file = File::create_new(&copy.0).map_err(failed)?;
-        file.set_permissions(old.permissions()).map_err(failed)?;
+    /// An empty file, as the old one is whose: nobody else may read it, and who serves the old one may.
+    fn new(file: &Path) -> Result<Self, StoreError> {
+        clear(file)?;
+        let old = std::fs::metadata(file).map_err(failed)?;
+        let copy = Self(beside(file, COPY));
+        let new = File::create_new(&copy.0).map_err(failed)?;
+        new.set_permissions(old.permissions()).map_err(failed)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{MetadataExt, fchown};
+            if old.nlink() > 1 {
+                let what = "the file has another name, under which it would stay as it is: remove the other hard links";
+                return Err(failed(Error::other(what)));
+            }
+            let mine = new.metadata().map_err(failed)?;
+            if (mine.uid(), mine.gid()) != (old.uid(), old.gid()) {
+                fchown(&new, Some(old.uid()), Some(old.gid())).map_err(failed)?;
+            }
+        }
         Ok(copy)
     }
 
@@ -114,7 +140,9 @@ impl Copy {
                 .map_err(statement)?;
         }
         store.execute_batch("DETACH copy").map_err(statement)?;
-        sync(&self.0)
+        File::open(&self.0)
+            .and_then(|file| file.sync_all())
+            .map_err(failed)
     }
 
     fn look_over(&self, key: Option<&StoreKey>) -> Result<(), StoreError> {
@@ -136,17 +164,12 @@ impl Drop for Copy {
     }
 }
 
-fn sync(path: &Path) -> Result<(), StoreError> {
-    File::open(path)
-        .and_then(|file| file.sync_all())
-        .map_err(failed)
-}
-
-fn backups(path: &Path, directory: &Path) -> Result<Vec<PathBuf>, Error> {
+fn backups(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
     let prefix = beside(path, "backup-v");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
+    for entry in std::fs::read_dir(directory.unwrap_or(Path::new(".")))? {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(prefix) {
             found.push(entry.path());
