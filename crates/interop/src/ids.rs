@@ -71,7 +71,18 @@ impl IdForm {
         if matches!(self.read(id), Cow::Borrowed(same) if same == id) {
             return id.to_owned();
         }
-        format!("{prefix}{AS_IS}{id}")
+        self.as_is(id)
+    }
+
+    /// An id that is read back as it is, whatever it looks like.
+    pub(crate) fn as_is(self, id: &str) -> String {
+        format!("{}{AS_IS}{id}", self.prefix)
+    }
+
+    /// Whether this is one of our ids in this spelling.
+    pub(crate) fn is_own(self, text: &str) -> bool {
+        let digits = text.strip_prefix(self.prefix);
+        digits.is_some_and(|digits| hyphenated(digits).is_some())
     }
 
     /// Our id behind this text; a text that is not in this spelling is an id from outside.

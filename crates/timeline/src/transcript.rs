@@ -32,6 +32,8 @@ pub struct StepRecord {
     pub parts: Vec<PartRecord>,
     /// What was streamed since the last answer or reset: the text of an answer that was cut off.
     pub chunks: Vec<(String, Option<Payload>)>,
+    /// How many attempts died before the one that this is of.
+    pub n_resets: usize,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
@@ -324,6 +326,7 @@ impl Transcript {
             response: None,
             parts: Vec::new(),
             chunks: Vec::new(),
+            n_resets: 0,
             ended_at: None,
         });
         self.steps
@@ -386,6 +389,7 @@ fn chunk(step: &mut StepRecord, kind: &str, data: Option<&Payload>, at: Timestam
             step.parts.clear();
             step.response = None;
             step.chunks.clear();
+            step.n_resets += 1;
         }
         _ => step.chunks.push((kind.to_owned(), data.cloned())),
     }

@@ -11,17 +11,48 @@ pub const FILE: IdForm = IdForm::new("file-");
 /// behind its item's id, and so it has in the protocol's spelling: `msg_…:1`.
 pub fn message_id(own: &str) -> String {
     match split_beside(own) {
-        Some((item, place)) => format!("{}:{place}", MESSAGE.write(item)),
-        None => MESSAGE.write(own),
+        Some((item, place)) => format!("{}:{place}", written(MESSAGE, item)),
+        None => written(MESSAGE, own),
     }
 }
 
-/// Reads the protocol's spelling of a message's id: ours of its item or step.
+/// Reads the protocol's spelling of a message's id: ours of its item or step, whichever attempt wrote it.
 pub fn read_message_id(text: &str) -> String {
     match split_beside(text) {
-        Some((item, place)) => format!("{}:{place}", MESSAGE.read(item)),
-        None => MESSAGE.read(text).into_owned(),
+        Some((item, place)) => format!("{}:{place}", read(MESSAGE, item)),
+        None => read(MESSAGE, text),
     }
+}
+
+/// Stands between the id of what a step did and the number of the attempt that did it.
+const ATTEMPT: char = '~';
+
+/// The id, for an attempt of a step, of what the first attempt has under this one. Clients are told of an id once:
+/// what an attempt showed that died is not what the next one shows.
+pub(in crate::threads) fn of_attempt(id: String, attempt: usize) -> String {
+    match attempt {
+        0 => id,
+        _ => format!("{id}{ATTEMPT}{attempt}"),
+    }
+}
+
+/// The first attempt's id, of an id of ours that is a later one's.
+fn first_attempt(form: IdForm, text: &str) -> Option<&str> {
+    let (id, attempt) = text.rsplit_once(ATTEMPT)?;
+    let is_number = !attempt.is_empty() && attempt.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && form.is_own(id)).then_some(id)
+}
+
+fn read(form: IdForm, text: &str) -> String {
+    let text = first_attempt(form, text).unwrap_or(text);
+    form.read(text).into_owned()
+}
+
+fn written(form: IdForm, own: &str) -> String {
+    if first_attempt(form, own).is_some() {
+        return form.as_is(own);
+    }
+    form.write(own)
 }
 
 /// The item of answers, and the place among them, that the id of a message may name which was said
@@ -48,7 +79,7 @@ impl RunStepId {
     /// As the protocol spells it.
     pub fn write(&self) -> String {
         match self {
-            Self::Message(step) => STEP.write(step),
+            Self::Message(step) => written(STEP, step),
             Self::Calls(step) => {
                 let plain = STEP.write(step);
                 let rest = plain.strip_prefix(STEP.prefix());
@@ -63,10 +94,10 @@ impl RunStepId {
     /// Reads the protocol's spelling.
     pub fn read(text: &str) -> Self {
         let Some(rest) = text.strip_prefix(CALLS) else {
-            return Self::Message(STEP.read(text).into_owned());
+            return Self::Message(read(STEP, text));
         };
         let plain = format!("{}{rest}", STEP.prefix());
-        Self::Calls(STEP.read(&plain).into_owned())
+        Self::Calls(read(STEP, &plain))
     }
 }
 
@@ -90,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_message_id_was_written_is_read_back(id in "(msg_)?[.:]{0,2}(msg_)?[a-f0-9-]{0,36}:{0,2}[0-9]{0,2}") {
+        fn whatever_message_id_was_written_is_read_back(id in "(msg_)?[.:]{0,2}(msg_)?([a-f0-9-]{0,36}|[a-f0-9]{32})[~:]{0,2}[0-9]{0,2}") {
             prop_assert_eq!(read_message_id(&message_id(&id)), id);
         }
 
@@ -98,11 +129,17 @@ mod tests {
         fn both_run_steps_of_a_step_have_their_own_id(step in prop_oneof![
             any::<u128>().prop_map(|id| Uuid::from_u128(id).to_string()),
             "[a-z]{1,8}(_[0-9])?",
-        ]) {
-            let (message, calls) = (RunStepId::Message(step.clone()), RunStepId::Calls(step));
+            "step_[a-f0-9]{32}~[0-9]",
+        ], attempt in 0..3usize) {
+            let (message, calls) = (RunStepId::Message(step.clone()), RunStepId::Calls(step.clone()));
             prop_assert_ne!(message.write(), calls.write());
-            prop_assert_eq!(RunStepId::read(&message.write()), message);
-            prop_assert_eq!(RunStepId::read(&calls.write()), calls);
+            prop_assert_eq!(RunStepId::read(&message.write()), message.clone());
+            prop_assert_eq!(RunStepId::read(&calls.write()), calls.clone());
+            if Uuid::try_parse(&step).is_ok() {
+                prop_assert_eq!(RunStepId::read(&of_attempt(message.write(), attempt)), message);
+                prop_assert_eq!(RunStepId::read(&of_attempt(calls.write(), attempt)), calls);
+                prop_assert_eq!(read_message_id(&of_attempt(message_id(&step), attempt)), step);
+            }
         }
     }
 }

@@ -4,36 +4,23 @@ mod frame;
 mod told;
 
 use super::error::RequestError;
-use super::ids::{RunStepId, message_id};
 use super::object::{RunStatus, ThreadObject};
 use super::run::{Grown, Run, continues};
 use super::view::cancelled;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use timeline::{
-    Event, Execution, Item, ItemId, ItemType, Record, StepId, StepStatus, ThreadStatus,
-};
-
-/// Whether clients were told of a message, or of calls, of the running step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Shown {
-    /// No.
-    #[default]
-    Not,
-    /// Yes.
-    Yes,
-    /// Yes, and then it was void.
-    Void,
-}
+use timeline::{Event, Execution, Item, ItemId, ItemType, Record, StepStatus, ThreadStatus};
 
 /// What clients were told of the running step.
 #[derive(Clone, Debug, Default)]
 struct Step {
     /// Its place among the run's.
     place: usize,
-    message: Shown,
-    calls: Shown,
-    /// How many texts of the message were shown, those of dead attempts included.
+    /// Whether they were told of a message that has not ended.
+    message: bool,
+    /// Whether they were told of calls that have not ended.
+    calls: bool,
+    /// How many texts of the message were shown.
     n_texts: usize,
     /// The ids, as JSON strings.
     message_id: String,
@@ -44,8 +31,7 @@ struct Step {
 ///
 /// It is given the records of the thread's log, in order, from before the item that the run answers,
 /// and it ends with the run or when the run waits for its client. What a dead attempt streamed is
-/// void: its message and its calls are created again under their ids, with which clients begin them
-/// anew, or ended as failed if nothing comes in their place.
+/// void: its message and its calls end as failed, and the next attempt's have ids of their own.
 ///
 /// One thing is told at a time: while a message is open, calls are held back and then come whole. The
 /// clients' helpers take the end of any run step for that of the call they see.
@@ -217,9 +203,7 @@ impl RunStream {
                     self.void(record.at, out);
                 }
                 timeline::chunk_type::STEP_RESET => {
-                    run.reset();
-                    self.step.message = self.step.message.reset();
-                    self.step.calls = self.step.calls.reset();
+                    self.died(record.at, out);
                 }
                 kind => {
                     let grown = run.chunk(kind, data.as_ref());
@@ -228,8 +212,7 @@ impl RunStream {
             },
             Event::StepCreated { step } if run.is_running(&step.execution_id) => {
                 run.step_began(step);
-                let place = run.n_steps().saturating_sub(1);
-                self.step = Step::new(place, &step.id);
+                self.step = Step::of(run);
             }
             Event::PartCreated {
                 step_id, idx, part, ..
@@ -308,7 +291,7 @@ impl RunStream {
 
     /// Whether a message is open, and calls that were not begun before it have to wait.
     fn holds_calls(&self) -> bool {
-        self.step.message != Shown::Not && self.step.calls != Shown::Yes
+        self.step.message && !self.step.calls
     }
 
     fn stands(&mut self, status: RunStatus, out: &mut String) {
@@ -351,22 +334,14 @@ impl RunStream {
     }
 }
 
-impl Shown {
-    fn reset(self) -> Self {
-        match self {
-            Self::Not => Self::Not,
-            Self::Yes | Self::Void => Self::Void,
-        }
-    }
-}
-
 impl Step {
-    fn new(place: usize, step: &StepId) -> Self {
-        let calls = RunStepId::Calls(step.to_string()).write();
+    /// What clients were told of the attempt that has just begun.
+    fn of(run: &Run) -> Self {
+        let (message_id, calls_id) = run.last_ids().unwrap_or_default();
         Self {
-            place,
-            message_id: frame::quoted(&message_id(step.as_str())),
-            calls_id: frame::quoted(&calls),
+            place: run.n_steps().saturating_sub(1),
+            message_id: frame::quoted(&message_id),
+            calls_id: frame::quoted(&calls_id),
             ..Self::default()
         }
     }

@@ -224,7 +224,7 @@ pub(crate) fn cancelled(item: &Item) -> Option<String> {
 }
 
 fn stepped(run: &mut Run, record: &StepRecord) {
-    run.step_began(&record.step);
+    run.attempt_began(&record.step, record.n_resets);
     if record.response.is_none() {
         for (kind, data) in &record.chunks {
             run.chunk(kind, data.as_ref());

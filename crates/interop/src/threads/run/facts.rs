@@ -14,10 +14,17 @@ use timeline::{
 
 impl Run {
     pub(in crate::threads) fn step_began(&mut self, step: &timeline::Step) {
+        self.attempt_began(step, 0);
+    }
+
+    /// A step of which so many attempts have died.
+    pub(in crate::threads) fn attempt_began(&mut self, step: &timeline::Step, attempt: usize) {
         self.iteration = step.iteration;
         self.slots = BTreeMap::new();
         self.partial = Partial::default();
-        self.steps.push(Step::new(step.id.clone(), step.created_at));
+        let mut new = Step::new(step.id.clone(), step.created_at);
+        new.attempt = attempt;
+        self.steps.push(new);
     }
 
     /// Takes a chunk of the running step in.
@@ -65,7 +72,7 @@ impl Run {
 
     /// Takes a step in that was removed. Its calls are nobody's any more.
     pub(in crate::threads) fn step_removed(&mut self, record: &StepRecord) {
-        self.step_began(&record.step);
+        self.attempt_began(&record.step, record.n_resets);
         let mut called = None;
         for (idx, part) in (0..).zip(&record.parts) {
             if ToolPart::read(&part.part).is_some() {

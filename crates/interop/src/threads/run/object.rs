@@ -4,7 +4,7 @@ use super::Run;
 use super::ending::{Over, Standing};
 use super::step::{End, Message, MessageEnd, Step};
 use crate::threads::content::Content;
-use crate::threads::ids::{RunStepId, message_id};
+use crate::threads::ids::RunStepId;
 use crate::threads::metadata::Metadata;
 use crate::threads::object::{
     CallObject, Called, Calls as Listed, LastError, MessageObject, MessageStatus, RequiredAction,
@@ -141,6 +141,12 @@ impl Run {
         (!message.content.is_empty()).then(|| self.message_of(step, message))
     }
 
+    /// The ids of the message and of the calls of the step that began last.
+    pub(in crate::threads) fn last_ids(&self) -> Option<(String, String)> {
+        let step = self.steps.last()?;
+        Some((step.message_id(), step.calls_id()))
+    }
+
     /// A message of a step as it is before it says something.
     pub(in crate::threads) fn empty_message(
         &self,
@@ -174,7 +180,7 @@ impl Run {
         let reason = end.and_then(|(end, _)| end.reason());
         let at = end.map(|(_, at)| at.as_second());
         MessageObject {
-            id: message_id(step.id.as_str()),
+            id: step.message_id(),
             object: "thread.message",
             created_at: step.created_at.as_second(),
             thread_id: self.thread_id.clone(),
@@ -249,10 +255,10 @@ impl Run {
     fn message_step(&self, step: &Step, end: Option<(MessageEnd, Timestamp)>) -> StepObject {
         let end = end.map(|(end, at)| (end.step(), at.as_second()));
         let message_creation = Written {
-            message_id: message_id(step.id.as_str()),
+            message_id: step.message_id(),
         };
         let mut object = self.step_object(step, end);
-        object.id = RunStepId::Message(step.id.to_string()).write();
+        object.id = step.written_id();
         object.kind = "message_creation";
         object.step_details = StepDetails::MessageCreation { message_creation };
         object.usage = step.usage.filter(|_| end.is_some());
@@ -293,7 +299,7 @@ impl Run {
 
     fn calls_step(&self, step: &Step, list: Vec<StepCall>, end: Option<(End, i64)>) -> StepObject {
         let mut object = self.step_object(step, end);
-        object.id = RunStepId::Calls(step.id.to_string()).write();
+        object.id = step.calls_id();
         object.step_details = StepDetails::ToolCalls { tool_calls: list };
         // What the model used is said once, with the first run step of its answer.
         let is_first = step.message.is_none() && end.is_some();

@@ -3,6 +3,7 @@
 use crate::cut::Cut;
 use crate::parts::ToolPart;
 use crate::threads::content::{self, Content};
+use crate::threads::ids::{RunStepId, message_id, of_attempt};
 use crate::threads::object::{Function, Reason, StepCall, Usage};
 use crate::{Loss, Losses};
 use jiff::Timestamp;
@@ -95,6 +96,8 @@ impl Calls {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) id: StepId,
+    /// How many attempts died before this one.
+    pub(super) attempt: usize,
     pub(super) created_at: Timestamp,
     pub(super) message: Option<Message>,
     pub(super) calls: Option<Calls>,
@@ -108,6 +111,7 @@ impl Step {
     pub(super) fn new(id: StepId, created_at: Timestamp) -> Self {
         Self {
             id,
+            attempt: 0,
             created_at,
             message: None,
             calls: None,
@@ -137,7 +141,28 @@ impl Step {
     }
 
     pub(super) fn reset(&mut self) {
-        *self = Self::new(self.id.clone(), self.created_at);
+        *self = Self {
+            attempt: self.attempt + 1,
+            ..Self::new(self.id.clone(), self.created_at)
+        };
+    }
+
+    /// The id of its message.
+    pub(super) fn message_id(&self) -> String {
+        of_attempt(message_id(self.id.as_str()), self.attempt)
+    }
+
+    /// The id of the run step that wrote its message.
+    pub(super) fn written_id(&self) -> String {
+        of_attempt(
+            RunStepId::Message(self.id.to_string()).write(),
+            self.attempt,
+        )
+    }
+
+    /// The id of the run step that made its calls.
+    pub(super) fn calls_id(&self) -> String {
+        of_attempt(RunStepId::Calls(self.id.to_string()).write(), self.attempt)
     }
 
     /// Takes a part in that is no call.

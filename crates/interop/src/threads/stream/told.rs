@@ -1,6 +1,6 @@
 //! What a stream says of messages and calls that have become facts, or never will.
 
-use super::{RunStream, Shown, frame};
+use super::{RunStream, Step, frame};
 use crate::threads::content::Content;
 use crate::threads::object::{MessageStatus, RunStatus, StepObject, StepStatus};
 use crate::threads::run::{Change, End, MessageEnd, Run};
@@ -9,10 +9,10 @@ use jiff::Timestamp;
 impl RunStream {
     /// Tells clients that the running step writes a message, if they do not know.
     pub(super) fn announce_message(&mut self, out: &mut String) {
-        if self.step.message == Shown::Yes {
+        if self.step.message {
             return;
         }
-        self.step.message = Shown::Yes;
+        self.step.message = true;
         let run = self.run.as_ref();
         let Some((message, step)) = run.and_then(|run| run.empty_message(self.step.place)) else {
             return;
@@ -25,10 +25,10 @@ impl RunStream {
 
     /// Tells clients that the running step calls tools, if they do not know.
     pub(super) fn announce_calls(&mut self, out: &mut String) {
-        if self.step.calls == Shown::Yes {
+        if self.step.calls {
             return;
         }
-        self.step.calls = Shown::Yes;
+        self.step.calls = true;
         let run = self.run.as_ref();
         if let Some(step) = run.and_then(|run| run.empty_calls(self.step.place, None)) {
             frame::event("thread.run.step.created", &step, out);
@@ -84,7 +84,7 @@ impl RunStream {
         };
         frame::event(name, &message, out);
         step_ended(&step, out);
-        self.step.message = Shown::Not;
+        self.step.message = false;
         self.step.n_texts = 0;
     }
 
@@ -97,7 +97,7 @@ impl RunStream {
             return;
         }
         // What was held back comes whole, after the message.
-        let was_shown = self.step.calls == Shown::Yes;
+        let was_shown = self.step.calls;
         self.void_message(at, out);
         self.announce_calls(out);
         let Some(run) = &self.run else {
@@ -126,7 +126,7 @@ impl RunStream {
     fn calls_ended(&mut self, place: usize, at: Timestamp, out: &mut String) {
         if place == self.step.place {
             self.announce_calls(out);
-            self.step.calls = Shown::Not;
+            self.step.calls = false;
         }
         let run = self.run.as_ref();
         if let Some(step) = run.and_then(|run| run.calls_step_at(place, at)) {
@@ -135,10 +135,10 @@ impl RunStream {
     }
 
     fn void_message(&mut self, at: Timestamp, out: &mut String) {
-        if self.step.message == Shown::Not {
+        if !self.step.message {
             return;
         }
-        self.step.message = Shown::Not;
+        self.step.message = false;
         let (place, n_texts) = (self.step.place, std::mem::take(&mut self.step.n_texts));
         let Some(run) = &self.run else {
             return;
@@ -150,22 +150,36 @@ impl RunStream {
         }
     }
 
-    /// Ends what was begun and came to nothing: a dead attempt's, or text that is no part of the
-    /// answer.
+    /// An attempt has died: what it began ends, and what comes again comes anew.
+    pub(super) fn died(&mut self, at: Timestamp, out: &mut String) {
+        self.void_message(at, out);
+        self.void_calls(at, out);
+        if let Some(run) = &mut self.run {
+            run.reset();
+            self.step = Step::of(run);
+        }
+    }
+
+    /// Ends what was begun and came to nothing: text that is no part of the answer, calls that were not made.
     pub(super) fn void(&mut self, at: Timestamp, out: &mut String) {
         self.void_message(at, out);
-        let place = self.step.place;
+        let run = self.run.as_ref();
+        if run.is_some_and(|run| !run.has_calls(self.step.place)) {
+            self.void_calls(at, out);
+        }
+    }
+
+    fn void_calls(&mut self, at: Timestamp, out: &mut String) {
+        if !std::mem::take(&mut self.step.calls) {
+            return;
+        }
         let Some(run) = &self.run else {
             return;
         };
-        if run.has_calls(place) || self.step.calls == Shown::Not {
-            return;
-        }
         let (_, end) = void_ends(run.status(at));
-        if let Some(step) = run.empty_calls(place, Some((end, at))) {
+        if let Some(step) = run.empty_calls(self.step.place, Some((end, at))) {
             step_ended(&step, out);
         }
-        self.step.calls = Shown::Not;
     }
 }
 

@@ -4,7 +4,7 @@ use super::client::{Client, frames};
 use super::logs::{THREAD, Writer, interruption, item, open, text_part, thread};
 use crate::log::Log;
 use loomline_interop::parts::{ToolPart, ToolState};
-use loomline_interop::threads::{Run, RunStatus, RunStream, ThreadView, thread_object};
+use loomline_interop::threads::{Run, RunStatus, RunStepId, RunStream, ThreadView, thread_object};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ fn a_run_that_fails_ends_its_message_and_its_step_first() {
 }
 
 #[test]
-fn a_dead_attempt_is_begun_anew_under_the_same_ids() {
+fn a_dead_attempt_ends_as_failed_and_the_next_one_has_ids_of_its_own() {
     let mut writer = Writer::new();
     let trigger = writer.start(None);
     writer.stream_call("c1", "look", &["{"]);
@@ -238,22 +238,50 @@ fn a_dead_attempt_is_begun_anew_under_the_same_ids() {
     let text = stream(&writer.log, &trigger);
     let mut client = Client::default();
     client.read(&text);
-    assert_eq!(client.messages.len(), 1);
-    let message = client.messages.values().next().unwrap();
-    assert_eq!(message["content"][0]["text"]["value"], "The second");
-    let told = names(&text);
-    let n_created = told.iter().filter(|name| *name == "thread.message.created");
-    assert_eq!(n_created.count(), 2);
-    // The calls of the dead attempt came to nothing, and that is said.
-    let mut steps = client.steps.values();
-    let step = steps.find(|step| step["type"] == "tool_calls").unwrap();
-    assert_eq!(step["status"], "failed");
+    let of_status = |status: &str| {
+        let mut messages = client.messages.values();
+        messages.find(|it| it["status"] == status).unwrap()
+    };
+    assert_eq!(client.messages.len(), 2);
     assert_eq!(
-        view(&writer.log.records).runs()[0]
-            .steps(writer.log.at)
-            .len(),
-        1
+        of_status("incomplete")["content"][0]["text"]["value"],
+        "The first"
     );
+    let message = of_status("completed");
+    assert_eq!(message["content"][0]["text"]["value"], "The second");
+    // What was begun ends before anything else begins, and nothing begins twice.
+    let told = names(&text);
+    let expected = [
+        "thread.message.incomplete",
+        "thread.run.step.failed",
+        "thread.run.step.failed",
+        "thread.run.step.created",
+        "thread.run.step.in_progress",
+        "thread.message.created",
+    ];
+    assert!(told.windows(6).any(|it| it == expected), "{told:?}");
+    let mut failed = client.steps.values().filter(|it| it["status"] == "failed");
+    assert!(failed.any(|step| step["type"] == "tool_calls"));
+
+    // Who loads the thread sees what counts, under the ids it was streamed with; either id leads to it.
+    let view = view(&writer.log.records);
+    let run = &view.runs()[0];
+    let messages: Vec<_> = run.messages().collect();
+    let [loaded] = messages.as_slice() else {
+        panic!("{messages:?}");
+    };
+    assert_eq!(serde_json::to_value(loaded).unwrap(), *message);
+    let (first, _) = loaded.id.rsplit_once('~').unwrap();
+    for id in [first, &loaded.id] {
+        assert_eq!(view.message(id).unwrap().id, loaded.id);
+    }
+    let steps = run.steps(writer.log.at);
+    let [step] = steps.as_slice() else {
+        panic!("{steps:?}");
+    };
+    assert!(client.steps.contains_key(&step.id), "{}", step.id);
+    let found = run.step(&RunStepId::read(&step.id), writer.log.at).unwrap();
+    assert_eq!(found.id, step.id);
 }
 
 #[test]
@@ -271,13 +299,14 @@ fn a_message_that_comes_to_nothing_has_the_parts_that_were_shown() {
     client.read(&format!("{text}event: done\ndata: [DONE]\n\n"));
     let message = client.messages.values().next().unwrap();
     assert_eq!(message["status"], "incomplete");
-    let texts: Vec<&Value> = message["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| &part["text"]["value"])
-        .collect();
-    assert_eq!(texts, ["Again", ""]);
+    let texts = |message: &Value| -> Vec<Value> {
+        let content = message["content"].as_array().unwrap().iter();
+        content.map(|part| part["text"]["value"].clone()).collect()
+    };
+    assert_eq!(texts(message), ["The first", "and more"]);
+    let message = client.messages.values().nth(1).unwrap();
+    assert_eq!(message["status"], "incomplete");
+    assert_eq!(texts(message), ["Again"]);
 }
 
 #[test]
