@@ -7,7 +7,7 @@ use super::object::{Attachment, MessageObject, MessageStatus};
 use crate::ids::THREAD;
 use crate::{Converted, Losses};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use timeline::{Item, ItemType, Payload, Role};
 
 /// The message that a kept item is; none if it is no message of a user or an agent. A reaction's
@@ -55,7 +55,7 @@ fn split(
     kept: &Map<String, Value>,
     losses: &mut Losses,
 ) -> (Vec<content::Content>, Vec<Attachment>) {
-    let tools = tools_of(kept);
+    let mut tools = tools_of(kept);
     let parts: Vec<Payload> = content
         .and_then(|content| content.read().ok())
         .unwrap_or_default();
@@ -64,7 +64,10 @@ fn split(
         let is_file = part.str_field("type").as_deref() == Some("input_file");
         match part.str_field("file_id").filter(|_| is_file) {
             Some(file_id) => attachments.push(Attachment {
-                tools: tools.get(&file_id).cloned().unwrap_or_default(),
+                tools: tools
+                    .get_mut(&file_id)
+                    .and_then(VecDeque::pop_front)
+                    .unwrap_or_default(),
                 file_id,
             }),
             None => shown.extend(content::shown(part, &format!("/content/{place}"), losses)),
@@ -73,12 +76,16 @@ fn split(
     (shown, attachments)
 }
 
-/// Which tools each file was meant for.
-fn tools_of(kept: &Map<String, Value>) -> BTreeMap<String, Vec<Value>> {
+/// Which tools each file was meant for, each time that it was attached.
+fn tools_of(kept: &Map<String, Value>) -> BTreeMap<String, VecDeque<Vec<Value>>> {
+    let mut tools: BTreeMap<String, VecDeque<Vec<Value>>> = BTreeMap::new();
     let list = kept.get("attachments").and_then(Value::as_array);
-    let files = list.into_iter().flatten().filter_map(|file| {
-        let id = file.get("file_id")?.as_str()?.to_owned();
-        Some((id, file.get("tools")?.as_array()?.clone()))
-    });
-    files.collect()
+    for file in list.into_iter().flatten() {
+        if let Some(id) = file.get("file_id").and_then(Value::as_str) {
+            let of_file = file.get("tools").and_then(Value::as_array);
+            let all = tools.entry(id.to_owned()).or_default();
+            all.push_back(of_file.cloned().unwrap_or_default());
+        }
+    }
+    tools
 }

@@ -103,6 +103,15 @@ impl Metadata {
         Ok(Some(Self(members)))
     }
 
+    /// The same of a request that changes metadata: null is none at all.
+    pub(super) fn change(
+        fields: &Fields<'_>,
+        carrier: Carrier,
+    ) -> Result<Option<Self>, RequestError> {
+        let read = Self::read(fields, carrier)?;
+        Ok(read.or_else(|| fields.given("metadata").map(|_| Self::default())))
+    }
+
     /// What of an object's kept metadata clients of this API can be shown.
     pub(super) fn shown(
         kept: Option<&Payload>,

@@ -25,7 +25,7 @@ pub fn metadata_of(body: &Value, of_message: bool) -> Result<Option<Metadata>, R
     } else {
         Carrier::Other
     };
-    Metadata::read(&Fields::of(body, "")?, carrier)
+    Metadata::change(&Fields::of(body, "")?, carrier)
 }
 
 /// The item that a run answers which comes without a message: a pointer to the last one there is.

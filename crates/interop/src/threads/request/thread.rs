@@ -66,7 +66,7 @@ impl ModifyThread {
         let resources = tools::tool_resources(&fields)?;
         let cleared = || fields.given("tool_resources").map(|_| Value::Null);
         Ok(Self {
-            metadata: Metadata::read(&fields, Carrier::Thread)?,
+            metadata: Metadata::change(&fields, Carrier::Thread)?,
             tool_resources: resources.or_else(cleared),
         })
     }

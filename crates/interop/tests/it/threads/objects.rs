@@ -47,7 +47,12 @@ fn a_message_comes_back_as_it_was_made() {
     let body = json!({"role": "user", "content": [{"type": "text", "text": "See"},
         {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}},
         {"type": "image_file", "image_file": {"file_id": "file-1", "detail": "auto"}}],
-        "attachments": [{"file_id": "file-2", "tools": [{"type": "file_search"}]}], "metadata": {"k": "v"}});
+        "attachments": [
+            {"file_id": "file-2", "tools": [{"type": "file_search"}]},
+            {"file_id": "file-3", "tools": []},
+            {"file_id": "file-2", "tools": [{"type": "code_interpreter"}]},
+            {"file_id": "file-2", "tools": []},
+        ], "metadata": {"k": "v"}});
     schema::check("CreateMessageRequest", &body);
     let mut writer = Writer::new();
     let id = writer.id();

@@ -4,6 +4,7 @@ use super::{Found, attach, id_for, look, not_found, said_at, token};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
+use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::protocol::thread_of;
 use crate::routes::{check_named_key, delete_in_turn};
@@ -307,6 +308,14 @@ async fn deleted(api: &Api, found: &Found) -> Result<(), ApiError> {
             // It has begun since, by another protocol.
             let (thread, run) = (THREAD.write(found.id()), RUN.write(execution.as_str()));
             Err(RequestError::DeletionLocked { thread, run }.into())
+        }
+        Err(RuntimeError::Store(StoreError::HasForks { .. })) => {
+            // No conflict: OpenAI's packages would repeat it.
+            let refused = format!(
+                "Can't delete {}: other threads are forked from it. Delete them first.",
+                THREAD.write(found.id())
+            );
+            Err(Worded::invalid(None, None, refused).into())
         }
         deleted => Ok(deleted?),
     }

@@ -33,6 +33,10 @@ async fn a_message_is_made_read_and_changed() {
     assert_eq!(client.get(&own, "MessageObject").await, changed);
     let list = client.get(&path, "ListMessagesResponse").await;
     assert_eq!(list["data"], json!([changed]));
+    // Null is nothing noted, and leaves who has said it.
+    let body = json!({"metadata": null});
+    let cleared = client.post(&own, body, "MessageObject").await;
+    assert_eq!(cleared["metadata"], json!({"actor": "a.near"}));
     // The notes go with the thread.
     client.delete(&format!("/threads/{thread}")).await;
     let gone = refused(&client.0.get(&format!("/v1{own}")).await);

@@ -107,6 +107,38 @@ async fn aitps_shape_of_a_thread_has_its_messages_and_its_actors() {
 }
 
 #[tokio::test]
+async fn notes_are_cleared_with_null_and_stay_where_nothing_is_said() {
+    let client = Client::new().await;
+    let thread = client.thread(&[]).await;
+    let path = format!("/threads/{thread}");
+    let note = json!({"metadata": {"n": "1"}});
+    let noted = client.post(&path, note.clone(), "ThreadObject").await;
+    assert_eq!(noted["metadata"], note["metadata"]);
+    let resources = json!({"tool_resources": {"code_interpreter": {"file_ids": []}}});
+    let kept = client.post(&path, resources, "ThreadObject").await;
+    assert_eq!(kept["metadata"], note["metadata"]);
+    let body = json!({"metadata": null});
+    let cleared = client.post(&path, body, "ThreadObject").await;
+    assert_eq!(cleared["metadata"], json!({}));
+}
+
+#[tokio::test]
+async fn a_thread_that_others_are_forked_from_is_not_deleted() {
+    let client = Client::new().await;
+    let thread = client.thread(&["hello"]).await;
+    let fork = json!({"metadata": {"parent_id": thread}});
+    let fork: Value = client.ask("/threads", fork).await.json();
+    let path = format!("/threads/{thread}");
+    let (status, message, _) = refused(&client.delete(&path).await);
+    let expected =
+        format!("Can't delete {thread}: other threads are forked from it. Delete them first.");
+    assert_eq!((status, message), (400, expected));
+    let fork = format!("/threads/{}", fork["id"].as_str().unwrap());
+    client.delete(&fork).await;
+    assert_eq!(client.delete(&path).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_thread_with_an_active_run_is_not_deleted() {
     let client = Client::new().await;
     let thread = client.thread(&["slow 50ms say 200 words"]).await;
