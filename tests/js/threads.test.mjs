@@ -194,3 +194,40 @@ test("the official client changes and deletes a thread and its messages", async 
   await client.beta.threads.delete(id);
   await assert.rejects(client.beta.threads.retrieve(id), OpenAI.NotFoundError);
 });
+
+test("a stream that a crash of the server broke off is read to its end when it is asked for again", async () => {
+  const server = await Loomline.start();
+  try {
+    const client = openai(server);
+    const content = "slow 20ms say 100 words";
+    const { id } = await client.beta.threads.create({ messages: [{ role: "user", content }] });
+    const ask = () =>
+      client.beta.threads.runs.stream(
+        id,
+        { assistant_id: "demo" },
+        { headers: { "idempotency-key": "crash" } },
+      );
+    const broken = ask();
+    const began = Promise.withResolvers();
+    broken.on("textDelta", began.resolve);
+    broken.on("error", began.reject);
+    await began.promise;
+    await server.kill();
+    await assert.rejects(broken.done());
+    await server.restart();
+
+    const again = ask();
+    const final = await again.finalRun();
+    assert.equal(final.status, "completed");
+    const said = await again.finalMessages();
+    assert.deepEqual(
+      said.map((message) => message.status),
+      ["incomplete", "completed"],
+    );
+    const { data } = await client.beta.threads.messages.list(id, { order: "desc", limit: 1 });
+    assert.deepEqual(said[1], data[0]);
+    assert.equal(data[0].content[0].text.value.split(" ").length, 100);
+  } finally {
+    await server.stop();
+  }
+});
