@@ -1,5 +1,6 @@
 //! The AI SDK's endpoint, with what `DefaultChatTransport` sends.
 
+mod answers;
 mod beneath;
 mod history;
 mod rewind;

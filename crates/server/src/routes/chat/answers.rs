@@ -3,7 +3,7 @@
 use super::history::Chat;
 use super::stream::{UiStream, Wanted};
 use crate::aitp::{Place, Speech};
-use crate::auth::Caller;
+use crate::auth::{Caller, hash_text};
 use crate::error::ApiError;
 use crate::routes::answers::item;
 use crate::routes::repeated::accepted;
@@ -34,7 +34,7 @@ impl Given {
 }
 
 /// The token of the answers that a thread gets from a request: the request's own, or one that the same
-/// answers in the same message have again.
+/// answers in the same message have again, and others to the same calls have not.
 fn token_for(
     message: &SentMessage,
     token: Option<&str>,
@@ -44,8 +44,9 @@ fn token_for(
     if let Some(token) = token {
         return format!("{token}:{key}");
     }
-    let ids: Vec<&str> = answers.iter().map(|it| it.tool_call_id.as_str()).collect();
-    format!("chat-answers:{}:{}", message.id, json!(ids))
+    let parts: Vec<&Value> = answers.iter().map(|it| &it.part).collect();
+    let said = hash_text(&json!(parts).to_string());
+    format!("chat-answers:{}:{said}", message.id)
 }
 
 /// The answers to what was asked: questions, and calls of tools that clients run and whose results
@@ -94,8 +95,13 @@ pub(super) async fn given(
     if given.is_empty() {
         // Perhaps the same request again: the runtime knows it, or says what became of the calls.
         let is_own = |answer: &&ChatAnswer| subagent::read_call(&answer.tool_call_id).is_none();
-        let approvals = answers.iter().filter(|answer| answer.is_approval);
-        given.own = approvals.filter(is_own).cloned().collect();
+        let mut own: Vec<ChatAnswer> = answers.iter().filter(is_own).cloned().collect();
+        let known_by = token_for(message, token, chat.key, &own);
+        if !is_there || taken(chat, chat.key, &known_by).await?.is_none() {
+            // What is said to be a result may be one of the server's own tools.
+            own.retain(|answer| answer.is_approval);
+        }
+        given.own = own;
         for (key, answers) in others.into_iter().filter(|_| is_there) {
             let known_by = token_for(message, token, key, &answers);
             let before = taken_before(chat, key, &answers, &known_by).await?;
@@ -116,6 +122,11 @@ async fn taken_before(
     if !is_beneath(chat, key, answers).await? {
         return Ok(None);
     }
+    taken(chat, key, token).await
+}
+
+/// What the thread of this key has taken under a token, if it has.
+async fn taken(chat: Chat<'_>, key: &str, token: &str) -> Result<Option<Accepted>, ApiError> {
     let runtime = chat.api.runtime();
     let thread = runtime.find(chat.tenant, key).await?.thread.id;
     Ok(accepted(runtime, &thread, Some(token)).await?)

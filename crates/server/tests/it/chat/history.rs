@@ -4,17 +4,17 @@ use super::rewind::user;
 use crate::harness::{Answer, Server};
 use serde_json::{Value, json};
 
-const ASKING: &str = "default_agent = \"a\"\n[models.m]\nprovider = \"scripted\"\n\
+pub(super) const ASKING: &str = "default_agent = \"a\"\n[models.m]\nprovider = \"scripted\"\n\
     [agents.a]\nmodel = \"m\"\ntools = [\"compute\", \"read_file\"]\nrequires_approval = [\"read_file\"]\n\
     [[agents.a.external]]\nname = \"locate\"\ndescription = \"Where the user is.\"\n\
     parameters = { type = \"object\", properties = {} }\n";
 
-async fn send(server: &Server, messages: &Value) -> Answer {
+pub(super) async fn send(server: &Server, messages: &Value) -> Answer {
     let body = json!({"id": "c", "trigger": "submit-message", "messages": messages});
     server.post("/api/chat", body).await
 }
 
-async fn stored(server: &Server) -> Vec<Value> {
+pub(super) async fn stored(server: &Server) -> Vec<Value> {
     let stored = server.get("/api/chat/c/messages").await.json();
     stored["messages"].as_array().unwrap().clone()
 }
@@ -46,7 +46,7 @@ fn differs(answer: &Answer) -> String {
 }
 
 /// The place of a part of this type.
-fn part_of(message: &Value, kind: &str) -> usize {
+pub(super) fn part_of(message: &Value, kind: &str) -> usize {
     let parts = message["parts"].as_array().unwrap();
     parts.iter().position(|part| part["type"] == kind).unwrap()
 }

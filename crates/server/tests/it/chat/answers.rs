@@ -1,0 +1,107 @@
+//! Answers of `useChat` that come twice, or together with something else.
+
+use super::history::{ASKING, part_of, send, stored};
+use crate::harness::{Answer, Server};
+use axum::body::Body;
+use http::header;
+use serde_json::{Value, json};
+
+/// A chat whose agent was told this, as its client has it, and the place of the call.
+async fn asked(server: &Server, text: &str, kind: &str) -> (Vec<Value>, usize) {
+    send(server, &json!([super::rewind::user("m1", text)])).await;
+    let messages = stored(server).await;
+    let call = part_of(&messages[1], kind);
+    (messages, call)
+}
+
+/// The same messages, with what the client says of a call in their second one.
+fn answered(messages: &[Value], call: usize, answer: &Value) -> Value {
+    let mut messages = json!(messages);
+    let part = &mut messages[1]["parts"][call];
+    for (key, value) in answer.as_object().unwrap() {
+        part[key] = value.clone();
+    }
+    messages
+}
+
+fn allowed(messages: &[Value], call: usize, approved: bool) -> Value {
+    let mut approval = messages[1]["parts"][call]["approval"].clone();
+    approval["approved"] = approved.into();
+    let answer = json!({"state": "approval-responded", "approval": approval});
+    answered(messages, call, &answer)
+}
+
+/// Sends messages under a token.
+async fn send_as(server: &Server, token: &str, messages: &Value) -> Answer {
+    let request = server
+        .request("POST", "/api/chat")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header("idempotency-key", token);
+    let body = json!({"id": "c", "trigger": "submit-message", "messages": messages});
+    let request = request.body(Body::from(body.to_string()));
+    server.send(request.unwrap()).await
+}
+
+#[tokio::test]
+async fn of_two_answers_to_one_call_at_once_one_is_taken_and_the_other_refused() {
+    let server = Server::new(ASKING).await;
+    let text = "use read_file {\"path\": \"a.txt\"}";
+    let (messages, call) = asked(&server, text, "tool-read_file").await;
+    let (yes, no) = (
+        allowed(&messages, call, true),
+        allowed(&messages, call, false),
+    );
+    let (yes, no) = tokio::join!(send(&server, &yes), send(&server, &no));
+    let (taken, refused) = if yes.status == 200 {
+        (yes, no)
+    } else {
+        (no, yes)
+    };
+    assert_eq!(taken.status, 200, "{}", taken.text);
+    let (status, code, _) = refused.error();
+    assert_eq!((status, code.as_str()), (409, "answered_already"));
+}
+
+#[tokio::test]
+async fn the_same_answer_at_once_is_taken_once_and_streamed_twice() {
+    let server = Server::new(ASKING).await;
+    let text = "use read_file {\"path\": \"a.txt\"}";
+    let (messages, call) = asked(&server, text, "tool-read_file").await;
+    let yes = allowed(&messages, call, true);
+    let (one, two) = tokio::join!(send(&server, &yes), send(&server, &yes));
+    assert_eq!((one.status.as_u16(), two.status.as_u16()), (200, 200));
+    assert_eq!(one.text, two.text);
+}
+
+#[tokio::test]
+async fn the_result_of_a_clients_tool_that_is_sent_again_gets_the_same_stream() {
+    let server = Server::new(ASKING).await;
+    let (messages, call) = asked(&server, "use locate", "tool-locate").await;
+    let answer = json!({"state": "output-available", "output": {"city": "Ghent"}});
+    let messages = answered(&messages, call, &answer);
+    let first = send_as(&server, "once", &messages).await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    let seq = server.seq("c").await;
+    for again in [
+        send_as(&server, "once", &messages).await,
+        send_as(&server, "once", &messages).await,
+    ] {
+        assert_eq!(again.status, 200, "{}", again.text);
+        assert_eq!(again.text, first.text);
+    }
+    assert_eq!(server.seq("c").await, seq, "nothing was written");
+    let other = send_as(&server, "twice", &messages).await;
+    assert_eq!(other.status, 422, "{}", other.text);
+}
+
+#[tokio::test]
+async fn the_result_of_a_clients_tool_is_known_again_without_a_token() {
+    let server = Server::new(ASKING).await;
+    let (messages, call) = asked(&server, "use locate", "tool-locate").await;
+    let answer = json!({"state": "output-error", "errorText": "no permission"});
+    let messages = answered(&messages, call, &answer);
+    let first = send(&server, &messages).await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    let again = send(&server, &messages).await;
+    assert_eq!((again.status.as_u16(), again.text), (200, first.text));
+}
