@@ -4,13 +4,15 @@ use crate::document::data_url;
 use crate::parts::{PROMPT, ReasoningPart, StepResponse, ToolPart};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use timeline::{
-    Answer, Entry, Item, ItemType, PartKind, Role, StepRecord, StepStatus, Transcript, part_kind,
-    said_beside,
+    Answer, Entry, ExecutionStatus, Item, ItemType, PartKind, Role, StepRecord, StepStatus,
+    Transcript, part_kind, said_beside,
 };
 
 /// The messages of a thread, under the ids that its runs have streamed them with. What waits for its turn, and
-/// a step that has not ended, are not among them.
+/// what is being written, are not among them. The text of an answer that was cut off is there if the transcript
+/// was read with its chunks.
 pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
@@ -25,8 +27,9 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
                 }
             }
             Entry::Reaction(reaction) => {
-                let steps = reaction.steps.iter();
-                for step in steps.filter(|it| it.step.status == StepStatus::Completed) {
+                let is_over = reaction.execution.status != ExecutionStatus::Executing;
+                let is_told = |it: &&StepRecord| is_over || it.step.status == StepStatus::Completed;
+                for step in reaction.steps.iter().filter(is_told) {
                     push_step(&mut messages, step, &at, &mut losses);
                 }
             }
@@ -132,6 +135,16 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
     let answers = said.is_some_and(|said| said.answers);
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let mut n_reasonings = 0;
+    let mut thought = |said: String| {
+        let id = reasoning_id(id, n_reasonings);
+        n_reasonings += 1;
+        json!({"id": id, "role": "reasoning", "content": said})
+    };
+    if response.is_none() {
+        let (said, thoughts) = cut_off(record);
+        texts.extend(said);
+        messages.extend(thoughts.into_iter().map(&mut thought));
+    }
     for part in &record.parts {
         if let Some(tool) = ToolPart::read(&part.part) {
             if !answers {
@@ -156,9 +169,7 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
                 let Some(said) = said.filter(|said| !said.text.is_empty()) else {
                     continue;
                 };
-                let id = reasoning_id(id, n_reasonings);
-                n_reasonings += 1;
-                messages.push(json!({"id": id, "role": "reasoning", "content": said.text}));
+                messages.push(thought(said.text));
             }
             Some(PartKind::Extension(PROMPT)) => {}
             Some(
@@ -192,6 +203,35 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
         messages.push(Value::Object(message));
     }
     messages.append(&mut results);
+}
+
+/// The texts that a step has streamed which was cut off, and what it thought, as they began.
+fn cut_off(record: &StepRecord) -> (Vec<String>, Vec<String>) {
+    let (mut texts, mut thoughts) = (Vec::new(), Vec::new());
+    let mut open: BTreeMap<(bool, String), usize> = BTreeMap::new();
+    for (kind, data) in &record.chunks {
+        let field = |key: &str| data.as_ref().and_then(|data| data.str_field(key));
+        let id = field("id").unwrap_or_default();
+        let is_text = kind.starts_with("text-");
+        match kind.as_str() {
+            "text-delta" | "reasoning-delta" => {
+                let delta = field("delta").unwrap_or_default();
+                let said: &mut Vec<String> = if is_text { &mut texts } else { &mut thoughts };
+                // It begins with its first piece, as in the stream.
+                if delta.is_empty() {
+                    continue;
+                }
+                let at = *open.entry((is_text, id)).or_insert(said.len());
+                match said.get_mut(at) {
+                    Some(known) => known.push_str(&delta),
+                    None => said.push(delta),
+                }
+            }
+            "text-end" | "reasoning-end" => drop(open.remove(&(is_text, id))),
+            _ => {}
+        }
+    }
+    (texts, thoughts)
 }
 
 /// The arguments of a call, as the stream and the messages say them: clients read them as JSON, so a

@@ -87,7 +87,8 @@ pub(crate) async fn messages(
     PathOf(key): PathOf<String>,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<AgUiMessages>, ApiError> {
-    let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    // With the chunks: an answer that was cut off keeps what it had said.
+    let piece = query.read(&api, (&tenant, &key), Filter::All).await?;
     Ok(Json(AgUiMessages {
         messages: to_messages(&piece.transcript).value,
         before: piece.before,

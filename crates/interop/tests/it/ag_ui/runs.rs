@@ -186,6 +186,43 @@ fn a_run_that_is_stopped_is_cancelled_and_one_that_fails_says_why() {
 }
 
 #[test]
+fn what_a_run_had_said_when_it_was_stopped_is_in_its_messages_under_the_same_ids() {
+    let mut log = begun();
+    for (kind, data) in [
+        ("reasoning-delta", json!({"id": "r", "delta": "hm"})),
+        ("text-start", json!({"id": "0"})),
+        ("text-end", json!({"id": "0"})),
+        ("text-delta", json!({"id": "1", "delta": "let me "})),
+        ("text-delta", json!({"id": "1", "delta": "see"})),
+        ("text-end", json!({"id": "1"})),
+        ("text-delta", json!({"id": "1", "delta": "well"})),
+    ] {
+        emit(&mut log, kind, data);
+    }
+    let running = to_messages(&log.transcript()).value;
+    assert_eq!(running.len(), 1, "what is being written is not there");
+    log.run(Command::End {
+        ending: Ending::Stopped(Interruption {
+            reason: "user_cancelled".into(),
+            detail: None,
+        }),
+    });
+    let events = runs(&log).remove(0);
+    let id = |kind: &str, n: usize| {
+        let mut found = events.iter().filter(|event| event["type"] == kind);
+        found.nth(n).unwrap()["messageId"].clone()
+    };
+    assert_eq!(
+        json!(to_messages(&log.transcript()).value[1..]),
+        json!([
+            {"id": id("REASONING_START", 0), "role": "reasoning", "content": "hm"},
+            {"id": id("TEXT_MESSAGE_START", 0), "role": "assistant", "content": "let me see"},
+            {"id": id("TEXT_MESSAGE_START", 1), "role": "assistant", "content": "well"},
+        ])
+    );
+}
+
+#[test]
 fn texts_that_say_nothing_are_no_messages_and_take_no_ids() {
     let mut log = begun();
     emit(&mut log, "text-start", json!({"id": "0"}));

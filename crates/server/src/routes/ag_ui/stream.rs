@@ -83,7 +83,7 @@ impl Shown {
         let mut messages = None;
         if self.view.wants_messages() {
             let (runtime, tenant) = (reader.api.runtime(), &reader.caller.tenant);
-            let transcript = runtime.transcript(tenant, &reader.key, Filter::Facts);
+            let transcript = runtime.transcript(tenant, &reader.key, Filter::All);
             messages = Some(to_messages(&transcript.await?).value);
         }
         Ok(self.view.end(messages))
