@@ -51,6 +51,16 @@ impl ChatRequest {
         (message.role == SentRole::Assistant).then_some(message)
     }
 
+    /// The agent's last message, where the user says something new after it: the client may have answered in it
+    /// what the agent has asked.
+    pub fn answered_before(&self) -> Option<&SentMessage> {
+        let is_said = self.trigger == ChatTrigger::SubmitMessage && !self.is_edit();
+        let last = self.messages.last()?;
+        let agents = |message: &&SentMessage| message.role == SentRole::Assistant;
+        let found = self.messages.iter().rfind(agents)?;
+        (is_said && last.role == SentRole::User).then_some(found)
+    }
+
     /// Whether the last message was said before, and the client has changed it.
     pub fn is_edit(&self) -> bool {
         let is_named = |last: &SentMessage| {

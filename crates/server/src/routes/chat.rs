@@ -143,6 +143,9 @@ pub(crate) async fn post(
     }
     let saying = say::saying(chat, &request).await?;
     let open = api.open_stream(&caller)?;
+    if let Some(message) = request.answered_before() {
+        answers::first(chat, &caller, message, token.as_deref()).await?;
+    }
     let react = React {
         run: Run {
             agent: query.agent,

@@ -5,6 +5,7 @@ use super::stream::{UiStream, Wanted};
 use crate::aitp::{Place, Speech};
 use crate::auth::{Caller, hash_text};
 use crate::error::ApiError;
+use crate::routes::answers::above::Heard;
 use crate::routes::answers::item;
 use crate::routes::repeated::accepted;
 use axum::response::Response;
@@ -15,7 +16,7 @@ use runtime::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use timeline::{ExecutionId, ItemId, OpenKind, Seq};
+use timeline::{ExecutionId, OpenKind};
 
 /// What a client answers: what the thread itself has asked, and what its sub-agents have, by the keys of
 /// their threads.
@@ -60,10 +61,7 @@ pub(super) async fn given(
     if answers.is_empty() {
         return Ok(Given::default());
     }
-    let pending = match chat.api.runtime().pending(chat.tenant, chat.key).await {
-        Err(RuntimeError::Store(StoreError::NotFound)) => None,
-        found => Some(found?.0),
-    };
+    let pending = pending(chat).await?;
     let is_there = pending.is_some();
     let pending = pending.unwrap_or_default();
     let mut given = Given::default();
@@ -73,15 +71,7 @@ pub(super) async fn given(
             Some((key, call)) => (key, call),
             None => (chat.key, answer.tool_call_id.as_str()),
         };
-        let kind = if answer.is_approval {
-            OpenKind::Approval
-        } else {
-            OpenKind::External
-        };
-        let is_its = |asked: &Pending| {
-            asked.place.key == key && asked.place.tool_call_id == call && asked.call.kind == kind
-        };
-        if !pending.iter().any(is_its) {
+        if !pending.iter().any(|asked| is_to(answer, asked, key, call)) {
             if key != chat.key {
                 others.entry(key).or_default().push(answer.to(call));
             }
@@ -110,6 +100,52 @@ pub(super) async fn given(
         }
     }
     Ok(given)
+}
+
+/// What a thread and those beneath it wait for; none where there is no thread.
+async fn pending(chat: Chat<'_>) -> Result<Option<Vec<Pending>>, ApiError> {
+    match chat.api.runtime().pending(chat.tenant, chat.key).await {
+        Err(RuntimeError::Store(StoreError::NotFound)) => Ok(None),
+        found => Ok(Some(found?.0)),
+    }
+}
+
+/// Whether an answer is to what is asked: this call of the thread with this key.
+fn is_to(answer: &ChatAnswer, asked: &Pending, key: &str, call: &str) -> bool {
+    let kind = if answer.is_approval {
+        OpenKind::Approval
+    } else {
+        OpenKind::External
+    };
+    asked.place.key == key && asked.place.tool_call_id == call && asked.call.kind == kind
+}
+
+/// Answers those of the chat's own calls that wait which the client has answered in an earlier message than
+/// the one that it sends now. What it says of calls of sub-agents is left with them.
+pub(super) async fn first(
+    chat: Chat<'_>,
+    caller: &Caller,
+    message: &SentMessage,
+    token: Option<&str>,
+) -> Result<(), ApiError> {
+    let mut answers = message.answers();
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let pending = pending(chat).await?.unwrap_or_default();
+    let is_open = |answer: &ChatAnswer| {
+        let call = answer.tool_call_id.as_str();
+        let mut pending = pending.iter();
+        pending.any(|asked| is_to(answer, asked, chat.key, call))
+    };
+    answers.retain(is_open);
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let token = token_for(message, token, chat.key, &answers);
+    let place = Place::text(format!("{}/parts", message.pointer()));
+    answer(chat, caller, chat.key, (answers, token), &place).await?;
+    Ok(())
 }
 
 /// What a thread beneath this one has taken under a token, if it has.
@@ -187,7 +223,7 @@ pub(super) async fn answered(
         first,
         then,
         before,
-    } = Heard::of(chat, heard).await?;
+    } = Heard::of(api, (chat.tenant, chat.key), heard).await?;
     let last = state.active().map(|active| &active.execution.id);
     let last = last.or(state.open().map(|open| &open.execution.id));
     let mut message = None;
@@ -208,54 +244,6 @@ pub(super) async fn answered(
     stream
         .response(api, chat.tenant, chat.key, before, open)
         .await
-}
-
-/// The runs of a thread that hear of answers.
-struct Heard {
-    first: GoesOn,
-    /// What the others answer, in order.
-    then: Vec<ItemId>,
-    /// The event before the first.
-    before: Seq,
-}
-
-impl Heard {
-    /// The runs in which the thread hears of answers that were taken, each once.
-    async fn of(chat: Chat<'_>, mut heard: Vec<GoesOn>) -> Result<Self, ApiError> {
-        let nothing = GoesOn {
-            item: None,
-            execution: None,
-            before: Seq::ZERO,
-        };
-        heard.sort_by_key(|it| (it.before, it.item.is_some()));
-        let mut heard = heard.into_iter();
-        let first = heard.next().unwrap_or(nothing);
-        // Those that have woken nothing yet, as where the store failed at that, are not waited for: what was
-        // said in their place may be all that ever comes. A stream that waited for it would not end.
-        let mut then: Vec<ItemId> = Vec::new();
-        for item in heard.filter_map(|it| it.item) {
-            if first.item.as_ref() != Some(&item) && !then.contains(&item) {
-                then.push(item);
-            }
-        }
-        let before = match (&first.item, &first.execution) {
-            // It ran before the answer was taken: from its beginning, which the client may not have seen.
-            (None, Some(execution)) => {
-                let runtime = chat.api.runtime();
-                let thread = runtime.find(chat.tenant, chat.key).await?.thread.id;
-                let landmark = Landmark::Execution(execution);
-                let began = runtime.store().place_of(&thread, landmark).await;
-                let began = began.map_err(RuntimeError::from)?;
-                began.map_or(first.before, |began| Seq(began.0.saturating_sub(1)))
-            }
-            (Some(_), _) | (None, None) => first.before,
-        };
-        Ok(Self {
-            first,
-            then,
-            before,
-        })
-    }
 }
 
 /// Whether the thread that has these calls is one beneath this one.

@@ -105,3 +105,48 @@ async fn the_result_of_a_clients_tool_is_known_again_without_a_token() {
     let again = send(&server, &messages).await;
     assert_eq!((again.status.as_u16(), again.text), (200, first.text));
 }
+
+/// What a model was told of calls, and what was said, in order.
+async fn told(server: &Server) -> String {
+    server.get("/api/v1/threads/c/document").await.text
+}
+
+#[tokio::test]
+async fn a_result_that_is_sent_together_with_the_next_message_is_taken_before_it() {
+    let server = Server::new(ASKING).await;
+    let (messages, call) = asked(&server, "use locate", "tool-locate").await;
+    let answer = json!({"state": "output-available", "output": {"city": "Ghent"}});
+    let mut messages = answered(&messages, call, &answer);
+    let all = messages.as_array_mut().unwrap();
+    all.push(super::rewind::user("m2", "and now?"));
+    let said = send(&server, &messages).await;
+    assert_eq!(said.status, 200, "{}", said.text);
+    assert!(said.text.contains("You said: and now?"), "{}", said.text);
+    let now = stored(&server).await;
+    assert_eq!(now[1]["parts"][call]["output"], json!({"city": "Ghent"}));
+    assert_eq!(now[2]["id"], "m2");
+    assert!(told(&server).await.contains("Ghent"));
+    // What the client has is the history.
+    messages
+        .as_array_mut()
+        .unwrap()
+        .push(super::rewind::user("m3", "well"));
+    let next = send(&server, &messages).await;
+    assert_eq!(next.status, 200, "{}", next.text);
+}
+
+#[tokio::test]
+async fn an_approval_that_is_sent_together_with_the_next_message_is_taken_before_it() {
+    let server = Server::new(ASKING).await;
+    let text = "use read_file {\"path\": \"a.txt\"}";
+    let (messages, call) = asked(&server, text, "tool-read_file").await;
+    let mut messages = allowed(&messages, call, true);
+    let all = messages.as_array_mut().unwrap();
+    all.push(super::rewind::user("m2", "and now?"));
+    let said = send(&server, &messages).await;
+    assert_eq!(said.status, 200, "{}", said.text);
+    let now = stored(&server).await;
+    let state = now[1]["parts"][call]["state"].as_str().unwrap();
+    assert!(state.starts_with("output-"), "it ran: {state}");
+    assert_eq!(now[1]["parts"][call]["approval"]["approved"], true);
+}
