@@ -1,5 +1,6 @@
 //! A thread as the messages of an AG-UI client.
 
+use super::request::Said;
 use crate::document::data_url;
 use crate::parts::{PROMPT, ReasoningPart, StepResponse, ToolPart};
 use crate::{Converted, Losses};
@@ -36,6 +37,42 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
         }
     }
     losses.with(messages)
+}
+
+/// Whether an item of this piece of a thread says what a client sends, as clients are shown it; none where none
+/// has the id.
+pub fn is_said(transcript: &Transcript, said: &Said) -> Option<bool> {
+    let items = transcript
+        .entries
+        .iter()
+        .rev()
+        .filter_map(|entry| match entry {
+            Entry::Item(item) => Some(item),
+            Entry::Reaction(_) => None,
+        });
+    let mut known = items.flat_map(|item| {
+        let beside = said_beside(item);
+        beside.into_iter().chain([item.clone()])
+    });
+    let known = known.find(|item| item.id.as_str() == said.id)?;
+    let sent = Item {
+        content: Some(said.content.clone()),
+        ..known.clone()
+    };
+    let content = |item: &Item| self::said(item, "", &mut Losses::default());
+    Some(known.role.is_none_or(|role| role == Role::User) && content(&known) == content(&sent))
+}
+
+/// Whether an agent has made a call in this piece of a thread.
+pub fn has_call(transcript: &Transcript, tool_call_id: &str) -> bool {
+    let steps = transcript.entries.iter().flat_map(|entry| match entry {
+        Entry::Reaction(reaction) => reaction.steps.as_slice(),
+        Entry::Item(_) => &[],
+    });
+    let mut parts = steps.flat_map(|step| &step.parts);
+    parts.any(|part| {
+        ToolPart::read(&part.part).is_some_and(|tool| tool.tool_call_id == tool_call_id)
+    })
 }
 
 /// The first text that an item says to the agents, and its id.

@@ -6,7 +6,8 @@ use crate::request::{file, is_inline, is_web};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind, Payload};
 
-/// The most messages a request may have; all but the last are counted and not read.
+/// The most messages a request may have; all but those at the end that no agent has written are counted and
+/// not read.
 const MAX_MESSAGES: usize = 10_000;
 /// The most parts of a message that is read.
 const MAX_PARTS: usize = 256;
@@ -27,10 +28,10 @@ pub struct RunInput {
     pub thread_id: String,
     /// The client's name of the run.
     pub run_id: String,
-    /// What the user has just said: the last message, if it is the user's.
-    pub said: Option<Said>,
-    /// The tool messages at the end of the list.
-    results: Vec<ToolAnswer>,
+    /// What the user says at the end of the list: what is new, and before it what no agent has answered.
+    pub said: Vec<Said>,
+    /// The tool messages at the end of the list, among what the user says.
+    pub results: Vec<ToolAnswer>,
     /// Answers to interrupts.
     pub resume: Vec<Resume>,
     /// The client's tools and context, and its state for the echo.
@@ -38,11 +39,6 @@ pub struct RunInput {
 }
 
 impl RunInput {
-    /// Whether the client brings results or answers, whatever becomes of them.
-    pub fn is_answer(&self) -> bool {
-        !self.resume.is_empty() || (self.said.is_none() && !self.results.is_empty())
-    }
-
     /// Results of the tools that the client has run, of the calls that wait. The tool messages that a
     /// client sends are also those of tools that the server has run, which are nothing new.
     pub fn results_for(&self, open: &[OpenCall]) -> Vec<&ToolAnswer> {
@@ -58,6 +54,8 @@ impl RunInput {
 /// What a user said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
+    /// Which one of the request's messages it is, from 0.
+    pub place: usize,
     /// The client's id of it.
     pub id: String,
     /// The parts, in the log's shapes.
@@ -67,6 +65,8 @@ pub struct Said {
 /// The result of a tool that the client has run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolAnswer {
+    /// Which one of the request's messages it is, from 0.
+    pub place: usize,
     /// The call.
     pub tool_call_id: String,
     /// The answer, as a part of the log's ([`timeline::Answer`]).
@@ -165,31 +165,27 @@ type Fields<'a> = crate::fields::Fields<'a, RunInputError>;
 pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
     let body = Fields::of(body, "")?;
     let messages = body.list("messages", MAX_MESSAGES)?.unwrap_or_default();
-    let n_results = messages
-        .iter()
-        .rev()
-        .take_while(|it| role(it) == Some("tool"))
+    let end = messages.iter().rev().map(role);
+    let n_end = end
+        .take_while(|role| matches!(role, Some("tool" | "user")))
         .count();
-    let first = messages.len() - n_results;
-    let results = messages.iter().enumerate().skip(first);
-    let results = results.map(|(place, message)| result(message, format!("/messages/{place}")));
-    let said = match messages.last() {
-        Some(last) if role(last) == Some("user") => {
-            let last = Fields::of(last, format!("/messages/{}", messages.len() - 1))?;
-            Some(Said {
-                id: last.id("id", MAX_ID_BYTES)?,
-                content: content(&last)?.into(),
-            })
+    check_count("/messages", n_end, MAX_ENTRIES)?;
+    let first = messages.len() - n_end;
+    let (mut said, mut results) = (Vec::new(), Vec::new());
+    for (place, message) in messages.iter().enumerate().skip(first) {
+        if role(message) == Some("tool") {
+            results.push(result(message, place)?);
+        } else {
+            said.push(says(message, place)?);
         }
-        Some(_) | None => None,
-    };
+    }
     let resume = body.placed("resume", MAX_ENTRIES)?.unwrap_or_default();
     let resume = resume.into_iter().map(|(at, entry)| answer(entry, at));
     Ok(RunInput {
         thread_id: body.id("threadId", MAX_ID_BYTES)?,
         run_id: body.id("runId", MAX_ID_BYTES)?,
         said,
-        results: results.collect::<Result<_, _>>()?,
+        results,
         resume: resume.collect::<Result<_, _>>()?,
         options: options(&body)?,
     })
@@ -197,6 +193,15 @@ pub fn from_run_input(body: &Value) -> Result<RunInput, RunInputError> {
 
 fn role(message: &Value) -> Option<&str> {
     message.get("role").and_then(Value::as_str)
+}
+
+fn says(message: &Value, place: usize) -> Result<Said, RunInputError> {
+    let message = Fields::of(message, format!("/messages/{place}"))?;
+    Ok(Said {
+        place,
+        id: message.id("id", MAX_ID_BYTES)?,
+        content: content(&message)?.into(),
+    })
 }
 
 /// What a message says, as parts of the log's.
@@ -273,8 +278,8 @@ fn own_part(part: &Value, pointer: &str) -> Result<Value, RunInputError> {
     }
 }
 
-fn result(message: &Value, pointer: String) -> Result<ToolAnswer, RunInputError> {
-    let message = Fields::of(message, pointer)?;
+fn result(message: &Value, place: usize) -> Result<ToolAnswer, RunInputError> {
+    let message = Fields::of(message, format!("/messages/{place}"))?;
     let tool_call_id = message.id("toolCallId", MAX_ID_BYTES)?;
     let mut part = json!({"type": ANSWER, "toolCallId": tool_call_id});
     if let Some(error) = message.get("error").and_then(Value::as_str) {
@@ -286,7 +291,11 @@ fn result(message: &Value, pointer: String) -> Result<ToolAnswer, RunInputError>
             None => content(&message)?,
         };
     }
-    Ok(ToolAnswer { tool_call_id, part })
+    Ok(ToolAnswer {
+        place,
+        tool_call_id,
+        part,
+    })
 }
 
 fn answer(entry: &Value, pointer: String) -> Result<Resume, RunInputError> {

@@ -1,13 +1,14 @@
 //! From the log of one execution to the events of a run.
 
 use super::messages::{arguments, first_said, reasoning_id, result_id, text_id};
+use crate::ai_sdk::subagent::call_of;
 use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 #[cfg(feature = "aitp")]
 use crate::aitp::Question;
 use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use timeline::{Event, ItemId, OpenCall, OpenKind, Record, StepId, StepStatus};
+use timeline::{Event, ItemId, ItemType, OpenCall, OpenKind, Record, StepId, StepStatus};
 
 /// The major version of `ai` whose chunks are translated: the one that can say most.
 const MAJOR: u8 = 7;
@@ -19,6 +20,7 @@ const MAJOR: u8 = 7;
 #[derive(Clone, Debug)]
 pub struct RunView {
     chunks: StreamView,
+    trigger: Option<ItemId>,
     thread_id: String,
     run_id: String,
     step: Option<StepId>,
@@ -65,6 +67,8 @@ enum Ending {
     Finished {
         interrupts: Vec<Value>,
         pending: Vec<String>,
+        /// The calls whose sub-agents wait.
+        beneath: BTreeSet<String>,
     },
     Cancelled,
     /// With this event.
@@ -72,10 +76,24 @@ enum Ending {
 }
 
 impl RunView {
-    /// A view of the execution that answers this item, under the names the client has for thread and run.
+    /// A view of the execution that answers this item, under the names the client has for thread and run. Where
+    /// the item answers calls, the client knows these.
     pub fn new(thread_id: &str, run_id: &str, trigger: ItemId) -> Self {
+        let view = Self::running(thread_id, run_id);
         Self {
-            chunks: StreamView::new(MAJOR).answering(trigger),
+            chunks: view.chunks.answering(trigger.clone()),
+            trigger: Some(trigger),
+            wants_messages: false,
+            ..view
+        }
+    }
+
+    /// A view of the first execution that it meets. The client may have seen its beginning, so it gets all
+    /// messages at the end.
+    pub fn running(thread_id: &str, run_id: &str) -> Self {
+        Self {
+            chunks: StreamView::new(MAJOR),
+            trigger: None,
             thread_id: thread_id.to_owned(),
             run_id: run_id.to_owned(),
             step: None,
@@ -90,20 +108,18 @@ impl RunView {
             open: Vec::new(),
             part: None,
             heard: Heard::Known,
-            wants_messages: false,
+            wants_messages: true,
             is_over: false,
             ending: None,
             out: Vec::new(),
         }
     }
 
-    /// A view of an execution that goes on where calls were answered.
+    /// A view that does not end before the executions have which answer these items, in order.
     #[must_use]
-    pub fn continuing(self) -> Self {
-        // No event of this protocol names the message that goes on.
-        let message = MessageSoFar::of(self.run_id.clone());
+    pub fn then_answering(self, items: Vec<ItemId>) -> Self {
         Self {
-            chunks: self.chunks.continuing(Some(message)),
+            chunks: self.chunks.then_answering(items),
             ..self
         }
     }
@@ -155,6 +171,29 @@ impl RunView {
         }
     }
 
+    /// Whether the run leaves calls open whose sub-agents wait.
+    pub fn waits_beneath(&self) -> bool {
+        matches!(&self.ending, Some(Ending::Finished { beneath, .. }) if !beneath.is_empty())
+    }
+
+    /// Has the run ask what the sub-agents of its calls ask: of each call the key of its thread, the run's own
+    /// call that led to it, and the call. What no run of this protocol can be told is left out.
+    pub fn ask_beneath<'a>(
+        &mut self,
+        asked: impl IntoIterator<Item = (&'a str, &'a str, &'a OpenCall)>,
+    ) {
+        if let Some(Ending::Finished {
+            interrupts,
+            beneath,
+            ..
+        }) = &mut self.ending
+        {
+            let asked = asked.into_iter();
+            let own = asked.filter(|(_, own, _)| beneath.contains(*own));
+            interrupts.extend(own.filter_map(|(key, own, call)| interrupt_beneath(key, own, call)));
+        }
+    }
+
     fn asks(&self) -> bool {
         match &self.ending {
             Some(Ending::Finished { interrupts, .. }) => !interrupts.is_empty(),
@@ -186,6 +225,14 @@ impl RunView {
             self.n_reasonings = 0;
             // Some models give the calls of every step the same ids.
             self.calls.clear();
+        }
+        if let Event::ItemCreated { item } = event
+            && self.trigger.as_ref() == Some(&item.id)
+            && item.item_type == ItemType::ActionResult
+        {
+            // No event of this protocol names the message that goes on.
+            let message = MessageSoFar::of(self.run_id.clone());
+            self.chunks = self.chunks.clone().continuing(Some(message));
         }
         if let (Event::ItemCreated { item }, Heard::Awaited) = (event, &self.heard)
             && let Some((id, text)) = first_said(item)
@@ -417,13 +464,18 @@ impl RunView {
     fn finished(&mut self) {
         let open = std::mem::take(&mut self.open);
         let interrupts = open.iter().filter_map(interrupt).collect();
-        let external = open
-            .into_iter()
-            .filter(|call| call.kind == OpenKind::External);
-        let pending = external.map(|call| call.tool_call_id).collect();
+        let (mut pending, mut beneath) = (Vec::new(), BTreeSet::new());
+        for call in open {
+            match call.kind {
+                OpenKind::External => pending.push(call.tool_call_id),
+                OpenKind::Child => drop(beneath.insert(call.tool_call_id)),
+                OpenKind::Approval | OpenKind::Others => {}
+            }
+        }
         self.hold(Ending::Finished {
             interrupts,
             pending,
+            beneath,
         });
     }
 
@@ -444,6 +496,7 @@ impl RunView {
             Ending::Finished {
                 interrupts,
                 pending,
+                beneath: _,
             } => {
                 if !interrupts.is_empty() {
                     json!({"type": "interrupt", "interrupts": interrupts})
@@ -470,17 +523,35 @@ fn interrupt(open: &OpenCall) -> Option<Value> {
     let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
     Some(json!({
         "id": tool.approval?.id, "reason": "tool_call", "toolCallId": open.tool_call_id,
-        "message": "May this tool run?",
-        "responseSchema": {
-            "type": "object",
-            "properties": {
-                "approved": {"type": "boolean"},
-                "editedArgs": {"type": "object"},
-                "reason": {"type": "string"},
-            },
-            "required": ["approved"],
+        "message": "May this tool run?", "responseSchema": approval_schema(),
+    }))
+}
+
+/// The same of a sub-agent's call, which no message of the client's has: so it is told here.
+fn interrupt_beneath(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
+    let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
+    let input: Value = serde_json::from_str(arguments(&tool)).unwrap_or_default();
+    Some(json!({
+        "id": call_of(thread_key, &open.tool_call_id)?, "reason": "tool_call", "toolCallId": own,
+        "message": format!("May {} run for a sub-agent?", tool.tool_name()),
+        "responseSchema": approval_schema(),
+        "metadata": {
+            "threadKey": thread_key, "toolCallId": open.tool_call_id,
+            "toolName": tool.tool_name(), "input": input,
         },
     }))
+}
+
+fn approval_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "approved": {"type": "boolean"},
+            "editedArgs": {"type": "object"},
+            "reason": {"type": "string"},
+        },
+        "required": ["approved"],
+    })
 }
 
 /// A request of AITP, with the capability message that asks in its metadata.

@@ -18,7 +18,7 @@ const MARK: char = '#';
 const ASKS: u8 = 6;
 
 /// The id of a sub-agent's call for clients of the thread above; none where it can't be read again.
-fn call_of(thread_key: &str, tool_call_id: &str) -> Option<String> {
+pub(crate) fn call_of(thread_key: &str, tool_call_id: &str) -> Option<String> {
     (!tool_call_id.contains(MARK)).then(|| format!("{PREFIX}{thread_key}{MARK}{tool_call_id}"))
 }
 

@@ -1,7 +1,9 @@
 //! AG-UI 1.0: what front-ends that speak the Agent User Interaction Protocol talk to. A thread is a
 //! thread, its id the thread's key; a run is an execution.
 
+mod added;
 mod asked;
+mod beneath;
 mod stream;
 
 use super::answers::item;
@@ -18,15 +20,17 @@ use asked::{Filled, Reader};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use beneath::Beneath;
 use interop::ag_ui::{
     Resume, RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
 };
+use interop::ai_sdk::subagent;
 use interop::aitp::Key;
 use runtime::{Accepted, AnswerRequest, Filter, React, Run, RuntimeError, StoreError, TenantId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stream::Shown;
-use timeline::{NewItem, OpenCall, beside};
+use timeline::{NewItem, OpenCall, OpenKind, beside};
 use utoipa::ToSchema;
 
 /// Who said it, in an item's metadata.
@@ -51,9 +55,9 @@ impl From<RunInputError> for ApiError {
 
 /// Runs the default agent: says what the client adds, answers what waits, and streams the run.
 ///
-/// Takes `RunAgentInput`. Of the messages only what the client adds is read, for the server keeps the
-/// history: the last one if it is the user's, and results of the client's own tools. Its ids make a
-/// repetition harmless. The run goes on whether or not anyone follows it.
+/// Takes `RunAgentInput`. Of the messages only those at the end are read that no agent has written, for the
+/// server keeps the history: what the user says, and results of the client's own tools. What was said before
+/// must say the same. Its ids make a repetition harmless. The run goes on whether or not anyone follows it.
 #[utoipa::path(post, path = "/ag-ui", operation_id = "agUiRun", tag = "ag-ui", security(("key" = [])), request_body = Object,
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn run_default(
@@ -109,42 +113,49 @@ async fn run(
         ..Run::default()
     };
     let tenant = caller.tenant.clone();
-    let last = body.get("messages").and_then(Value::as_array);
-    let last = last.map_or(0, Vec::len).saturating_sub(1);
-    let (speech, place) = (
-        Speech::new(&api, &caller),
-        Place::text(format!("/messages/{last}/content")),
-    );
+    let speech = Speech::new(&api, &caller);
     let reader = Reader {
         api: api.clone(),
         caller: caller.clone(),
         key: input.thread_id.clone(),
     };
-    let (calls, requests) = answers(&api, &tenant, &input).await?;
-    let filled = reader.filled(&requests).await?;
+    let given = answers(&api, &tenant, &input).await?;
+    reader.check_results(&input, &given.open).await?;
+    let new = reader.added(&input).await?;
+    let filled = reader.filled(&given.requests).await?;
     let is_filled = !filled.parts.is_empty();
+    let says_more = is_filled || !new.is_empty();
+    reader.check_beneath(&given.beneath, says_more).await?;
     let said = Saying {
         speech: &speech,
         tenant: &tenant,
         input: &input,
+        new,
         run: Run {
             agent: agent.or_else(|| filled.agent.clone()),
             ..run
         },
-        place,
     };
-    let accepted = if calls.is_empty() {
+    if !given.beneath.is_empty() {
+        let taken = reader.answer_beneath(&input, given.beneath).await?;
+        let own = if given.own.is_empty() {
+            None
+        } else {
+            Some(said.answer(given.own, filled).await?)
+        };
+        let shown = reader.heard(&input, own, &taken).await?;
+        return stream::response(reader, shown, open).await;
+    }
+    let accepted = if given.own.is_empty() {
+        said.say(filled).await?
+    } else if given.leaves_some && !said.new.is_empty() && input.resume.is_empty() {
+        said.answer_first(given.own).await?;
         said.say(filled).await?
     } else {
-        said.answer(calls, filled).await?
+        said.answer(given.own, filled).await?
     };
     let run = RunEvents::of(accepted.item_id.clone());
     let view = RunView::new(&input.thread_id, &input.run_id, accepted.item_id);
-    let view = if input.is_answer() {
-        view.continuing()
-    } else {
-        view
-    };
     // What was filled in is a message of the user's by now.
     let view = if is_filled { view.telling() } else { view };
     let shown = Shown {
@@ -155,33 +166,61 @@ async fn run(
     stream::response(reader, shown, open).await
 }
 
-/// The answers to calls that wait, as parts of the log's, and those to requests. None also where a
-/// request is repeated whose results have been taken: the runtime knows it by its name.
+/// What a client answers.
+struct Given<'a> {
+    /// The thread's calls that wait.
+    open: Vec<OpenCall>,
+    /// The answers to them, as parts of the log's. None also where a request is repeated whose results have been
+    /// taken: the runtime knows it by its name.
+    own: Vec<Value>,
+    /// Whether some of the calls are not answered.
+    leaves_some: bool,
+    /// The answers to calls of sub-agents.
+    beneath: Vec<Beneath>,
+    /// The answers to requests.
+    requests: Vec<(usize, Key, &'a Resume)>,
+}
+
 async fn answers<'a>(
     api: &Api,
     tenant: &TenantId,
     input: &'a RunInput,
-) -> Result<(Vec<Value>, Vec<(usize, Key, &'a Resume)>), ApiError> {
+) -> Result<Given<'a>, ApiError> {
     let open = match api.runtime().open_calls(tenant, &input.thread_id).await {
         Err(RuntimeError::Store(StoreError::NotFound)) => Vec::new(),
         found => found?.0.map(|open| open.calls).unwrap_or_default(),
     };
     let results = input.results_for(&open).into_iter();
-    let mut answers: Vec<Value> = results.map(|result| result.part.clone()).collect();
-    let mut requests = Vec::new();
+    let mut own: Vec<Value> = results.map(|result| result.part.clone()).collect();
+    let (mut beneath, mut requests) = (Vec::new(), Vec::new());
     for (place, resume) in input.resume.iter().enumerate() {
         let pointer = format!("/resume/{place}");
-        let asks = |call: &&OpenCall| interrupt_id(call).as_ref() == Some(&resume.interrupt_id);
-        match (open.iter().find(asks), Key::read(&resume.interrupt_id)) {
-            (None, Some(key)) => requests.push((place, key, resume)),
+        let id = resume.interrupt_id.as_str();
+        let asks = |call: &&OpenCall| interrupt_id(call).as_deref() == Some(id);
+        let asks = open.iter().find(asks);
+        match (asks, subagent::read_call(id), Key::read(id)) {
+            (None, Some((key, call)), _) => beneath.push(Beneath {
+                key: key.to_owned(),
+                call: call.to_owned(),
+                part: resume.approval(call, &pointer)?,
+                place,
+            }),
+            (None, None, Some(key)) => requests.push((place, key, resume)),
             // One that is open no longer: the runtime says what became of it, or repeats its answer.
-            (call, _) => {
-                let call = call.map_or(resume.interrupt_id.as_str(), |call| &call.tool_call_id);
-                answers.push(resume.approval(call, &pointer)?);
+            (asks, _, _) => {
+                let call = asks.map_or(id, |call| &call.tool_call_id);
+                own.push(resume.approval(call, &pointer)?);
             }
         }
     }
-    Ok((answers, requests))
+    let asked = open.iter().filter(|call| call.kind != OpenKind::Others);
+    Ok(Given {
+        leaves_some: own.len() < asked.count(),
+        open,
+        own,
+        beneath,
+        requests,
+    })
 }
 
 /// What a client adds to a thread.
@@ -189,22 +228,34 @@ struct Saying<'a> {
     speech: &'a Speech<'a>,
     tenant: &'a TenantId,
     input: &'a RunInput,
+    /// What the user says that was not said before.
+    new: Vec<&'a Said>,
     run: Run,
-    /// Where what the user says stands in the body.
-    place: Place,
 }
 
 impl Saying<'_> {
     /// Answers calls; what is said besides is said with it.
-    async fn answer(self, mut parts: Vec<Value>, filled: Filled) -> Result<Accepted, ApiError> {
-        let places = [filled.place(), self.place.clone()];
-        let (filled, said) = (self.filled(filled), self.input.said.as_ref().map(user));
-        let n_filled = usize::from(filled.is_some());
-        let all = filled.into_iter().chain(said);
-        parts.extend(all.map(|item| beside(&item).value()));
+    async fn answer(&self, mut parts: Vec<Value>, filled: Filled) -> Result<Accepted, ApiError> {
+        let (places, said) = self.said(filled);
+        parts.extend(said.iter().map(|item| beside(item).value()));
+        self.take(parts, token(self.input), &places).await
+    }
+
+    /// Answers calls; what is said comes after it, and leaves the others behind.
+    async fn answer_first(&self, parts: Vec<Value>) -> Result<Accepted, ApiError> {
+        let token = format!("{}:answers", token(self.input));
+        self.take(parts, token, &[]).await
+    }
+
+    async fn take(
+        &self,
+        parts: Vec<Value>,
+        token: String,
+        places: &[Place],
+    ) -> Result<Accepted, ApiError> {
         let metadata = json!({"tenant": self.tenant.as_str(), "via": VIA});
         let request = AnswerRequest {
-            run: Some(self.run),
+            run: Some(self.run.clone()),
             tenant: self.tenant.clone(),
             key: self.input.thread_id.clone(),
             item: item(
@@ -212,36 +263,40 @@ impl Saying<'_> {
                 Value::Array(parts).into(),
                 metadata,
             ),
-            token: Some(token(self.input)),
+            token: Some(token),
         };
-        let place = |n: usize| places[usize::from(n >= n_filled)].clone();
+        let place = |n: usize| place_of(places, n);
         Ok(self.speech.answer(request, (None, None), place).await?)
     }
 
-    /// Has the agent go on with what is said.
-    async fn say(self, filled: Filled) -> Result<Accepted, ApiError> {
-        let places = [filled.place(), self.place.clone()];
-        let filled = self.filled(filled);
-        let n_filled = usize::from(filled.is_some());
-        let react = |before, item| React {
-            before,
+    /// Has the agent go on with what is said; where nothing is said at all, with what there is.
+    async fn say(&self, filled: Filled) -> Result<Accepted, ApiError> {
+        let (places, mut said) = self.said(filled);
+        let item = said.pop();
+        let mint = || NewItem::reference(self.speech.runtime().mint(), None);
+        let request = React {
+            before: said,
             run: self.run.clone(),
             token: Some(token(self.input)),
-            ..React::new(self.tenant.clone(), self.input.thread_id.clone(), item)
+            ..React::new(
+                self.tenant.clone(),
+                self.input.thread_id.clone(),
+                item.unwrap_or_else(mint),
+            )
         };
-        let place = |n: usize| places[usize::from(n >= n_filled)].clone();
-        if let Some(said) = &self.input.said {
-            let request = react(filled.iter().cloned().collect(), user(said));
-            match self.speech.react(request, None, place).await {
-                // It was said before: it is nothing new.
-                Err(RuntimeError::Store(StoreError::Duplicate(id))) if id == said.id => {}
-                done => return Ok(done?),
-            }
-        }
-        // Where nothing is said at all the agent goes on with what there is.
-        let mint = || NewItem::reference(self.speech.runtime().mint(), None);
-        let request = react(Vec::new(), filled.unwrap_or_else(mint));
+        let place = |n: usize| place_of(&places, n);
         Ok(self.speech.react(request, None, place).await?)
+    }
+
+    /// What is said, and where each stands in the body.
+    fn said(&self, filled: Filled) -> (Vec<Place>, Vec<NewItem>) {
+        let place = filled.place();
+        let filled = self.filled(filled).map(|item| (place, item));
+        let new = self.new.iter().map(|said| {
+            let place = Place::text(format!("/messages/{}/content", said.place));
+            (place, user(said))
+        });
+        filled.into_iter().chain(new).unzip()
     }
 
     fn filled(&self, filled: Filled) -> Option<NewItem> {
@@ -251,6 +306,11 @@ impl Saying<'_> {
             channelled(NewItem::user(runtime.mint(), content.into()))
         })
     }
+}
+
+fn place_of(places: &[Place], n: usize) -> Place {
+    let place = places.get(n).cloned();
+    place.unwrap_or_else(|| Place::text("/messages"))
 }
 
 /// A client's name of its run is its own: the run that has it is begun once.

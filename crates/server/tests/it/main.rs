@@ -9,6 +9,7 @@
 extern crate runtime as loomline_runtime;
 
 mod a2a;
+mod ag_ui;
 mod agents;
 mod aitp;
 mod answers;

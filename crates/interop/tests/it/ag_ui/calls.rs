@@ -88,7 +88,7 @@ fn a_step_that_is_about_earlier_calls_adds_their_results_and_not_the_calls() {
     let result = json!({"id": "c1-result", "role": "tool", "toolCallId": "c1", "content": "paid"});
     assert_eq!(messages.last(), Some(&result));
 
-    let mut view = RunView::new("t", "r", "answer".into()).continuing();
+    let mut view = RunView::new("t", "r", "answer".into());
     let events = told(&mut view, &log.records, &log);
     assert_eq!(
         kinds(&events),

@@ -74,11 +74,20 @@ fn told(
 }
 
 impl Shown {
-    /// What stands at the end: what the run has asked by AITP, and all messages where the client needs
-    /// them.
+    /// What stands at the end: what the run has asked by AITP, what its sub-agents ask, and all messages
+    /// where the client needs them.
     async fn end(&mut self, reader: &Reader, own: (Seq, Seq)) -> Result<Vec<Value>, RuntimeError> {
         if self.view.is_finished() {
             self.view.ask(&reader.asked(own).await?);
+        }
+        if self.view.waits_beneath() {
+            let runtime = reader.api.runtime();
+            let (pending, _) = runtime.pending(&reader.caller.tenant, &reader.key).await?;
+            let asked = pending.iter().filter_map(|asked| {
+                let own = asked.path.first()?.tool_call_id.as_str();
+                Some((asked.place.key.as_str(), own, &asked.call))
+            });
+            self.view.ask_beneath(asked);
         }
         let mut messages = None;
         if self.view.wants_messages() {

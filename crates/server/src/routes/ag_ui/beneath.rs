@@ -1,0 +1,124 @@
+//! Answers to what sub-agents ask, and the runs in which the thread hears of them.
+
+use super::asked::Reader;
+use super::stream::Shown;
+use super::{VIA, token};
+use crate::aitp::{Place, Speech};
+use crate::error::ApiError;
+use crate::routes::answers::above::Heard;
+use crate::routes::answers::item;
+use crate::run_events::RunEvents;
+use interop::ag_ui::{RunInput, RunView};
+use runtime::{Accepted, Addressed, AnswerRequest, GoesOn};
+use serde_json::{Value, json};
+
+/// What one of the answers is to.
+pub(super) struct Beneath {
+    /// The key of the sub-agent's thread.
+    pub(super) key: String,
+    pub(super) call: String,
+    /// The answer, as a part of the log's.
+    pub(super) part: Value,
+    /// Where it stands in the body.
+    pub(super) place: usize,
+}
+
+impl Reader {
+    /// Refuses answers to threads that are not beneath this one, and where something is said besides: who goes
+    /// on with something else leaves the sub-agents behind.
+    pub(super) async fn check_beneath(
+        &self,
+        answers: &[Beneath],
+        says_more: bool,
+    ) -> Result<(), ApiError> {
+        let Self { api, caller, key } = self;
+        for answer in answers {
+            let named = Some(answer.key.as_str());
+            let to = api
+                .runtime()
+                .addressed(&caller.tenant, key, &answer.call, named, None);
+            let pointer = || format!("/resume/{}/interruptId", answer.place);
+            match to.await? {
+                Addressed::To(found) if found == answer.key && !says_more => {}
+                Addressed::To(found) if found == answer.key => {
+                    let what =
+                        "what a sub-agent asks is answered in a run in which nothing else is said";
+                    return Err(ApiError::field(pointer(), what));
+                }
+                Addressed::To(_) | Addressed::Ambiguous | Addressed::Elsewhere => {
+                    let what = "this thread is not one of a sub-agent beneath the run's";
+                    return Err(ApiError::field(pointer(), what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives answers to the threads of sub-agents: what each has taken, with its key.
+    pub(super) async fn answer_beneath(
+        &self,
+        input: &RunInput,
+        mut answers: Vec<Beneath>,
+    ) -> Result<Vec<(String, Accepted)>, ApiError> {
+        let Self { api, caller, .. } = self;
+        answers.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut taken = Vec::new();
+        for of_key in answers.chunk_by(|a, b| a.key == b.key) {
+            let Some(Beneath { key, place, .. }) = of_key.first() else {
+                continue;
+            };
+            let parts: Vec<Value> = of_key.iter().map(|it| it.part.clone()).collect();
+            let metadata = json!({"tenant": caller.tenant.as_str(), "via": VIA});
+            let request = AnswerRequest {
+                run: None,
+                tenant: caller.tenant.clone(),
+                key: key.clone(),
+                item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
+                token: Some(format!("{}:{key}", token(input))),
+            };
+            let place = |_| Place::text(format!("/resume/{place}"));
+            let speech = Speech::new(api, caller);
+            let accepted = speech.answer(request, (None, None), place).await?;
+            taken.push((key.clone(), accepted));
+        }
+        Ok(taken)
+    }
+
+    /// The runs in which the thread hears of what it has taken itself, and of what threads beneath it have.
+    pub(super) async fn heard(
+        &self,
+        input: &RunInput,
+        own: Option<Accepted>,
+        beneath: &[(String, Accepted)],
+    ) -> Result<Shown, ApiError> {
+        let Self { api, caller, key } = self;
+        let tenant = &caller.tenant;
+        let own = own.map(|accepted| GoesOn {
+            item: Some(accepted.item_id),
+            execution: accepted.execution_id,
+            before: accepted.after,
+        });
+        let mut heard: Vec<GoesOn> = own.into_iter().collect();
+        // Not before all are taken: where the thread hears of one may depend on the next.
+        for (target, accepted) in beneath {
+            let goes_on = api.runtime().goes_on(tenant, key, target, accepted);
+            heard.push(goes_on.await?);
+        }
+        let heard = Heard::of(api, (tenant, key), heard).await?;
+        let (run, view) = match heard.first.item {
+            Some(item) => (
+                RunEvents::of(item.clone()),
+                RunView::new(&input.thread_id, &input.run_id, item),
+            ),
+            None => (
+                RunEvents::running(heard.first.execution),
+                RunView::running(&input.thread_id, &input.run_id),
+            ),
+        };
+        Ok(Shown {
+            run: run.then(heard.then.iter().cloned()),
+            view: view.then_answering(heard.then),
+            after: heard.before,
+        })
+    }
+}
