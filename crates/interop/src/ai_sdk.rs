@@ -9,6 +9,7 @@
 mod archive;
 mod chunk;
 mod history;
+mod left;
 mod messages;
 mod partial_json;
 mod reduce;
@@ -25,6 +26,7 @@ pub use archive::{
 };
 pub use chunk::{FieldFault, Major, check_chunk};
 pub use history::{Difference, StoredMessage, Streamed, stored_messages};
+pub use left::leave;
 pub use messages::{answered_item, goes_on, message_so_far, to_ui_messages};
 pub use partial_json::{PartialJson, PartialState, ReadError, parse_partial_json};
 pub use reduce::{

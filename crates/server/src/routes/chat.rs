@@ -22,11 +22,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use history::Chat;
 use http::{HeaderMap, StatusCode};
-use interop::ai_sdk::{ChatRequestError, from_chat_request, subagent, to_ui_messages};
+use interop::ai_sdk::{ChatRequestError, from_chat_request, leave, subagent, to_ui_messages};
 use nested::Shown;
-use runtime::{Filter, React, Run, RuntimeError, StoreError};
+use runtime::{Filter, React, Run, RuntimeError, StoreError, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use stream::{UiStream, Wanted, questions};
 use timeline::{Interruption, ItemId, NewItem};
 use utoipa::{IntoParams, ToSchema};
@@ -221,9 +222,13 @@ pub(crate) async fn messages(
     PathOf(id): PathOf<String>,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<UiMessages>, ApiError> {
+    // What opens or is answered while the messages are read is not left.
+    let mut open = open_calls(&api, &tenant, &id).await?;
     // With the chunks: an answer that was cut off keeps what it had said.
     let piece = query.read(&api, (&tenant, &id), Filter::All).await?;
+    open.extend(open_calls(&api, &tenant, &id).await?);
     let mut messages = to_ui_messages(&piece.transcript).value;
+    leave(&mut messages, &open);
     if query.is_tail() {
         let (pending, _) = api.runtime().pending(&tenant, &id).await?;
         subagent::ask(&mut messages, questions(&pending, *MAJORS.end()));
@@ -232,6 +237,19 @@ pub(crate) async fn messages(
         messages,
         before: piece.before,
     }))
+}
+
+/// The calls of a chat that wait, or that what runs has answered or leaves waiting.
+async fn open_calls(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+) -> Result<BTreeSet<String>, RuntimeError> {
+    let (state, _) = api.runtime().state(tenant, key).await?;
+    let active = state.active().map(|active| active.open_calls.as_slice());
+    let open = state.open().map(|open| open.calls.as_slice());
+    let calls = active.into_iter().chain(open).flatten();
+    Ok(calls.map(|call| call.tool_call_id.clone()).collect())
 }
 
 /// Stops the running answer of a chat.

@@ -1,5 +1,6 @@
 //! A call as a client has it.
 
+use super::super::left::{LEFT, waits};
 use super::same::is_same;
 use super::text;
 use serde_json::Value;
@@ -114,6 +115,8 @@ impl Call<'_> {
         let id = self.id;
         match self.state() {
             "output-error" if text(self.stored, "errorText") == text(sent, "errorText") => Ok(()),
+            // The client was told so when it loaded the chat.
+            state if waits(state) && text(sent, "errorText") == Some(LEFT) => Ok(()),
             // Clients of `ai` 5 know no denials.
             "output-denied" => Ok(()),
             _ if self.is_for_client() => Ok(()),

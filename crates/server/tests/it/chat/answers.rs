@@ -150,3 +150,44 @@ async fn an_approval_that_is_sent_together_with_the_next_message_is_taken_before
     assert!(state.starts_with("output-"), "it ran: {state}");
     assert_eq!(now[1]["parts"][call]["approval"]["approved"], true);
 }
+
+#[tokio::test]
+async fn a_call_that_was_left_is_an_error_when_the_chat_is_loaded_again() {
+    let text = "use read_file {\"path\": \"a.txt\"}";
+    for (text, kind, is_stopped) in [
+        (text, "tool-read_file", true),
+        (text, "tool-read_file", false),
+        ("use locate", "tool-locate", true),
+        ("use locate", "tool-locate", false),
+    ] {
+        let server = Server::new(ASKING).await;
+        let (mut older, call) = asked(&server, text, kind).await;
+        let state = older[1]["parts"][call]["state"].clone();
+        assert!(state != "output-error", "it waits: {state}");
+        if is_stopped {
+            server.post_text("/api/chat/c/stop", "").await;
+        } else {
+            let mut more = older.clone();
+            more.push(super::rewind::user("m2", "never mind"));
+            send(&server, &json!(more)).await;
+        }
+        let mut now = stored(&server).await;
+        let part = &now[1]["parts"][call];
+        assert_eq!(part["state"], "output-error", "{part}");
+        assert_eq!(part["errorText"], "The call was left without a result.");
+        assert_eq!(part.get("approval"), None, "{part}");
+        assert_eq!(part["toolCallId"], older[1]["parts"][call]["toolCallId"]);
+        // A page that has it as it was, and one that has loaded it since, go on.
+        for (page, id) in [(&mut older, "m3"), (&mut now, "m4")] {
+            page.push(super::rewind::user(id, "go on"));
+            let said = send(&server, &json!(page)).await;
+            assert_eq!(said.status, 200, "{}", said.text);
+            now_is_left(&server, call).await;
+        }
+    }
+}
+
+async fn now_is_left(server: &Server, call: usize) {
+    let part = stored(server).await[1]["parts"][call].clone();
+    assert_eq!(part["state"], "output-error", "{part}");
+}
