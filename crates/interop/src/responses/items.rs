@@ -161,6 +161,7 @@ impl List {
                 let shows = Shows {
                     summary: Echo::of(&reaction.execution).summary,
                     encrypted_reasoning: self.options.encrypted_reasoning,
+                    sealed_events: self.options.encrypted_reasoning,
                     extensions: self.options.extensions,
                 };
                 let mut output = Output::new(Wire::muted());

@@ -42,7 +42,10 @@ pub(super) struct Output {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shows {
     pub(super) summary: bool,
+    /// Reasoning goes out with what its provider needs to take it back.
     pub(super) encrypted_reasoning: bool,
+    /// Events of reasoning wait for that. Whoever reads later changes nothing in the order of events.
+    pub(super) sealed_events: bool,
     pub(super) extensions: bool,
 }
 
@@ -51,6 +54,7 @@ impl From<&Echo> for Shows {
         Self {
             summary: echo.summary,
             encrypted_reasoning: echo.encrypted_reasoning,
+            sealed_events: echo.encrypted_reasoning,
             extensions: echo.extensions,
         }
     }

@@ -87,6 +87,11 @@ impl ResponseStream {
     }
 
     /// Shows this beside what the response's own client wants shown.
+    ///
+    /// The events, their order and their numbers stay what they are, so that a client that comes back
+    /// finds its place whatever it wants to see: reasoning has its provider's seal as soon as that is
+    /// known, at the latest in the response at the end, and items of their own are shown only where the
+    /// stream is quiet.
     #[must_use]
     pub fn including(mut self, options: ListOptions) -> Self {
         self.also = options;
@@ -97,7 +102,7 @@ impl ResponseStream {
         let own = Shows::from(echo);
         Shows {
             encrypted_reasoning: own.encrypted_reasoning || self.also.encrypted_reasoning,
-            extensions: own.extensions || self.also.extensions,
+            extensions: own.extensions || (self.also.extensions && self.output.wire.is_muted()),
             ..own
         }
     }

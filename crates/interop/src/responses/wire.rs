@@ -46,6 +46,11 @@ impl Wire {
         self.from = number.saturating_add(1);
     }
 
+    /// Whether none of the events is written.
+    pub(super) fn is_muted(&self) -> bool {
+        self.is_muted
+    }
+
     /// Whether the next event is written at all.
     pub(super) fn is_heard(&self) -> bool {
         !self.is_muted && self.next >= self.from

@@ -260,7 +260,15 @@ impl Output {
             };
             block_item(Block::Summary, &quoted_id, standing.word(), "", &more)
         };
-        self.whole(id, item, out);
+        if self.shows.sealed_events {
+            self.whole(id, item, out);
+            return;
+        }
+        // It has no events: those that come after it would have other numbers.
+        let json = item(Standing::Completed);
+        let index = self.n_items;
+        self.is_done(index, id, json);
+        self.put_before(self.done.len().saturating_sub(1), index);
     }
 
     fn called(&mut self, idx: u32, tool: &ToolPart, standing: Standing, out: &mut String) {

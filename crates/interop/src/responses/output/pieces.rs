@@ -115,7 +115,7 @@ impl Output {
     /// Reasoning is over when something else begins, unless it must wait for what its provider
     /// gives at the end.
     pub(super) fn end_reasoning(&mut self, out: &mut String) {
-        if self.shows.encrypted_reasoning {
+        if self.shows.sealed_events {
             return;
         }
         let Some(place) = self.step.open_reasoning.take() else {

@@ -1,10 +1,10 @@
 //! What clients see of an answer.
 
-use super::client::Client;
+use super::client::{Client, events_of};
 use super::rig::{answer, begun, call, emit, events, object, over, run, step_over, text, types};
 use loomline_interop::parts::{StepResponse, ToolPart, ToolState};
-use loomline_interop::responses::Echo;
-use serde_json::json;
+use loomline_interop::responses::{Echo, Framing, ListOptions, ResponseOf, ResponseStream};
+use serde_json::{Value, json};
 use timeline::{Command, Payload};
 
 #[test]
@@ -231,5 +231,80 @@ fn citations_are_told_before_their_text_is_over() {
     assert_eq!(
         last["response"]["output"][0]["content"][0]["annotations"],
         json!([cited])
+    );
+}
+
+#[test]
+fn what_a_reader_wants_to_see_changes_no_event() {
+    let mut asks = ToolPart::call("pay", "c", "{}");
+    asks.state = ToolState::ApprovalRequested;
+    let mut log = begun(None);
+    emit(
+        &mut log,
+        "reasoning-delta",
+        json!({"id": "r0-0", "delta": "Hm."}),
+    );
+    text(&mut log, "Yes.");
+    let parts = vec![
+        json!({"type": "reasoning", "text": "", "signature": "s1", "provider": "p"}),
+        json!({"type": "reasoning", "text": "Hm.", "signature": "s2", "provider": "p"}),
+        json!({"type": "output_text", "text": "Yes."}),
+        asks.write().unwrap().value(),
+    ];
+    answer(&mut log, parts, "tool_use");
+    over(&mut log);
+    let wanted = ListOptions {
+        encrypted_reasoning: true,
+        extensions: true,
+    };
+    let of = ResponseOf::Execution("e".into());
+    let read = |after: Option<u64>| {
+        let mut stream = ResponseStream::new(of.clone(), Framing::Sse).including(wanted);
+        if let Some(after) = after {
+            stream = stream.starting_after(after);
+        }
+        let mut out = String::new();
+        for record in &log.records {
+            stream.apply(record, &mut out);
+        }
+        events_of(&out).0
+    };
+    let (first, whole) = (events(&log), read(None));
+    assert_eq!(types(&whole), types(&first));
+    // All but what has the response say the same.
+    let n = first.len() - 1;
+    assert_eq!(whole[..n], first[..n]);
+    for after in 0..n {
+        assert_eq!(read(Some(after as u64)), whole[after + 1..], "{after}");
+    }
+    let kinds = |last: &Value| -> Vec<(String, Option<String>)> {
+        let items = last["response"]["output"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        items
+            .map(|item| {
+                (
+                    text(&item["type"]).unwrap(),
+                    text(&item["encrypted_content"]),
+                )
+            })
+            .collect()
+    };
+    let item = |kind: &str, sealed: Option<&str>| (kind.to_owned(), sealed.map(str::to_owned));
+    assert_eq!(
+        kinds(&first[n]),
+        [
+            item("reasoning", None),
+            item("message", None),
+            item("function_call", None)
+        ]
+    );
+    assert_eq!(
+        kinds(&whole[n]),
+        [
+            item("reasoning", Some(r#"["p","s1"]"#)),
+            item("reasoning", Some(r#"["p","s2"]"#)),
+            item("message", None),
+            item("function_call", None),
+        ]
     );
 }

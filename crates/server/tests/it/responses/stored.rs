@@ -264,6 +264,11 @@ async fn a_response_is_read_with_what_its_reader_wants_to_see() {
     assert!(sealed(&asked), "{asked}");
     let streamed = server.get(&format!("{path}?stream=true&{include}")).await;
     assert_eq!(last(&events(&streamed.text)), &read);
+    // Events have the numbers that they had when they were first told.
+    let resumed = format!("{path}?stream=true&starting_after=7&{include}");
+    let resumed = events(&server.get(&resumed).await.text);
+    let told = events(&server.get(&format!("{path}?stream=true")).await.text);
+    assert_eq!(kinds(&resumed), kinds(&told[8..]));
     for path in [path.clone(), format!("{path}/input_items")] {
         let wrong = server.get(&format!("{path}?include[]=nonsense")).await;
         assert_eq!(refusal(&wrong), super::invalid("invalid_value", "include"));
