@@ -108,6 +108,18 @@ impl RequestError {
         Self::of(ErrorKind::Conflict, "conversation_has_forks", "", message)
     }
 
+    /// An item can't be deleted now, for what is still to come needs it.
+    pub fn not_removable(id: &str, why: &str) -> Self {
+        let message = format!("Item with id '{id}' can't be deleted: {why}.");
+        Self::of(ErrorKind::Conflict, "not_removable", "", message)
+    }
+
+    /// Nothing is said in this conversation any more.
+    pub fn conversation_closed(id: &str) -> Self {
+        let message = format!("The conversation of '{id}' is closed.");
+        Self::of(ErrorKind::Conflict, "conversation_closed", "", message)
+    }
+
     /// A result for a call that does not wait for one.
     pub fn no_such_call(call_id: &str) -> Self {
         Self::no_such_call_at(call_id, "/input")

@@ -1,7 +1,7 @@
 //! `/v1/conversations/{id}/items`: what was said in a conversation.
 
 use super::conversations::found;
-use super::refused::refused;
+use super::refused::{not_removed, refused};
 use super::stored::{Pairs, list_options, page};
 use super::walk::Thread;
 use crate::aitp::{Place, Speech};
@@ -149,6 +149,6 @@ pub(crate) async fn delete(
         .runtime()
         .remove(&caller.tenant, key_of(&row), what)
         .await;
-    removed.map_err(|error| refused(error, &id))?;
+    removed.map_err(|error| not_removed(error, &id, &item))?;
     Ok(Json(conversation(&row.thread)))
 }

@@ -12,6 +12,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::Followed(_)
         | RuntimeError::Rejected(Rejected::Busy(_)) => RequestError::conversation_locked(goes_on),
         RuntimeError::Store(StoreError::HasForks { .. }) => RequestError::has_forks(goes_on),
+        RuntimeError::Rejected(Rejected::Closed) => RequestError::conversation_closed(goes_on),
         RuntimeError::Rejected(Rejected::NotOpen(call)) => RequestError::no_such_call(call),
         RuntimeError::Rejected(Rejected::Unanswered(call)) => RequestError::unanswered(call),
         RuntimeError::Rejected(
@@ -36,6 +37,38 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::ShuttingDown => return error.into(),
     };
     what.into()
+}
+
+/// What a client is told whose item can't be deleted.
+pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -> ApiError {
+    let why = match &error {
+        RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_)) => {
+            return RequestError::item_not_found(item, "").into();
+        }
+        RuntimeError::Rejected(Rejected::StillNeeded(_)) => {
+            "a response that answers it or has it waits or is being made"
+        }
+        RuntimeError::Rejected(Rejected::Written(_)) => "it is what a response has come to",
+        RuntimeError::Rejected(Rejected::LeftOpen(_)) => {
+            "its answer has calls that were left to be answered by somebody"
+        }
+        RuntimeError::Rejected(_)
+        | RuntimeError::Busy(_)
+        | RuntimeError::Followed(_)
+        | RuntimeError::Answer(_)
+        | RuntimeError::Store(_)
+        | RuntimeError::QueueFull { .. }
+        | RuntimeError::NotRunning(_)
+        | RuntimeError::UnknownAgent(_)
+        | RuntimeError::UnknownExecution(_)
+        | RuntimeError::NotAtRest(_)
+        | RuntimeError::NotEmpty
+        | RuntimeError::Json(_)
+        | RuntimeError::BrokenOff
+        | RuntimeError::TurnedAway(_)
+        | RuntimeError::ShuttingDown => return refused(error, conversation),
+    };
+    RequestError::not_removable(item, why).into()
 }
 
 /// What a client is told whose run no agent can do.

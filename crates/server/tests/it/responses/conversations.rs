@@ -190,7 +190,7 @@ async fn every_item_is_found_by_its_id_and_can_be_named() {
         .collect();
     assert!(kinds.len() >= 4, "{kinds:?}");
     let ids: Vec<&str> = items.iter().map(|it| it["id"].as_str().unwrap()).collect();
-    assert!(ids.iter().any(|id| id.contains(':')), "{ids:?}");
+    assert!(!ids.iter().any(|id| id.contains(':')), "{ids:?}");
     for (place, id) in ids.iter().enumerate() {
         let one = server.get(&format!("{path}/items/{id}?{shown}")).await;
         assert_eq!(one.json(), items[place]);
@@ -405,4 +405,30 @@ async fn an_item_that_is_deleted_is_listed_no_longer_and_no_model_is_shown_it() 
         .await;
     let left = "compute 6*7".len() + "compute gave 42.".len() + "x".len();
     assert_eq!(passing.json()["input_tokens"], left.div_ceil(4));
+}
+
+#[tokio::test]
+async fn an_item_that_is_still_needed_is_told_to_be_so_in_its_own_name() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(&server, json!({})).await;
+    let asked = json!({"input": ASKS, "tools": [weather()], "conversation": conversation["id"]});
+    let asked = server.respond(asked).await;
+    let (busy, other) = made(&server, json!({})).await;
+    let slow = json!({
+        "input": "slow 50ms say 400 words", "background": true, "conversation": other["id"],
+    });
+    let running = server.respond(slow).await;
+    let items = server.get(&format!("{busy}/items?order=asc")).await.json();
+    for (path, item) in [
+        (&path, &asked["output"][0]["id"]),
+        (&busy, &items["data"][0]["id"]),
+    ] {
+        let item = item.as_str().unwrap();
+        let answer = server.delete(&format!("{path}/items/{item}")).await;
+        assert_eq!(refusal(&answer), invalid("not_removable", ""));
+        let message = answer.json()["error"]["message"].clone();
+        assert!(message.as_str().unwrap().contains(item), "{message}");
+    }
+    let stop = format!("/v1/responses/{}/cancel", running["id"].as_str().unwrap());
+    assert_eq!(server.post_text(&stop, "").await.status, 200);
 }
