@@ -178,9 +178,10 @@ pub fn compaction(
     )
 }
 
-/// Reads a request to count the tokens of an input: what a request for a response would have.
+/// Reads a request to count the tokens of an input: what a request for a response would have, none of
+/// which has to be there.
 pub fn read_input_tokens(body: &Value) -> Result<CreateRequest, RequestError> {
-    Ok(CreateRequest::read(body)?.value)
+    Ok(CreateRequest::read_to_count(body)?.value)
 }
 
 /// How many tokens a request has for its model, roughly: a quarter of the bytes of its instructions,

@@ -62,6 +62,17 @@ impl CreateRequest {
     /// Reads the body of a request over HTTP. Members that are not known are left alone; the losses
     /// are wishes that can't be met.
     pub fn read(body: &Value) -> Result<Converted<Self>, RequestError> {
+        let read = Self::read_to_count(body)?;
+        let asked = &read.value;
+        let says_nothing = asked.input.is_empty() && asked.continues == Continues::Nothing;
+        if says_nothing && !asked.options.without_model {
+            return Err(Fields::of(body, "")?.missing("input"));
+        }
+        Ok(read)
+    }
+
+    /// The same, of a request that need not say anything: its tokens are only counted.
+    pub(super) fn read_to_count(body: &Value) -> Result<Converted<Self>, RequestError> {
         let fields = Fields::of(body, "")?;
         let mut losses = Losses::default();
         let continues = continues(&fields)?;
@@ -89,8 +100,6 @@ impl CreateRequest {
         let input = input(&fields, "input")?;
         if options.without_model {
             check_prepared(&input)?;
-        } else if input.is_empty() && continues == Continues::Nothing {
-            return Err(fields.missing("input"));
         }
         let request = Self {
             continues,

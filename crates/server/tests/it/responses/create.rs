@@ -321,3 +321,26 @@ async fn a_failure_of_the_model_is_told_as_what_it_is() {
         assert_eq!(last(&events)["error"]["code"], code);
     }
 }
+
+#[tokio::test]
+async fn tokens_are_counted_of_whatever_is_there() {
+    let server = Server::new("").await;
+    let tool = json!({"type": "function", "name": "look", "description": "Looks around"});
+    for (body, n_tokens) in [
+        (json!({}), 0),
+        (json!({"model": "demo", "instructions": "Be brief"}), 2),
+        (json!({"input": null, "tools": [tool]}), 4),
+        (json!({"input": "12345678"}), 2),
+    ] {
+        let answer = server
+            .post("/v1/responses/input_tokens", body.clone())
+            .await;
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text);
+        assert_eq!(answer.json()["input_tokens"], n_tokens, "{body}");
+    }
+    let nothing = server.post("/v1/responses", json!({})).await;
+    assert_eq!(
+        refusal(&nothing),
+        invalid("missing_required_parameter", "input")
+    );
+}
