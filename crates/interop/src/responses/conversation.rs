@@ -52,7 +52,8 @@ impl CreateConversation {
 /// of the thread's is what [`kept_metadata`] says.
 pub fn read_conversation_update(body: &Value) -> Result<Map<String, Value>, RequestError> {
     let fields = Fields::of(body, "")?;
-    if fields.get("metadata").is_none() {
+    // Null is said: there is none from now on.
+    if fields.given("metadata").is_none() {
         return Err(fields.missing("metadata"));
     }
     thread_metadata(&fields)

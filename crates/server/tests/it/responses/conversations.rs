@@ -432,3 +432,17 @@ async fn an_item_that_is_still_needed_is_told_to_be_so_in_its_own_name() {
     let stop = format!("/v1/responses/{}/cancel", running["id"].as_str().unwrap());
     assert_eq!(server.post_text(&stop, "").await.status, 200);
 }
+
+#[tokio::test]
+async fn metadata_is_cleared_by_null() {
+    let server = Server::new("").await;
+    let (path, _) = made(&server, json!({"metadata": {"topic": "demo"}})).await;
+    let absent = server.post(&path, json!({})).await;
+    assert_eq!(
+        refusal(&absent),
+        invalid("missing_required_parameter", "metadata")
+    );
+    let cleared = server.post(&path, json!({"metadata": null})).await;
+    assert_eq!(cleared.json()["metadata"], json!({}));
+    assert_eq!(server.get(&path).await.json()["metadata"], json!({}));
+}
