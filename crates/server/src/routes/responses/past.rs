@@ -11,7 +11,9 @@ use interop::responses::{
     says_before, transcript_until,
 };
 use runtime::objects::NewObject;
-use runtime::{Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, ThreadRow};
+use runtime::{
+    Filter, Landmark, Place, Runtime, RuntimeError, StoreError, Stretch, TenantId, ThreadRow,
+};
 use timeline::{Event, ExecutionId, Seq, Transcript};
 
 /// How many records are read at once.
@@ -43,8 +45,7 @@ pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<
     let Some(row) = thread_of(api, caller, THREAD, &thread).await? else {
         return Ok(None);
     };
-    let objects = api.runtime().objects();
-    if objects.get(&caller.tenant, DELETED, id).await?.is_some() {
+    if is_deleted(api.runtime(), &caller.tenant, id).await? {
         return Ok(None);
     }
     Ok(Some(Found {
@@ -52,6 +53,16 @@ pub(super) async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<
         execution: execution.as_str().into(),
         row,
     }))
+}
+
+/// Whether this response was deleted while its thread goes on.
+pub(super) async fn is_deleted(
+    runtime: &Runtime,
+    tenant: &TenantId,
+    id: &str,
+) -> Result<bool, StoreError> {
+    let mark = runtime.objects().get(tenant, DELETED, id).await?;
+    Ok(mark.is_some())
 }
 
 /// Has a response be there no longer, while its thread goes on.

@@ -1,12 +1,14 @@
 //! The thread on which a response is made, and what is done there.
 
 use super::begin::{Begun, place};
+use super::past::is_deleted;
 use super::refused::refused;
 use super::walk::Thread;
 use crate::aitp::Speech;
 use crate::error::ApiError;
 use crate::protocol::key_of;
 use crate::routes::repeated;
+use interop::ids::response_id;
 use interop::options::RunOptions;
 use interop::parts::ToolPart;
 use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
@@ -32,19 +34,27 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// The response that an earlier request with this token has begun on the thread.
-    pub(super) async fn repeated(
-        &self,
-        token: Option<&str>,
-    ) -> Result<Option<Begun>, RuntimeError> {
+    /// The response that an earlier request with this token has begun on the thread; refused where that was
+    /// deleted.
+    pub(super) async fn repeated(&self, token: Option<&str>) -> Result<Option<Begun>, ApiError> {
         let row = match self.runtime.find(self.tenant, self.key).await {
             Ok(row) => row,
             // It is made with what is said first.
             Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        let accepted = repeated::accepted(self.runtime, &row.thread.id, token).await?;
-        Ok(accepted.map(|accepted| self.begun(accepted)))
+        let thread = &row.thread.id;
+        let accepted = repeated::accepted(self.runtime, thread, token).await?;
+        let Some(begun) = accepted.map(|accepted| self.begun(accepted)) else {
+            return Ok(None);
+        };
+        if let ResponseOf::Execution(execution) = &begun.of
+            && let Some(id) = response_id(thread.as_str(), execution.as_str())
+            && is_deleted(self.runtime, self.tenant, &id).await?
+        {
+            return Err(RequestError::response_not_found(&id).into());
+        }
+        Ok(Some(begun))
     }
 
     /// The whole conversation, with what answers that were cut off had said.

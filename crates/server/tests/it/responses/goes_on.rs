@@ -243,3 +243,27 @@ async fn a_call_is_sent_again_with_its_result_or_added_with_one() {
         ["function_call", "function_call_output", "message"]
     );
 }
+
+#[tokio::test]
+async fn a_repetition_does_not_bring_back_what_was_deleted() {
+    let server = Server::new("").await;
+    let made = server.post("/v1/conversations", json!({})).await.json();
+    let one = server.respond(json!({"input": "one"})).await;
+    for (token, body) in [
+        ("a", json!({"input": "two", "conversation": made["id"]})),
+        (
+            "b",
+            json!({"input": "two", "previous_response_id": one["id"]}),
+        ),
+    ] {
+        let ask = async || {
+            server
+                .post_with_token("/v1/responses", token, body.clone())
+                .await
+        };
+        let two = ask().await.json();
+        let path = format!("/v1/responses/{}", two["id"].as_str().unwrap());
+        assert_eq!(server.delete(&path).await.status, 200);
+        assert_eq!(refusal(&ask().await), not_found("response_not_found"));
+    }
+}
