@@ -323,3 +323,23 @@ async fn a_get_that_opens_no_socket_is_told_so() {
         super::invalid("invalid_request", "")
     );
 }
+
+#[tokio::test]
+async fn a_response_is_held_whatever_else_is_made_on_its_connection() {
+    let server = Server::new("").await;
+    let listening = Served::new(server.app.clone()).await;
+    let mut socket = Socket::open(&listening).await;
+    let one = socket
+        .respond(json!({"input": "one", "store": false}))
+        .await;
+    socket.respond(json!({"input": "aside"})).await;
+    let after = json!({"input": "two", "store": false, "previous_response_id": one["id"]});
+    let two = socket.respond(after.clone()).await;
+    assert_eq!(text_of(&two), "You said: two");
+    assert_eq!(socket.refused(after).await, gone());
+    // Stored, it goes on elsewhere and is no longer here.
+    let kept = json!({"input": "three", "previous_response_id": two["id"]});
+    socket.respond(kept.clone()).await;
+    assert_eq!(socket.refused(kept).await, gone());
+    listening.stop().await;
+}

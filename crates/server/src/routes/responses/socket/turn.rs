@@ -113,14 +113,16 @@ async fn made(begun: Begun, line: &mut Line, held: &mut Option<Held>) -> Result<
         ResponseOf::Execution(execution) => Some(execution),
         ResponseOf::Trigger(_) => None,
     };
-    *held = match (begun.passing, execution, stream.id()) {
-        (Some(passing), Some(execution), Some(id)) if can_go_on => Some(Held {
+    // Else the one before stays held, which this one has not gone on with.
+    if let (Some(passing), Some(execution), Some(id)) = (begun.passing, execution, stream.id())
+        && can_go_on
+    {
+        *held = Some(Held {
             id,
             execution,
             passing,
-        }),
-        _ => None,
-    };
+        });
+    }
     Ok(())
 }
 
