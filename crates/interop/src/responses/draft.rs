@@ -129,7 +129,8 @@ impl Draft {
                 return self.end(given, call_id, output);
             }
             InputSays::Approval { .. } => {
-                let message = "nothing waits for leave where nothing is gone on with";
+                let message = "leave is given to a call where it waits, and in a past that a request \
+                               brings or that \"store\": false copies none does";
                 return Err(unsupported(given.pointer.as_str(), message));
             }
             // They have been put in place.

@@ -267,3 +267,20 @@ async fn a_repetition_does_not_bring_back_what_was_deleted() {
         assert_eq!(refusal(&ask().await), not_found("response_not_found"));
     }
 }
+
+#[tokio::test]
+async fn leave_that_is_given_in_a_copy_is_refused_for_what_it_is() {
+    let server = Server::new("").await;
+    let one = server.respond(json!({"input": "one"})).await;
+    let leave = json!([{"type": "loomline:approval_response", "call_id": "c", "approve": true}]);
+    let body = json!({"input": leave, "previous_response_id": one["id"], "store": false});
+    let answer = server.post("/v1/responses", body).await;
+    assert_eq!(refusal(&answer), invalid("unsupported_value", "input[0]"));
+    assert!(
+        answer
+            .text
+            .contains("leave is given to a call where it waits"),
+        "{}",
+        answer.text
+    );
+}
