@@ -9,13 +9,13 @@ use super::removed::{is_removed, left_over};
 use super::resource::{reaction_of, replay};
 use super::sealed::{seal_reasoning, seal_summary};
 use super::wire::{Wire, quoted};
-use crate::ids::{COMPACTION, FUNCTION_OUTPUT, MESSAGE, REASONING};
+use crate::ids::{COMPACTION, FUNCTION_OUTPUT, IdForm, MESSAGE, REASONING};
 use crate::page::Named;
 use crate::parts::{ReasoningPart, StepResponse};
 use crate::{Converted, Losses};
 use serde_json::{Map, Value, json};
 use timeline::{
-    Answer, Entry, ExecutionId, Item, ItemType, Payload, Reaction, Role, Says, Transcript,
+    Answer, Entry, ExecutionId, Item, ItemId, ItemType, Payload, Reaction, Role, Says, Transcript,
     said_beside,
 };
 
@@ -183,11 +183,11 @@ impl List {
             ItemType::ItemReference => {}
             ItemType::ActionResult if self.answers(item, at) => {
                 for message in said_beside(item) {
-                    self.message(&message, at);
+                    self.message(&message, Some(&item.id), at);
                 }
             }
             ItemType::ActionExecute | ItemType::ActionResult => self.action(item, at),
-            ItemType::Message => self.message(item, at),
+            ItemType::Message => self.message(item, None, at),
         }
     }
 
@@ -264,7 +264,24 @@ impl List {
         }
     }
 
-    fn message(&mut self, item: &Item, at: &str) {
+    /// Something that was said; `beside` names the item of answers beside which it was.
+    fn message(&mut self, item: &Item, beside: Option<&ItemId>, at: &str) {
+        let own = |form: IdForm, n: usize| {
+            let id = item.id.as_str();
+            match (beside, n) {
+                (None, 0) => form.write(id),
+                (None, n) => child(form, id, n),
+                (Some(answers), n) => {
+                    let place = id.rsplit(':').next().unwrap_or_default();
+                    let nth = if n == 0 {
+                        String::new()
+                    } else {
+                        format!("-{n}")
+                    };
+                    child(form, answers.as_str(), format_args!("{place}{nth}"))
+                }
+            }
+        };
         let about = item.metadata.as_ref().map(Payload::value);
         let about = about.as_ref().map(|about| &about[VIEW]);
         let parts = match item.content.as_ref().map(Payload::value) {
@@ -276,7 +293,7 @@ impl List {
                 .iter()
                 .filter_map(|part| part["text"].as_str())
                 .collect();
-            let id = COMPACTION.write(item.id.as_str());
+            let id = own(COMPACTION, 0);
             let sealed = quoted(&seal_summary(&summary));
             let json = format!(
                 r#"{{"type":"compaction","id":{},"encrypted_content":{sealed}}}"#,
@@ -290,7 +307,7 @@ impl List {
         let mut n_items = 0;
         for part in parts {
             if part["type"] == "reasoning" {
-                self.reasoning(item, &part, n_items);
+                self.reasoning(own(REASONING, n_items), &part);
                 n_items += 1;
                 continue;
             }
@@ -317,10 +334,10 @@ impl List {
         if let Some(phase) = about.and_then(|about| about["phase"].as_str()) {
             message["phase"] = phase.into();
         }
-        self.push(MESSAGE.write(item.id.as_str()), message);
+        self.push(own(MESSAGE, 0), message);
     }
 
-    fn reasoning(&mut self, item: &Item, part: &Value, place: usize) {
+    fn reasoning(&mut self, id: String, part: &Value) {
         let Ok(reasoning) = serde_json::from_value::<ReasoningPart>(part.clone()) else {
             return;
         };
@@ -341,11 +358,6 @@ impl List {
             let sealed = seal_reasoning(reasoning.provider.as_deref(), &signature);
             said.insert("encrypted_content".to_owned(), sealed.into());
         }
-        let id = if place == 0 {
-            REASONING.write(item.id.as_str())
-        } else {
-            child(REASONING, item.id.as_str(), place)
-        };
         self.push(id, said.into());
     }
 }

@@ -39,7 +39,8 @@ pub fn origins(id: &str) -> Vec<Origin> {
         for parent in parents(form, spelled) {
             // What an agent has said belongs to a step, what was said to it to an item.
             origins.push(Origin::Step(parent.as_str().into()));
-            if form == FUNCTION_OUTPUT || form == REASONING {
+            // What was said beside answers is the n-th of their item.
+            if form != FUNCTION_CALL {
                 origins.push(Origin::Item(parent.as_str().into()));
             }
         }
@@ -100,7 +101,7 @@ mod tests {
                 let id = child(form, own, 3);
                 assert!(origins(&id).contains(&step), "{id}");
             }
-            for form in [REASONING, FUNCTION_OUTPUT] {
+            for form in [MESSAGE, REASONING, FUNCTION_OUTPUT, COMPACTION] {
                 let id = child(form, own, "h0");
                 assert!(origins(&id).contains(&item), "{id}");
             }

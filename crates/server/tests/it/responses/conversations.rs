@@ -446,3 +446,33 @@ async fn metadata_is_cleared_by_null() {
     assert_eq!(cleared.json()["metadata"], json!({}));
     assert_eq!(server.get(&path).await.json()["metadata"], json!({}));
 }
+
+#[tokio::test]
+async fn a_message_beside_an_answer_is_listed_as_any_other_and_found_again() {
+    let server = Server::new("").await;
+    let (path, conversation) = made(&server, json!({})).await;
+    let body = |input: Value| json!({"input": input, "tools": [weather()], "conversation": conversation["id"]});
+    let asked = server.respond(body(json!(ASKS))).await;
+    let call = &asked["output"][0]["call_id"];
+    let said = json!([output(call, "sun"), {"role": "user", "content": "and be brief"}]);
+    server.respond(body(said)).await;
+    let list = server.get(&format!("{path}/items?order=asc")).await.json();
+    let items = list["data"].as_array().unwrap();
+    let brief = items
+        .iter()
+        .find(|item| item["content"][0]["text"] == "and be brief")
+        .unwrap();
+    let id = brief["id"].as_str().unwrap();
+    assert!(id.starts_with("msg_"), "{id}");
+    assert_eq!(
+        &server.get(&format!("{path}/items/{id}")).await.json(),
+        brief
+    );
+    let after = format!("{path}/items?order=asc&after={id}");
+    let n_after = server.get(&after).await.json()["data"]
+        .as_array()
+        .unwrap()
+        .len();
+    let place = items.iter().position(|item| item == brief).unwrap();
+    assert_eq!(n_after, items.len() - place - 1);
+}
