@@ -11,6 +11,7 @@ mod rights;
 mod sizes;
 mod socket;
 mod stored;
+mod subagents;
 mod suite;
 
 use crate::harness::{Answer, Server};
