@@ -3,16 +3,20 @@
 use crate::error::ApiError;
 use interop::responses::RequestError;
 use runtime::{OptionsRefused, RuntimeError, StoreError};
-use timeline::Rejected;
+use timeline::{Entity, Rejected};
 
 /// What a client is told whose request was to go on with `goes_on`.
 pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
     let what = match &error {
         RuntimeError::Busy(_)
         | RuntimeError::Followed(_)
+        | RuntimeError::NotAtRest(_)
         | RuntimeError::Rejected(Rejected::Busy(_)) => RequestError::conversation_locked(goes_on),
         RuntimeError::Store(StoreError::HasForks { .. }) => RequestError::has_forks(goes_on),
         RuntimeError::Rejected(Rejected::Closed) => RequestError::conversation_closed(goes_on),
+        RuntimeError::Rejected(Rejected::Transition(moved)) if moved.entity == Entity::Thread => {
+            RequestError::conversation_closed(goes_on)
+        }
         RuntimeError::Rejected(Rejected::NotOpen(call)) => RequestError::no_such_call(call),
         RuntimeError::Rejected(Rejected::Unanswered(call)) => RequestError::unanswered(call),
         RuntimeError::Rejected(
@@ -29,7 +33,6 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::NotRunning(_)
         | RuntimeError::UnknownAgent(_)
         | RuntimeError::UnknownExecution(_)
-        | RuntimeError::NotAtRest(_)
         | RuntimeError::NotEmpty
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff

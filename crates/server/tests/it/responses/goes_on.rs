@@ -284,3 +284,22 @@ async fn leave_that_is_given_in_a_copy_is_refused_for_what_it_is() {
         answer.text
     );
 }
+
+#[tokio::test]
+async fn a_conversation_that_is_closed_is_told_to_be_so() {
+    let server = Server::new("").await;
+    server.say("t", "hello").await;
+    let closed = server.post_text("/api/v1/threads/t/close", "").await;
+    assert_eq!(closed.status, 200, "{}", closed.text);
+    let expected = invalid("conversation_closed", "");
+    for store in [true, false] {
+        let body = json!({"input": "x", "conversation": "t", "store": store});
+        let answer = server.post("/v1/responses", body).await;
+        if store {
+            assert_eq!(refusal(&answer), expected);
+        } else {
+            // A copy is open.
+            assert_eq!(answer.status, 200, "{}", answer.text);
+        }
+    }
+}
