@@ -4,7 +4,7 @@ use super::content::{citation, shown_input, shown_output};
 use super::echo::{Echo, VIEW};
 use super::include::ListOptions;
 use super::item::APPROVAL_RESPONSE;
-use super::output::{Output, Shows, child};
+use super::output::{Output, Sealed, Shows, child};
 use super::removed::{is_removed, left_over};
 use super::resource::{reaction_of, replay};
 use super::sealed::{seal_reasoning, seal_summary};
@@ -160,8 +160,7 @@ impl List {
                 let reaction = &*left_over(transcript, reaction);
                 let shows = Shows {
                     summary: Echo::of(&reaction.execution).summary,
-                    encrypted_reasoning: self.options.encrypted_reasoning,
-                    sealed_events: self.options.encrypted_reasoning,
+                    sealed: Sealed::own(self.options.encrypted_reasoning),
                     extensions: self.options.extensions,
                 };
                 let mut output = Output::new(Wire::muted());

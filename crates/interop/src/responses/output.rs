@@ -42,19 +42,41 @@ pub(super) struct Output {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shows {
     pub(super) summary: bool,
-    /// Reasoning goes out with what its provider needs to take it back.
-    pub(super) encrypted_reasoning: bool,
-    /// Events of reasoning wait for that. Whoever reads later changes nothing in the order of events.
-    pub(super) sealed_events: bool,
+    pub(super) sealed: Sealed,
     pub(super) extensions: bool,
+}
+
+/// Whether reasoning goes out with what its provider needs to take it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sealed {
+    #[default]
+    No,
+    /// As far as that is known when reasoning is told: whoever reads later changes nothing in the events.
+    IfKnown,
+    /// The events of reasoning wait for it.
+    Always,
+}
+
+impl Sealed {
+    /// As the response's own client wants it.
+    pub(super) fn own(is_wanted: bool) -> Self {
+        if is_wanted { Self::Always } else { Self::No }
+    }
+
+    /// The same, where somebody who reads later wants it, too.
+    pub(super) fn or_later(self, is_wanted: bool) -> Self {
+        match self {
+            Self::No if is_wanted => Self::IfKnown,
+            Self::No | Self::IfKnown | Self::Always => self,
+        }
+    }
 }
 
 impl From<&Echo> for Shows {
     fn from(echo: &Echo) -> Self {
         Self {
             summary: echo.summary,
-            encrypted_reasoning: echo.encrypted_reasoning,
-            sealed_events: echo.encrypted_reasoning,
+            sealed: Sealed::own(echo.encrypted_reasoning),
             extensions: echo.extensions,
         }
     }

@@ -101,7 +101,7 @@ impl ResponseStream {
     fn shows(&self, echo: &Echo) -> Shows {
         let own = Shows::from(echo);
         Shows {
-            encrypted_reasoning: own.encrypted_reasoning || self.also.encrypted_reasoning,
+            sealed: own.sealed.or_later(self.also.encrypted_reasoning),
             extensions: own.extensions || (self.also.extensions && self.output.wire.is_muted()),
             ..own
         }

@@ -7,7 +7,7 @@ use super::super::slot::{Block, More, SlotKind, Standing, block_item, escaped, o
 use super::super::wire::quoted;
 use super::cited::{Citations, citations};
 use super::step::StepState;
-use super::{LastWord, Output, child};
+use super::{LastWord, Output, Sealed, child};
 use crate::cut::Cut;
 use crate::ids::{FUNCTION_CALL, FUNCTION_OUTPUT, MESSAGE, REASONING};
 use crate::parts::{
@@ -219,7 +219,7 @@ impl Output {
         let sealed = reasoning
             .signature
             .as_deref()
-            .filter(|_| self.shows.encrypted_reasoning);
+            .filter(|_| self.shows.sealed != Sealed::No);
         let sealed = sealed.map(|it| seal_reasoning(reasoning.provider.as_deref(), it));
         if reasoning.text.is_empty() {
             if let Some(sealed) = sealed {
@@ -260,7 +260,7 @@ impl Output {
             };
             block_item(Block::Summary, &quoted_id, standing.word(), "", &more)
         };
-        if self.shows.sealed_events {
+        if self.shows.sealed == Sealed::Always {
             self.whole(id, item, out);
             return;
         }

@@ -3,7 +3,7 @@
 use super::super::slot::{SlotKind, Standing};
 use super::super::wire::{quoted, within};
 use super::step::{PieceKey, PieceKind, StepState};
-use super::{LastWord, Output, child};
+use super::{LastWord, Output, Sealed, child};
 use crate::ids::{FUNCTION_CALL, MESSAGE, REASONING};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -115,7 +115,7 @@ impl Output {
     /// Reasoning is over when something else begins, unless it must wait for what its provider
     /// gives at the end.
     pub(super) fn end_reasoning(&mut self, out: &mut String) {
-        if self.shows.sealed_events {
+        if self.shows.sealed == Sealed::Always {
             return;
         }
         let Some(place) = self.step.open_reasoning.take() else {
