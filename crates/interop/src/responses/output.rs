@@ -10,9 +10,9 @@ mod cited;
 mod done;
 mod parts;
 mod pieces;
+mod shows;
 mod step;
 
-use super::echo::Echo;
 use super::slot::{Block, More, Slot, SlotKind, Standing};
 use super::usage::Tokens;
 use super::wire::{Wire, put};
@@ -21,6 +21,7 @@ use crate::ids::IdForm;
 use crate::{Loss, Losses};
 pub(super) use done::Done;
 use done::Order;
+pub(super) use shows::{Sealed, Shows};
 use step::StepState;
 
 /// The output of a response while it is made.
@@ -36,60 +37,6 @@ pub(super) struct Output {
     model: Option<String>,
     cut: Option<Cut>,
     losses: Losses,
-}
-
-/// How a client wants the output shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shows {
-    pub(super) summary: bool,
-    pub(super) sealed: Sealed,
-    pub(super) extensions: bool,
-}
-
-/// Whether reasoning goes out with what its provider needs to take it back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sealed {
-    #[default]
-    No,
-    /// As far as that is known when reasoning is told: whoever reads later changes nothing in the events.
-    IfKnown,
-    /// The events of reasoning wait for it.
-    Always,
-}
-
-impl Sealed {
-    /// As the response's own client wants it.
-    pub(super) fn own(is_wanted: bool) -> Self {
-        if is_wanted { Self::Always } else { Self::No }
-    }
-
-    /// The same, where somebody who reads later wants it, too.
-    pub(super) fn or_later(self, is_wanted: bool) -> Self {
-        match self {
-            Self::No if is_wanted => Self::IfKnown,
-            Self::No | Self::IfKnown | Self::Always => self,
-        }
-    }
-}
-
-impl From<&Echo> for Shows {
-    fn from(echo: &Echo) -> Self {
-        Self {
-            summary: echo.summary,
-            sealed: Sealed::own(echo.encrypted_reasoning),
-            extensions: echo.extensions,
-        }
-    }
-}
-
-impl Shows {
-    fn reasoning(self) -> Block {
-        if self.summary {
-            Block::Summary
-        } else {
-            Block::Reasoning
-        }
-    }
 }
 
 /// An id of something that belongs to a step or an item and is no thing of its own in the log.

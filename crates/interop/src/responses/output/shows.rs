@@ -1,0 +1,58 @@
+//! How a client wants the output shown.
+
+use super::super::echo::Echo;
+use super::super::slot::Block;
+
+/// How a client wants the output shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::responses) struct Shows {
+    pub(in crate::responses) summary: bool,
+    pub(in crate::responses) sealed: Sealed,
+    pub(in crate::responses) extensions: bool,
+}
+
+/// Whether reasoning goes out with what its provider needs to take it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::responses) enum Sealed {
+    #[default]
+    No,
+    /// As far as that is known when reasoning is told: whoever reads later changes nothing in the events.
+    IfKnown,
+    /// The events of reasoning wait for it.
+    Always,
+}
+
+impl Sealed {
+    /// As the response's own client wants it.
+    pub(in crate::responses) fn own(is_wanted: bool) -> Self {
+        if is_wanted { Self::Always } else { Self::No }
+    }
+
+    /// The same, where somebody who reads later wants it, too.
+    pub(in crate::responses) fn or_later(self, is_wanted: bool) -> Self {
+        match self {
+            Self::No if is_wanted => Self::IfKnown,
+            Self::No | Self::IfKnown | Self::Always => self,
+        }
+    }
+}
+
+impl From<&Echo> for Shows {
+    fn from(echo: &Echo) -> Self {
+        Self {
+            summary: echo.summary,
+            sealed: Sealed::own(echo.encrypted_reasoning),
+            extensions: echo.extensions,
+        }
+    }
+}
+
+impl Shows {
+    pub(super) fn reasoning(self) -> Block {
+        if self.summary {
+            Block::Summary
+        } else {
+            Block::Reasoning
+        }
+    }
+}
