@@ -39,6 +39,19 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     losses.with(messages)
 }
 
+/// Whether an answer was cut off, of which the chunks have more to tell.
+pub fn was_cut_off(transcript: &Transcript) -> bool {
+    let mut reactions = transcript.entries.iter().filter_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(reaction),
+        Entry::Item(_) => None,
+    });
+    reactions.any(|reaction| {
+        let is_over = reaction.execution.status != ExecutionStatus::Executing;
+        let mut steps = reaction.steps.iter();
+        is_over && steps.any(|it| it.step.status != StepStatus::Completed)
+    })
+}
+
 /// Whether an item of this piece of a thread says what a client sends, as clients are shown it; none where none
 /// has the id.
 pub fn is_said(transcript: &Transcript, said: &Said) -> Option<bool> {
@@ -55,12 +68,32 @@ pub fn is_said(transcript: &Transcript, said: &Said) -> Option<bool> {
         beside.into_iter().chain([item.clone()])
     });
     let known = known.find(|item| item.id.as_str() == said.id)?;
+    Some(is_as(&known, said))
+}
+
+/// Whether this was said beside answers to one of these calls, in this piece of a thread.
+pub fn is_said_beside(transcript: &Transcript, calls: &[&str], said: &Said) -> bool {
+    let mut items = transcript.entries.iter().filter_map(|entry| match entry {
+        Entry::Item(item) if item.item_type == ItemType::ActionResult => Some(item),
+        Entry::Item(_) | Entry::Reaction(_) => None,
+    });
+    items.any(|item| {
+        let answers = Answer::read(item.content.as_ref()).unwrap_or_default();
+        let answers_one = answers
+            .iter()
+            .any(|it| calls.contains(&it.tool_call_id.as_str()));
+        let mut beside = said_beside(item).into_iter();
+        answers_one && beside.any(|it| is_as(&it, said))
+    })
+}
+
+fn is_as(known: &Item, said: &Said) -> bool {
     let sent = Item {
         content: Some(said.content.clone()),
         ..known.clone()
     };
     let content = |item: &Item| self::said(item, "", &mut Losses::default());
-    Some(known.role.is_none_or(|role| role == Role::User) && content(&known) == content(&sent))
+    known.role.is_none_or(|role| role == Role::User) && content(known) == content(&sent)
 }
 
 /// Whether an agent has made a call in this piece of a thread.

@@ -23,6 +23,7 @@ use axum::response::Response;
 use beneath::Beneath;
 use interop::ag_ui::{
     Resume, RunInput, RunInputError, RunView, Said, from_run_input, interrupt_id, to_messages,
+    was_cut_off,
 };
 use interop::ai_sdk::subagent;
 use interop::aitp::Key;
@@ -91,8 +92,10 @@ pub(crate) async fn messages(
     PathOf(key): PathOf<String>,
     Query(query): Query<PieceQuery>,
 ) -> Result<Json<AgUiMessages>, ApiError> {
-    // With the chunks: an answer that was cut off keeps what it had said.
-    let piece = query.read(&api, (&tenant, &key), Filter::All).await?;
+    let mut piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    if was_cut_off(&piece.transcript) {
+        piece = query.read(&api, (&tenant, &key), Filter::All).await?;
+    }
     Ok(Json(AgUiMessages {
         messages: to_messages(&piece.transcript).value,
         before: piece.before,
@@ -147,10 +150,10 @@ async fn run(
         return stream::response(reader, shown, open).await;
     }
     let accepted = if given.own.is_empty() {
-        said.say(filled).await?
+        said.say_once(&reader, filled).await?
     } else if given.leaves_some && !said.new.is_empty() && input.resume.is_empty() {
         said.answer_first(given.own).await?;
-        said.say(filled).await?
+        said.say_once(&reader, filled).await?
     } else {
         said.answer(given.own, filled).await?
     };
@@ -269,8 +272,26 @@ impl Saying<'_> {
         Ok(self.speech.answer(request, (None, None), place).await?)
     }
 
+    /// The same where others may say it at this moment: what they have said is not said again.
+    async fn say_once(mut self, reader: &Reader, filled: Filled) -> Result<Accepted, ApiError> {
+        loop {
+            match self.say(filled.clone()).await {
+                Err(RuntimeError::Store(StoreError::Duplicate(id)))
+                    if self.new.iter().any(|said| said.id == id) =>
+                {
+                    let n_new = self.new.len();
+                    self.new = reader.added(self.input).await?;
+                    if self.new.len() == n_new {
+                        return Err(RuntimeError::Store(StoreError::Duplicate(id)).into());
+                    }
+                }
+                said => return Ok(said?),
+            }
+        }
+    }
+
     /// Has the agent go on with what is said; where nothing is said at all, with what there is.
-    async fn say(&self, filled: Filled) -> Result<Accepted, ApiError> {
+    async fn say(&self, filled: Filled) -> Result<Accepted, RuntimeError> {
         let (places, mut said) = self.said(filled);
         let item = said.pop();
         let mint = || NewItem::reference(self.speech.runtime().mint(), None);
@@ -285,7 +306,7 @@ impl Saying<'_> {
             )
         };
         let place = |n: usize| place_of(&places, n);
-        Ok(self.speech.react(request, None, place).await?)
+        self.speech.react(request, None, place).await
     }
 
     /// What is said, and where each stands in the body.

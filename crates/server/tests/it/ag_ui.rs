@@ -141,6 +141,24 @@ async fn a_result_that_comes_with_the_next_message_is_taken_and_the_message_said
     assert!(now.iter().any(|it| it["content"] == "and now?"), "{now:#?}");
     let again = run(&server, "r2", &all).await;
     assert_eq!(again.text, said.text, "the same run is begun once");
+    // A client that has seen nothing of it asks again by another name.
+    run(&server, "r3", &all).await;
+    let now = messages(&server).await;
+    let n_said = now.iter().filter(|it| it["content"] == "and now?").count();
+    assert_eq!(n_said, 1, "{now:#?}");
+}
+
+#[tokio::test]
+async fn a_message_that_comes_twice_at_once_is_said_once() {
+    let server = Server::new("").await;
+    let twice = [user("u1", "one thing"), user("u1", "one thing")];
+    let (one, other) = tokio::join!(run(&server, "r1", &twice), run(&server, "r2", &twice[1..]));
+    for said in [one, other] {
+        assert_eq!(outcome(&said), json!({"type": "success"}), "{}", said.text);
+    }
+    let now = messages(&server).await;
+    let n_said = now.iter().filter(|it| it["role"] == "user").count();
+    assert_eq!(n_said, 1, "{now:#?}");
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use super::asked::Reader;
 use crate::error::ApiError;
-use interop::ag_ui::{RunInput, Said, ToolAnswer, has_call, is_said};
+use interop::ag_ui::{RunInput, Said, ToolAnswer, has_call, is_said, is_said_beside};
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch};
-use timeline::{ItemId, OpenCall};
+use timeline::{ItemId, OpenCall, Transcript};
 
 fn differs(pointer: String, what: String) -> ApiError {
     ApiError::HistoryDiffers { pointer, what }
@@ -15,7 +15,13 @@ impl Reader {
     pub(super) async fn added<'a>(&self, input: &'a RunInput) -> Result<Vec<&'a Said>, ApiError> {
         let mut new: Vec<&Said> = Vec::new();
         for said in &input.said {
-            if !self.was_said(said).await? {
+            if new
+                .iter()
+                .any(|it| it.id == said.id && it.content == said.content)
+            {
+                continue;
+            }
+            if !self.was_said(input, said).await? {
                 new.push(said);
             } else if let Some(first) = new.first() {
                 let what = format!("the conversation has no message {:?} here", first.id);
@@ -25,22 +31,21 @@ impl Reader {
         Ok(new)
     }
 
-    async fn was_said(&self, said: &Said) -> Result<bool, ApiError> {
+    async fn was_said(&self, input: &RunInput, said: &Said) -> Result<bool, ApiError> {
         // What was said beside answers stands with them.
         let beside = said.id.rsplit_once(':').map(|(item, _)| item);
-        let mut place = self.place_of(&said.id).await?;
+        let own = self.place_of(&said.id).await?;
+        let mut place = own;
         if let Some(item) = beside.filter(|_| place.is_none()) {
             place = self.place_of(item).await?;
         }
-        let Some(place) = place else { return Ok(false) };
-        let Self { api, caller, key } = self;
-        let piece = Stretch::UpTo { place, n: 1 };
-        let piece = api
-            .runtime()
-            .stretch(&caller.tenant, key, piece, Filter::Facts);
+        let Some(place) = place else {
+            return self.was_said_beside(input, said).await;
+        };
         let id = &said.id;
-        match is_said(&piece.await?.transcript, said) {
+        match is_said(&self.up_to(place).await?, said) {
             Some(true) => Ok(true),
+            None if own.is_none() => Ok(false),
             Some(false) => Err(differs(
                 format!("/messages/{}/content", said.place),
                 format!("the message {id:?} says something else"),
@@ -50,6 +55,31 @@ impl Reader {
                 format!("the conversation has no message {id:?} any more"),
             )),
         }
+    }
+
+    /// Whether it was said beside the results that stand before it: then it has no id of its client's, and stands at
+    /// the thread's end, for nothing was answered since that the client would know of.
+    async fn was_said_beside(&self, input: &RunInput, said: &Said) -> Result<bool, ApiError> {
+        if input.results.is_empty() {
+            return Ok(false);
+        }
+        match self.up_to(Place::END).await {
+            Err(RuntimeError::Store(StoreError::NotFound)) => Ok(false),
+            end => {
+                let calls = input.results.iter().map(|it| it.tool_call_id.as_str());
+                let calls: Vec<&str> = calls.collect();
+                Ok(is_said_beside(&end?, &calls, said))
+            }
+        }
+    }
+
+    /// The piece of the thread that ends here.
+    async fn up_to(&self, place: Place) -> Result<Transcript, RuntimeError> {
+        let Self { api, caller, key } = self;
+        let piece = Stretch::UpTo { place, n: 1 };
+        let runtime = api.runtime();
+        let piece = runtime.stretch(&caller.tenant, key, piece, Filter::Facts);
+        Ok(piece.await?.transcript)
     }
 
     async fn place_of(&self, id: &str) -> Result<Option<Place>, ApiError> {
@@ -80,15 +110,11 @@ impl Reader {
         }
         let Self { api, caller, key } = self;
         let (runtime, tenant) = (api.runtime(), &caller.tenant);
-        let end = Stretch::UpTo {
-            place: Place::END,
-            n: 1,
-        };
-        match runtime.stretch(tenant, key, end, Filter::Facts).await {
+        match self.up_to(Place::END).await {
             Err(RuntimeError::Store(StoreError::NotFound)) => {}
             end => {
                 let end = end?;
-                unknown.retain(|it| !has_call(&end.transcript, &it.tool_call_id));
+                unknown.retain(|it| !has_call(&end, &it.tool_call_id));
                 if unknown.is_empty() {
                     return Ok(());
                 }

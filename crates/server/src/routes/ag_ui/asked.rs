@@ -20,7 +20,7 @@ pub(super) struct Reader {
 }
 
 /// What a client says of requests.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Filled {
     /// The capability messages.
     pub(super) parts: Vec<Value>,

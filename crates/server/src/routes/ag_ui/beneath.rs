@@ -39,6 +39,10 @@ impl Reader {
                 .addressed(&caller.tenant, key, &answer.call, named, None);
             let pointer = || format!("/resume/{}/interruptId", answer.place);
             match to.await? {
+                Addressed::To(found) if found == *key => {
+                    let what = "the run's own calls are answered by their own ids";
+                    return Err(ApiError::field(pointer(), what));
+                }
                 Addressed::To(found) if found == answer.key && !says_more => {}
                 Addressed::To(found) if found == answer.key => {
                     let what =

@@ -8,7 +8,7 @@ use crate::state::OpenStream;
 use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use interop::ag_ui::{RunView, to_messages};
+use interop::ag_ui::{RunView, to_messages, was_cut_off};
 use interop::sse::write_event;
 use runtime::{Filter, Follow, RuntimeError, Until};
 use serde_json::Value;
@@ -92,8 +92,12 @@ impl Shown {
         let mut messages = None;
         if self.view.wants_messages() {
             let (runtime, tenant) = (reader.api.runtime(), &reader.caller.tenant);
-            let transcript = runtime.transcript(tenant, &reader.key, Filter::All);
-            messages = Some(to_messages(&transcript.await?).value);
+            let read = |filter| runtime.transcript(tenant, &reader.key, filter);
+            let mut transcript = read(Filter::Facts).await?;
+            if was_cut_off(&transcript) {
+                transcript = read(Filter::All).await?;
+            }
+            messages = Some(to_messages(&transcript).value);
         }
         Ok(self.view.end(messages))
     }
