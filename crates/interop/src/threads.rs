@@ -34,7 +34,9 @@ pub use assistant::{Assistant, AssistantChange, CreateAssistant};
 pub use content::{Annotated, Content, Image, ImageFile};
 pub use error::{ErrorKind, ObjectKind, RequestError};
 pub use file::{FileObject, FileUpload, MAX_FILE_BYTES};
-pub use ids::{ASSISTANT, FILE, RunStepId, message_id, read_message_id, split_beside};
+pub use ids::{
+    ASSISTANT, FILE, RunStepId, message_id, read_message_id, split_beside, without_attempt,
+};
 pub use message::message_of_item;
 pub use metadata::Metadata;
 pub use object::{

@@ -43,6 +43,15 @@ fn first_attempt(form: IdForm, text: &str) -> Option<&str> {
     (is_number && form.is_own(id)).then_some(id)
 }
 
+/// The id of the first attempt, of the id of a message or run step of whichever attempt: what was noted on one is
+/// noted on all, and any of them leads to the one that counts.
+pub fn without_attempt(text: &str) -> &str {
+    let mut forms = [MESSAGE, STEP, IdForm::new(CALLS)].into_iter();
+    forms
+        .find_map(|form| first_attempt(form, text))
+        .unwrap_or(text)
+}
+
 fn read(form: IdForm, text: &str) -> String {
     let text = first_attempt(form, text).unwrap_or(text);
     form.read(text).into_owned()
@@ -136,9 +145,13 @@ mod tests {
             prop_assert_eq!(RunStepId::read(&message.write()), message.clone());
             prop_assert_eq!(RunStepId::read(&calls.write()), calls.clone());
             if Uuid::try_parse(&step).is_ok() {
-                prop_assert_eq!(RunStepId::read(&of_attempt(message.write(), attempt)), message);
-                prop_assert_eq!(RunStepId::read(&of_attempt(calls.write(), attempt)), calls);
-                prop_assert_eq!(read_message_id(&of_attempt(message_id(&step), attempt)), step);
+                prop_assert_eq!(RunStepId::read(&of_attempt(message.write(), attempt)), message.clone());
+                prop_assert_eq!(RunStepId::read(&of_attempt(calls.write(), attempt)), calls.clone());
+                prop_assert_eq!(read_message_id(&of_attempt(message_id(&step), attempt)), step.clone());
+                for id in [message_id(&step), message.write(), calls.write()] {
+                    let later = of_attempt(id.clone(), attempt);
+                    prop_assert_eq!(without_attempt(&later), id);
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ use interop::ids::RUN;
 use interop::threads::{
     List, ListQuery, MessageObject, Named, ObjectKind, Order, Page, RequestError, Run, RunObject,
     StepObject, ThreadView, message_id, message_of_item, read_message_id, split_beside,
+    without_attempt,
 };
 use jiff::Timestamp;
 use piece::{Piece, Pieces};
@@ -278,7 +279,7 @@ async fn walked<T: Named, P: Future<Output = Result<Option<Place>, ApiError>>>(
         }
         // The piece has the cursor, and what is on its other side, where it is within a run.
         let known = cursor.take();
-        let known = known.and_then(|id| objects.iter().position(|object| object.id() == id));
+        let known = known.and_then(|id| objects.iter().position(|object| is_of(object, &id)));
         let new = objects.into_iter().skip(known.map_or(0, |place| place + 1));
         for object in new {
             if page.push(object).is_break() {
@@ -287,6 +288,11 @@ async fn walked<T: Named, P: Future<Output = Result<Option<Place>, ApiError>>>(
         }
     }
     Ok(page.list())
+}
+
+/// Whether this is the object of an id, or of one that an attempt had which died.
+fn is_of(object: &impl Named, id: &str) -> bool {
+    without_attempt(object.id()) == without_attempt(id)
 }
 
 /// The page that a query asks for, of objects that are all here, the oldest first.
@@ -301,7 +307,7 @@ fn page<T: Named>(
     }
     let mut objects = objects.into_iter();
     if let Some(from) = walk.from
-        && !objects.any(|object| object.id() == from)
+        && !objects.any(|object| is_of(&object, &from))
     {
         return Err(not_found(what, &from));
     }

@@ -4,7 +4,7 @@
 use super::Found;
 use crate::error::ApiError;
 use crate::state::Api;
-use interop::threads::Metadata;
+use interop::threads::{Metadata, without_attempt};
 use jiff::Timestamp;
 use runtime::RuntimeError;
 use runtime::objects::{NewObject, ObjectPage};
@@ -24,7 +24,7 @@ pub(super) async fn put(
 ) -> Result<(), ApiError> {
     let object = NewObject {
         kind: kind_of(found.id()),
-        id: id.to_owned(),
+        id: without_attempt(id).to_owned(),
         created_at: Timestamp::now(),
         json: serde_json::to_string(metadata).map_err(RuntimeError::from)?,
         content: None,
@@ -37,6 +37,7 @@ pub(super) async fn put(
 /// What was noted on the message or run of this id; none where it is as it was made.
 pub(super) async fn of(api: &Api, found: &Found, id: &str) -> Result<Option<Metadata>, ApiError> {
     let (kind, objects) = (kind_of(found.id()), api.runtime().objects());
+    let id = without_attempt(id);
     let object = objects.get(&found.caller.tenant, &kind, id).await?;
     let read = object.map(|object| serde_json::from_str(&object.json));
     Ok(read.transpose().map_err(RuntimeError::from)?)
