@@ -11,9 +11,8 @@ use crate::state::AgentState;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream};
 use queue::Queue;
-use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio_util::sync::CancellationToken;
 use upp::{Response, Signal, ToolExecution};
@@ -27,9 +26,8 @@ use upp::{Response, Signal, ToolExecution};
 pub struct AgentStream {
     run: Option<BoxFuture<'static, Result<Box<GenerateResult>, AgentError>>>,
     outcome: Option<Result<Box<GenerateResult>, AgentError>>,
-    events: Arc<Queue>,
-    /// Events that were taken and not read yet. While there are any, the run rests.
-    taken: VecDeque<AgentStreamEvent>,
+    /// While there are events to read, the run rests.
+    events: Queue,
     guard: Guard,
 }
 
@@ -45,17 +43,12 @@ impl Drop for Guard {
 impl AgentStream {
     pub(crate) fn new(agent: Agent, start: Start, state: AgentState) -> Self {
         let signal = Signal::new();
-        let events = Arc::new(Queue::default());
-        let watched = Watched(Arc::clone(&events));
         let run_signal = signal.clone();
-        let run = boxed(move || async move {
-            crate::agent::request(agent, start, state, &watched, run_signal).await
-        });
+        let run = boxed(move || crate::agent::request(agent, start, state, &Watched, run_signal));
         Self {
             run: Some(run),
             outcome: None,
-            events,
-            taken: VecDeque::new(),
+            events: Queue::default(),
             guard: Guard(signal),
         }
     }
@@ -66,14 +59,13 @@ impl AgentStream {
         let Self {
             run,
             outcome,
-            events,
+            mut events,
             guard,
-            ..
         } = self;
         events.close();
         let outcome = match (outcome, run) {
             (Some(outcome), _) => outcome,
-            (None, Some(run)) => run.await,
+            (None, Some(mut run)) => poll_fn(|cx| events.lent(|| run.poll_unpin(cx))).await,
             (None, None) => Err(AgentError::Cancelled),
         };
         drop(guard);
@@ -99,26 +91,22 @@ impl Stream for AgentStream {
         // A run that never waits still lets other tasks have their turn.
         let progress = ready!(tokio::task::coop::poll_proceed(cx));
         // What is waiting comes first; then the run advances, which may add to it.
-        if let Some(event) = self.taken.pop_front() {
-            progress.made_progress();
-            return Poll::Ready(Some(event));
-        }
-        let Some(run) = &mut self.run else {
-            return Poll::Ready(None);
-        };
-        if let Poll::Ready(outcome) = run.poll_unpin(cx) {
-            self.outcome = Some(outcome);
-            self.run = None;
-        }
         let this = &mut *self;
-        this.events.take(&mut this.taken);
-        match self.taken.pop_front() {
-            None if self.run.is_some() => Poll::Pending,
-            event => {
-                progress.made_progress();
-                Poll::Ready(event)
+        let mut event = this.events.pop();
+        if event.is_none()
+            && let Some(run) = &mut this.run
+        {
+            if let Poll::Ready(outcome) = this.events.lent(|| run.poll_unpin(cx)) {
+                this.outcome = Some(outcome);
+                this.run = None;
             }
+            event = this.events.pop();
         }
+        if event.is_none() && this.run.is_some() {
+            return Poll::Pending;
+        }
+        progress.made_progress();
+        Poll::Ready(event)
     }
 }
 
@@ -130,20 +118,17 @@ impl std::fmt::Debug for AgentStream {
     }
 }
 
-/// Feeds the stream. A reader who has gone stops nothing: the result may still be wanted.
-struct Watched(Arc<Queue>);
+/// Feeds the stream that polls the run. A reader who has gone stops nothing: the result may still be
+/// wanted.
+struct Watched;
 
 impl Journal for Watched {
     fn emit(&self, event: AgentStreamEvent) -> BoxFuture<'_, Result<(), Stopped>> {
-        async move {
-            self.0.push(event).await;
-            Ok(())
-        }
-        .boxed()
+        queue::push(event).map(Ok).boxed()
     }
 
     fn try_emit(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
-        self.0.try_push(event)
+        queue::try_push(event)
     }
 
     fn responded<'a>(&'a self, _response: &'a Response) -> BoxFuture<'a, Result<(), Stopped>> {

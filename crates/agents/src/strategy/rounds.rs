@@ -127,6 +127,15 @@ pub(super) fn only_ghosts<'a>(
     if was_brought || agent.options().foreign_calls {
         return false;
     }
+    let mut messages = messages.peekable();
+    // Mostly the last calls came to something, and nothing need be read to know it.
+    let is_good = |message: &&Message| match message {
+        Message::ToolResult(last) => last.results.iter().any(|result| !result.is_error),
+        Message::User(_) | Message::Assistant(_) => false,
+    };
+    if !agent.tools().is_empty() && messages.peek().is_some_and(is_good) {
+        return false;
+    }
     let is_ghost =
         |call: &ToolCall| agent.tool(&call.tool_name).is_none() || call.arguments.parse().is_err();
     let n_rounds = messages

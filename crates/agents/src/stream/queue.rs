@@ -1,91 +1,116 @@
 //! The events between a run and its reader.
 
 use crate::event::AgentStreamEvent;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 /// How many events wait for a slow reader before the run does.
 const N_WAITING: usize = 64;
 
-/// A bounded queue for one run and one reader, who are polled by the same task.
+/// A bounded queue for one run and its reader, who polls the run when there is nothing to read.
 ///
-/// So it is never contended, and the reader, who polls the run when there is nothing to read, need
-/// not be woken by it: a lock and a list are enough. Only what waits for room is woken.
+/// So a run adds events only while its reader polls it, and the reader takes them only in between.
+/// For that long the queue lies with the thread ([`lent`](Self::lent)): it needs no lock, which for some
+/// dozens of events would take as long as all else that is done for them.
 #[derive(Debug, Default)]
-pub(super) struct Queue(Mutex<Inner>);
-
-#[derive(Debug, Default)]
-struct Inner {
+pub(super) struct Queue {
     events: VecDeque<AgentStreamEvent>,
     /// Who waits for room. Tools run side by side, so there may be several.
     blocked: Vec<Waker>,
     is_closed: bool,
 }
 
-impl Queue {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+thread_local! {
+    /// The queue of the run that is polled; closed where there is none.
+    static LENT: RefCell<Queue> = const { RefCell::new(Queue::closed()) };
+}
+
+/// Puts the queue back where it was, also when the run panics.
+struct Back<'a>(&'a mut Queue);
+
+impl<'a> Back<'a> {
+    fn new(queue: &'a mut Queue) -> Self {
+        let mut back = Self(queue);
+        back.swap();
+        back
     }
 
-    /// Adds an event, or gives it back where there is no room. Once closed it takes all and keeps
-    /// nothing.
-    pub(super) fn try_push(&self, event: AgentStreamEvent) -> Option<AgentStreamEvent> {
-        let mut inner = self.inner();
-        if inner.is_closed {
-            return None;
+    fn swap(&mut self) {
+        LENT.with_borrow_mut(|lent| std::mem::swap(lent, self.0));
+    }
+}
+
+impl Drop for Back<'_> {
+    fn drop(&mut self) {
+        self.swap();
+    }
+}
+
+impl Queue {
+    const fn closed() -> Self {
+        Self {
+            events: VecDeque::new(),
+            blocked: Vec::new(),
+            is_closed: true,
         }
-        if inner.events.len() >= N_WAITING {
-            return Some(event);
+    }
+
+    /// Polls a run whose events come here. What waits for room has it again, for nothing is to be read.
+    pub(super) fn lent<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.wake();
+        let _back = Back::new(self);
+        poll()
+    }
+
+    /// The next event to be read.
+    pub(super) fn pop(&mut self) -> Option<AgentStreamEvent> {
+        self.events.pop_front()
+    }
+
+    /// Nobody reads any more: it takes all and keeps nothing.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+        self.events.clear();
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        self.blocked.drain(..).for_each(Waker::wake);
+    }
+
+    /// Adds an event, or gives it back where there is no room.
+    fn add(&mut self, event: AgentStreamEvent) -> Result<(), AgentStreamEvent> {
+        if self.is_closed || self.events.len() >= N_WAITING {
+            return Err(event);
         }
         // A list that grows is copied each time, and most runs have some dozens of events.
-        if inner.events.capacity() == 0 {
-            inner.events.reserve_exact(N_WAITING);
+        if self.events.capacity() == 0 {
+            self.events.reserve_exact(N_WAITING);
         }
-        inner.events.push_back(event);
-        None
+        self.events.push_back(event);
+        Ok(())
     }
+}
 
-    /// Adds an event, when there is room.
-    pub(super) async fn push(&self, event: AgentStreamEvent) {
-        let mut waiting = Some(event);
-        poll_fn(|cx| {
-            let Some(event) = waiting.take() else {
-                return Poll::Ready(());
-            };
-            let mut inner = self.inner();
-            if inner.is_closed {
-                return Poll::Ready(());
-            }
-            if inner.events.len() < N_WAITING {
-                inner.events.push_back(event);
-                return Poll::Ready(());
-            }
-            waiting = Some(event);
-            inner.blocked.push(cx.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
+/// Adds an event to the queue of the run that is polled, or gives it back where there is no room.
+pub(super) fn try_push(event: AgentStreamEvent) -> Option<AgentStreamEvent> {
+    let (left, is_closed) = LENT.with_borrow_mut(|lent| (lent.add(event).err(), lent.is_closed));
+    left.filter(|_| !is_closed)
+}
 
-    /// Takes all events that are there, and leaves the empty list in their place.
-    pub(super) fn take(&self, empty: &mut VecDeque<AgentStreamEvent>) {
-        let mut inner = self.inner();
-        std::mem::swap(&mut inner.events, empty);
-        let blocked = std::mem::take(&mut inner.blocked);
-        drop(inner);
-        blocked.into_iter().for_each(Waker::wake);
-    }
-
-    /// Nobody reads any more.
-    pub(super) fn close(&self) {
-        let mut inner = self.inner();
-        inner.is_closed = true;
-        let unread = std::mem::take(&mut inner.events);
-        let blocked = std::mem::take(&mut inner.blocked);
-        drop(inner);
-        drop(unread);
-        blocked.into_iter().for_each(Waker::wake);
-    }
+/// Adds an event, when there is room.
+pub(super) async fn push(event: AgentStreamEvent) {
+    let mut waiting = Some(event);
+    poll_fn(|cx| {
+        waiting = waiting.take().and_then(try_push);
+        if waiting.is_none() {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker().clone();
+        LENT.with_borrow_mut(|lent| lent.blocked.push(waker));
+        Poll::Pending
+    })
+    .await;
 }
