@@ -48,7 +48,11 @@ pub(super) async fn run(api: &Api, found: &Found, id: &str) -> Result<Run, ApiEr
         }
         piece => piece?,
     };
-    let run = piece.run(id).cloned();
+    noted(api, found, piece.run(id).cloned(), id).await
+}
+
+/// A run with what clients have noted on it since.
+async fn noted(api: &Api, found: &Found, run: Option<Run>, id: &str) -> Result<Run, ApiError> {
     let mut run = run.ok_or_else(|| not_found(ObjectKind::Run, id))?;
     if let Some(metadata) = notes::of(api, found, run.id()).await? {
         run.note(metadata);
@@ -56,7 +60,8 @@ pub(super) async fn run(api: &Api, found: &Found, id: &str) -> Result<Run, ApiEr
     Ok(run)
 }
 
-/// A run as it stood after an event of the thread's own log. Costs what the run had come to by then.
+/// A run as it stood after an event of the thread's own log, with what was noted on it since. Costs
+/// what the run had come to by then.
 pub(super) async fn run_at(api: &Api, found: &Found, id: &str, last: Seq) -> Result<Run, ApiError> {
     let execution = ExecutionId::from(RUN.read(id).as_ref());
     let (tenant, key) = (&found.caller.tenant, found.key());
@@ -65,8 +70,7 @@ pub(super) async fn run_at(api: &Api, found: &Found, id: &str, last: Seq) -> Res
         Err(RuntimeError::UnknownExecution(_)) => return Err(not_found(ObjectKind::Run, id)),
         read => read?,
     };
-    let run = ThreadView::of(&transcript).run(id).cloned();
-    run.ok_or_else(|| not_found(ObjectKind::Run, id))
+    noted(api, found, ThreadView::of(&transcript).run(id).cloned(), id).await
 }
 
 /// A page of the runs.

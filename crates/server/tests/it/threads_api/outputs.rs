@@ -171,8 +171,12 @@ async fn what_was_said_beside_outputs_is_a_message_like_others() {
 async fn outputs_that_are_sent_again_are_taken_once() {
     let client = Client::new().await;
     let (thread, run, call) = waiting(&client).await;
+    let own = format!("/threads/{thread}/runs/{}", run["id"].as_str().unwrap());
+    let note = json!({"metadata": {"ticket": "7"}});
+    client.post(&own, note.clone(), "RunObject").await;
     let path = path(&thread, &run);
     let first = client.ask_once(&path, outputs(&call), "o-1").await;
+    assert_eq!(first.json()["metadata"], note["metadata"]);
     client.rest(&thread).await;
     let again = client.ask_once(&path, outputs(&call), "o-1").await;
     assert_eq!((first.status, first.json()), (again.status, again.json()));
@@ -180,6 +184,12 @@ async fn outputs_that_are_sent_again_are_taken_once() {
     body["stream"] = true.into();
     let streamed = events(&client.ask_once(&path, body, "o-1").await);
     assert_eq!(names(&streamed).first(), Some(&"thread.run.step.completed"));
+    let runs = streamed
+        .iter()
+        .filter(|(_, data)| data["object"] == "thread.run");
+    for (name, run) in runs {
+        assert_eq!(run["metadata"], note["metadata"], "{name}");
+    }
     assert_eq!(client.said(&thread).await.len(), 2);
 }
 
