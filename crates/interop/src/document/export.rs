@@ -2,7 +2,7 @@
 
 use super::agents::Registry;
 use super::clock::{Clock, told};
-use super::delta::{patched, read, read_object};
+use super::delta::{ORDER, patched, read, read_object};
 use super::events::note_targets;
 use super::left::Left;
 use super::settle::settle;
@@ -61,7 +61,9 @@ pub fn to_document(transcript: &Transcript) -> Converted<thread::Thread> {
         agents: registry.into_object(),
         turns,
     };
-    let mut root = patched(root.into_object(), kept_object("root"));
+    let said = kept_object("root");
+    let grown = said.filter(|_| !unchanged).map(beside);
+    let mut root = patched(root.into_object(), grown.as_ref().or(said));
     if let Some(fork) = &thread.fork {
         link(&mut root, fork.thread_id.as_str(), fork.seq.0);
     }
@@ -122,6 +124,23 @@ fn turns(
         }
     }
     (turns, is_open)
+}
+
+/// What the log says of every thread.
+const OWN: [&str; 5] = ["thread_id", "created_at", "updated_at", "agents", "turns"];
+
+/// What the root of an imported document said beside that. Once anything was said since, such a member is the log's, though
+/// the document had none, or something else in its place.
+fn beside(said: &Object) -> Object {
+    let others = said.iter().filter(|(key, _)| !OWN.contains(key));
+    let mut others: Object = others.map(|(key, value)| (key, value.clone())).collect();
+    if let Some(order) = said.get(ORDER).and_then(Json::as_array) {
+        let told: Vec<&str> = order.iter().filter_map(Json::as_str).collect();
+        let more = OWN.into_iter().filter(|key| !told.contains(key));
+        let order: Json = told.iter().copied().chain(more).collect();
+        others.insert(ORDER, order);
+    }
+    others
 }
 
 /// What the root is written from.

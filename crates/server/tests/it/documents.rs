@@ -63,6 +63,26 @@ async fn a_document_that_was_given_out_is_taken_in_again() {
 }
 
 #[tokio::test]
+async fn what_is_said_after_an_import_is_given_out_whatever_the_document_had_in_its_place() {
+    let server = Server::new("").await;
+    for (key, document) in [
+        ("none", r#"{"version":"0.0.4","x":1}"#),
+        ("other", r#"{"turns":5,"version":"0.0.4","agents":[]}"#),
+    ] {
+        let path = format!("/api/v1/import?from=threadprotocol&key={key}");
+        let imported = server.post_text(&path, document).await;
+        assert_eq!(imported.status, 201, "{}", imported.text);
+        let path = format!("/api/v1/threads/{key}/document");
+        assert_eq!(server.get(&path).await.text.trim(), document);
+        server.say(key, "hi").await;
+        let grown = server.get(&path).await.json();
+        let said = grown["turns"].as_array().map(Vec::len);
+        assert_eq!(said, Some(2), "{grown:#}");
+        assert!(grown["agents"].is_object() && grown["thread_id"].is_string());
+    }
+}
+
+#[tokio::test]
 async fn an_imported_conversation_goes_on() {
     let server = Server::new("").await;
     server
