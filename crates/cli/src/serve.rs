@@ -76,18 +76,17 @@ pub(crate) async fn serve(
     let development = config.is_development();
     let directory = place.directory(&config);
     let address = listen.or(config.server.listen).unwrap_or(DEFAULT);
-    let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
-    let sockets = Sockets::bind(&app.config().server, address)
-        .await
-        .map_err(|error| {
-            if let ServeError::Socket(error) = error {
-                return CliError::io(format!("listen on {address}"))(error);
-            }
-            CliError::Serve(error)
-        })?;
+    // A start that is refused has touched nothing.
+    let sockets = Sockets::bind(&config, address).await.map_err(|error| {
+        if let ServeError::Socket(error) = error {
+            return CliError::io(format!("listen on {address}"))(error);
+        }
+        CliError::Serve(error)
+    })?;
     let address = sockets
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
+    let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
     let resumed = app.recover().await?;
     if resumed > 0 {
         output.say(&format!(

@@ -2,7 +2,7 @@
 
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
-use crate::config::ServerConfig;
+use crate::config::Config;
 use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
 use crate::protocol::Dialect;
@@ -68,10 +68,12 @@ enum Inner {
 }
 
 impl Sockets {
-    /// Listens on an address; with TLS where the configuration has a certificate, which is read now.
-    pub async fn bind(config: &ServerConfig, address: SocketAddr) -> Result<Self, ServeError> {
+    /// Listens on an address; with TLS where the configuration has a certificate, which is read now. Refuses an address
+    /// that others can reach if the configuration has no tenants.
+    pub async fn bind(config: &Config, address: SocketAddr) -> Result<Self, ServeError> {
+        check_exposed(config, address)?;
         let sockets = TcpListener::bind(address).await?;
-        match &config.tls {
+        match &config.server.tls {
             None => Ok(sockets.into()),
             Some(files) => Ok(Self {
                 inner: Inner::Tls(TlsListener::new(sockets, files.clone())?),
@@ -125,6 +127,13 @@ pub(crate) fn send_at_once(socket: &TcpStream) {
     }
 }
 
+fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), ServeError> {
+    if config.is_development() && !addr.ip().is_loopback() {
+        return Err(ServeError::Exposed { addr });
+    }
+    Ok(())
+}
+
 /// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
 /// store. What ran goes on at the next start.
 ///
@@ -137,10 +146,8 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let sockets = sockets.into();
     let addr = sockets.local_addr()?;
+    check_exposed(app.config(), addr)?;
     if app.config().is_development() {
-        if !addr.ip().is_loopback() {
-            return Err(ServeError::Exposed { addr });
-        }
         tracing::warn!(%addr, tenant = DEV_TENANT, "development mode: no tenants are configured, so no key is asked for");
     }
     let n_threads = app.recover().await?;

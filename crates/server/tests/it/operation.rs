@@ -3,8 +3,9 @@
 use crate::harness::{Served, Server, two_tenants};
 use axum::body::Body;
 use http::{Request, header};
-use loomline_server::{App, Config, OpenError, OpenMode, ServeError, serve};
+use loomline_server::{App, Config, OpenError, OpenMode, ServeError, Sockets, serve};
 use serde_json::json;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,9 @@ async fn a_server_without_tenants_is_not_exposed() {
     let server = Server::new("").await;
     let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
     let refused = serve(server.app.clone(), listener, CancellationToken::new()).await;
+    assert!(matches!(refused, Err(ServeError::Exposed { .. })));
+    let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused = Sockets::bind(server.app.config(), anywhere).await;
     assert!(matches!(refused, Err(ServeError::Exposed { .. })));
 }
 

@@ -37,8 +37,8 @@ fn files(directory: &Path) -> TlsConfig {
 }
 
 async fn bind(server: &Server, directory: &Path) -> Result<Sockets, ServeError> {
-    let mut config = server.app.config().server.clone();
-    config.tls = Some(files(directory));
+    let mut config = server.app.config().clone();
+    config.server.tls = Some(files(directory));
     Sockets::bind(&config, SocketAddr::from(([127, 0, 0, 1], 0))).await
 }
 
