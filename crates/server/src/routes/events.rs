@@ -85,7 +85,18 @@ pub(crate) async fn follow(
     let place = last_event_id(&headers)?.unwrap_or_else(after);
     let after = place.0.seq;
     let runtime = api.runtime();
+    // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for more would hide what
+    // there is.
+    let (_, tail) = runtime.state(&caller.tenant, &key).await?;
+    if after > tail {
+        let what = format!("the thread has {tail} events, and none of the id {after}: begin at 0");
+        return Err(ApiError::InvalidQuery { what });
+    }
     if sse::wants_json(&headers) {
+        if query.subagents {
+            let what = "subagents are shown by a stream: ask for text/event-stream".to_owned();
+            return Err(ApiError::InvalidQuery { what });
+        }
         let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
         let records = runtime.read(&caller.tenant, &key, after, limit).await?;
         return Ok((

@@ -31,6 +31,35 @@ async fn sse_resumes_after_last_event_id() {
 }
 
 #[tokio::test]
+async fn a_place_beyond_the_end_is_refused_and_hides_nothing() {
+    let server = Server::new("").await;
+    server.say("t", "hi").await;
+    let n_events = server.at_rest("t").await.len();
+    let ask = async |id: usize, accept: &'static str| {
+        let request = server.request("GET", "/api/v1/threads/t/events?until=rest");
+        let request = request.header("last-event-id", id.to_string());
+        let request = request.header(header::ACCEPT, accept);
+        server.send(request.body(Body::empty()).unwrap()).await
+    };
+    for accept in ["text/event-stream", "application/json"] {
+        assert_eq!(ask(n_events, accept).await.status, 200);
+        let refused = ask(n_events + 1, accept).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert_eq!(refused.json()["error"]["code"], "invalid_query");
+    }
+    let path = "/api/v1/threads/t/events?subagents=true";
+    let request = server
+        .request("GET", path)
+        .header(header::ACCEPT, "application/json");
+    let refused = server.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(
+        refused.status, 400,
+        "a page has no sub-agents: {}",
+        refused.text
+    );
+}
+
+#[tokio::test]
 async fn a_client_that_reconnects_again_and_again_misses_nothing_and_sees_nothing_twice() {
     let server = Server::new("").await;
     let host = Served::new(server.app.clone()).await;
