@@ -92,6 +92,8 @@ pub(crate) enum Command {
         /// The file to write, whole or not at all [default: standard output].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Read a conversation from a file into a new thread.
     Import {
@@ -103,6 +105,8 @@ pub(crate) enum Command {
         /// The key of the new thread [default: a new id].
         #[arg(long, value_name = "KEY")]
         thread: Option<String>,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Turn a history of one format into another, and say what was lost.
     Convert(Convert),
@@ -164,6 +168,16 @@ pub(crate) struct RunOptions {
     /// At most so many steps.
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<u32>,
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}
+
+/// Whose threads are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Whose {
+    /// Whose threads [default: the only tenant's].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -176,17 +190,15 @@ pub(crate) enum Threads {
         /// At most so many.
         #[arg(long, default_value_t = 50)]
         limit: usize,
-        /// Whose threads.
-        #[arg(long, default_value = server::DEV_TENANT)]
-        tenant: String,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Show a conversation.
     Show {
         /// The thread's key.
         key: String,
-        /// Whose thread.
-        #[arg(long, default_value = server::DEV_TENANT)]
-        tenant: String,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Print a thread's events, and go on as they come.
     Tail {
@@ -198,9 +210,8 @@ pub(crate) enum Threads {
         /// Stop at the end of the log.
         #[arg(long)]
         no_follow: bool,
-        /// Whose thread.
-        #[arg(long, default_value = server::DEV_TENANT)]
-        tenant: String,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Make a thread that begins as a copy of another; the copy costs nothing.
     Fork {
@@ -211,25 +222,22 @@ pub(crate) enum Threads {
         /// Fork after this event [default: the end].
         #[arg(long)]
         at: Option<u64>,
-        /// Whose thread.
-        #[arg(long, default_value = server::DEV_TENANT)]
-        tenant: String,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Draw the branches of a conversation: a thread, its forks, and theirs.
     Tree {
         /// The key of any of them.
         key: String,
-        /// Whose threads.
-        #[arg(long, default_value = server::DEV_TENANT)]
-        tenant: String,
+        #[command(flatten)]
+        whose: Whose,
     },
     /// Delete a thread and everything of it.
     Delete {
         /// The thread's key.
         key: String,
-        /// Whose thread.
-        #[arg(long, default_value = server::DEV_TENANT)]
-        tenant: String,
+        #[command(flatten)]
+        whose: Whose,
     },
 }
 

@@ -1,26 +1,26 @@
 //! `export` and `import`.
 
-use crate::args::From;
+use crate::args::{From, Whose};
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, clean};
 use crate::sink::Sink;
-use crate::store::Place;
+use crate::store::{Place, checked};
 use crate::threads::missing;
 use serde_json::json;
-use server::{DEV_TENANT, Format, OpenMode};
+use server::{Format, OpenMode};
 use std::path::{Path, PathBuf};
 use thread::{CanonicalOptions, Limits};
 
 pub(crate) async fn export(
     place: &Place,
-    key: &str,
+    (whose, key): (&Whose, &str),
     file: Option<PathBuf>,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.open(OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
     let document = app
-        .export(&DEV_TENANT.into(), key)
+        .export(&tenant, key)
         .await
         .map_err(|error| missing(error, key))?;
     let mut sink = Sink::open(file.as_deref(), output)?;
@@ -44,18 +44,18 @@ pub(crate) async fn export(
 
 pub(crate) async fn import(
     place: &Place,
-    from: From,
-    file: &Path,
-    key: Option<String>,
+    (from, file): (From, &Path),
+    (whose, key): (&Whose, Option<String>),
     output: &Output,
 ) -> Result<(), CliError> {
+    checked(key.as_deref())?;
     let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
-    let app = place.open(OpenMode::ReadWrite)?;
+    let (app, tenant) = place.open_for(whose, OpenMode::ReadWrite)?;
     let format = match from {
         From::Thread => Format::Thread,
         From::PydanticAi => Format::PydanticAi,
     };
-    let (row, losses) = app.import(&DEV_TENANT.into(), key, format, &text).await?;
+    let (row, losses) = app.import(&tenant, key, format, &text).await?;
     let key = row.thread.key.unwrap_or_default();
     for loss in &losses {
         output.say(&format!(

@@ -81,10 +81,14 @@ async fn dispatch(place: store::Place, command: Command, output: &Output) -> Res
         Command::Export {
             thread,
             output: file,
-        } => documents::export(&place, &thread, file, output).await,
-        Command::Import { from, file, thread } => {
-            documents::import(&place, from, &file, thread, output).await
-        }
+            whose,
+        } => documents::export(&place, (&whose, &thread), file, output).await,
+        Command::Import {
+            from,
+            file,
+            thread,
+            whose,
+        } => documents::import(&place, (from, &file), (&whose, thread), output).await,
         Command::Convert(options) => convert::convert(options, output),
         Command::Diff(options) => compare::diff(&options, output),
         Command::Merge(options) => compare::merge(&options, output),

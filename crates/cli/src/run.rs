@@ -5,11 +5,11 @@ mod nested;
 use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::output::{DIM, Output, TOOL, clean};
-use crate::store::Place;
+use crate::store::{Place, checked};
 use futures_util::StreamExt;
 use runtime::{Logged, React, Run, SubagentEvent, Until, Watched};
 use serde_json::{Value, json};
-use server::{DEV_TENANT, OpenMode};
+use server::OpenMode;
 use std::ops::ControlFlow;
 use timeline::{Event, ExecutionId, Item, ItemId, ItemType, NewItem, Payload};
 
@@ -18,10 +18,10 @@ pub(crate) async fn run(
     options: RunOptions,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.open(OpenMode::ReadWrite)?;
+    checked(options.thread.as_deref())?;
+    let (app, tenant) = place.open_for(&options.whose, OpenMode::ReadWrite)?;
     app.recover().await?;
     let runtime = app.runtime();
-    let tenant = DEV_TENANT.into();
     let key = options.thread.unwrap_or_else(|| runtime.mint());
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
     let request = React {

@@ -1,10 +1,11 @@
 //! Where the threads are kept, and opening it.
 
-use crate::args::Command;
+use crate::args::{Command, Whose};
 use crate::error::CliError;
+use runtime::TenantId;
 use server::config::Checked;
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
-use server::{App, Config, OpenError, OpenMode, StoreKey};
+use server::{App, Config, DEV_TENANT, OpenError, OpenMode, StoreKey};
 use std::path::PathBuf;
 
 /// Where the data and the configuration are.
@@ -78,6 +79,16 @@ impl Place {
             )
     }
 
+    /// Opens the store, for a tenant: the one that is named, else the only one there is.
+    pub(crate) fn open_for(
+        &self,
+        whose: &Whose,
+        mode: OpenMode,
+    ) -> Result<(App, TenantId), CliError> {
+        let tenant = tenant(&self.config()?, whose)?;
+        Ok((self.open(mode)?, tenant))
+    }
+
     /// Opens the store.
     pub(crate) fn open(&self, mode: OpenMode) -> Result<App, CliError> {
         let config = self.config()?;
@@ -95,6 +106,38 @@ impl Place {
         });
         work.await.map_err(|_| CliError::WorkerStopped)?
     }
+}
+
+/// Whether a thread may be made under this key, where one is named.
+pub(crate) fn checked(key: Option<&str>) -> Result<(), CliError> {
+    let checked = key.map_or(Ok(()), server::check_key);
+    checked.map_err(|invalid| CliError::Usage {
+        what: format!("the key can't be used: {invalid}"),
+    })
+}
+
+/// Without tenants the store may have been another configuration's, so any name is taken; and it may have threads from
+/// before there were tenants.
+fn tenant(config: &Config, Whose { tenant }: &Whose) -> Result<TenantId, CliError> {
+    let mut names = config.tenants.keys().map(String::as_str);
+    let known = || {
+        config
+            .tenants
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let what = match (tenant.as_deref(), config.tenants.len()) {
+        (Some(name), 0) => return Ok(name.into()),
+        (Some(name), _) if name == DEV_TENANT || config.tenants.contains_key(name) => {
+            return Ok(name.into());
+        }
+        (Some(name), _) => format!("there is no tenant {name:?}; there are: {}", known()),
+        (None, 0 | 1) => return Ok(names.next().unwrap_or(DEV_TENANT).into()),
+        (None, _) => format!("say whose threads with --tenant; there are: {}", known()),
+    };
+    Err(CliError::Usage { what })
 }
 
 fn unopened(error: OpenError, directory: PathBuf) -> CliError {

@@ -2,10 +2,10 @@
 
 mod tree;
 
-use crate::args::Threads;
+use crate::args::{Threads, Whose};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, TOOL, clean, reader_left};
-use crate::store::Place;
+use crate::store::{Place, checked};
 use runtime::{Filter, Logged, Page, RuntimeError, StoreError};
 use serde_json::{Value, json};
 use server::OpenMode;
@@ -21,36 +21,35 @@ pub(crate) async fn threads(
         Threads::List {
             prefix,
             limit,
-            tenant,
-        } => list(place, &tenant, prefix, limit, output).await,
-        Threads::Show { key, tenant } => show(place, &tenant, &key, output).await,
+            whose,
+        } => list(place, &whose, prefix, limit, output).await,
+        Threads::Show { key, whose } => show(place, &whose, &key, output).await,
         Threads::Tail {
             key,
             after,
             no_follow,
-            tenant,
-        } => tail(place, &tenant, &key, Seq(after), no_follow, output).await,
+            whose,
+        } => tail(place, &whose, &key, Seq(after), no_follow, output).await,
         Threads::Fork {
             key,
             new_key,
             at,
-            tenant,
+            whose,
         } => {
-            let app = place.open(OpenMode::ReadWrite)?;
-            let row = app
-                .runtime()
-                .fork(&tenant.as_str().into(), &key, new_key, at.map(Seq))
-                .await;
+            checked(new_key.as_deref())?;
+            let (app, tenant) = place.open_for(&whose, OpenMode::ReadWrite)?;
+            let runtime = app.runtime();
+            let row = runtime.fork(&tenant, &key, new_key, at.map(Seq)).await;
             let row = row.map_err(|error| missing(error, &key))?;
             let new = row.thread.key.unwrap_or_default();
             output.value(&json!({"key": new, "forkedFrom": key}))?;
             output.line(&format!("{new} goes on from {key}"))?;
             Ok(app.shutdown().await?)
         }
-        Threads::Tree { key, tenant } => tree::tree(place, &tenant, &key, output).await,
-        Threads::Delete { key, tenant } => {
-            let app = place.open(OpenMode::ReadWrite)?;
-            let deleted = app.runtime().delete(&tenant.as_str().into(), &key).await;
+        Threads::Tree { key, whose } => tree::tree(place, &whose, &key, output).await,
+        Threads::Delete { key, whose } => {
+            let (app, tenant) = place.open_for(&whose, OpenMode::ReadWrite)?;
+            let deleted = app.runtime().delete(&tenant, &key).await;
             deleted.map_err(|error| missing(error, &key))?;
             output.value(&json!({"deleted": key}))?;
             output.line(&format!("{key} is deleted"))?;
@@ -76,18 +75,18 @@ pub(crate) fn missing(error: impl Into<CliError>, key: &str) -> CliError {
 
 async fn list(
     place: &Place,
-    tenant: &str,
+    whose: &Whose,
     prefix: String,
     limit: usize,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.open(OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
     let page = Page {
         after: None,
         prefix: (!prefix.is_empty()).then_some(prefix),
         limit,
     };
-    let rows = app.runtime().list(&tenant.into(), page).await?;
+    let rows = app.runtime().list(&tenant, page).await?;
     if rows.is_empty() {
         return output.line("no threads yet; `loomline run \"hello\"` makes one");
     }
@@ -108,12 +107,9 @@ async fn list(
     Ok(())
 }
 
-async fn show(place: &Place, tenant: &str, key: &str, output: &Output) -> Result<(), CliError> {
-    let app = place.open(OpenMode::ReadOnly)?;
-    let found = app
-        .runtime()
-        .transcript(&tenant.into(), key, Filter::Facts)
-        .await;
+async fn show(place: &Place, whose: &Whose, key: &str, output: &Output) -> Result<(), CliError> {
+    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let found = app.runtime().transcript(&tenant, key, Filter::Facts).await;
     let transcript = found.map_err(|error| missing(error, key))?;
     for entry in &transcript.entries {
         match entry {
@@ -184,24 +180,21 @@ fn text_of(content: &Value) -> String {
 
 async fn tail(
     place: &Place,
-    tenant: &str,
+    whose: &Whose,
     key: &str,
     mut after: Seq,
     no_follow: bool,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.open(OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
     app.runtime()
-        .find(&tenant.into(), key)
+        .find(&tenant, key)
         .await
         .map_err(|error| missing(error, key))?;
     let left = reader_left();
     tokio::pin!(left);
     loop {
-        let page = app
-            .runtime()
-            .read(&tenant.into(), key, after, 1_000)
-            .await?;
+        let page = app.runtime().read(&tenant, key, after, 1_000).await?;
         for logged in &page {
             after = logged.record.seq;
             output.json(&event_json(logged))?;

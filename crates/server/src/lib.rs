@@ -47,6 +47,7 @@ mod run_events;
 mod serve;
 mod sse;
 pub mod telemetry;
+mod thread_key;
 mod tls;
 mod turns;
 
@@ -58,4 +59,5 @@ pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
 pub use serve::{ServeError, Sockets, router, serve};
 pub use stores::{OpenMode, StoreKey};
+pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};
 pub use tls::TlsError;

@@ -64,9 +64,6 @@ async fn delete_in_turn(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> 
     Ok(())
 }
 
-/// The longest key of a thread, in bytes.
-const MAX_KEY_BYTES: usize = 512;
-
 /// What anyone may ask.
 pub(crate) fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Document::openapi())
@@ -116,16 +113,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
 
 /// A key that a thread may be made with.
 fn check_key(key: &str, pointer: &str) -> Result<(), ApiError> {
-    let what = if key.is_empty() {
-        "a key is not empty".to_owned()
-    } else if key.len() > MAX_KEY_BYTES {
-        format!("a key has at most {MAX_KEY_BYTES} bytes")
-    } else if matches!(key, "." | "..") || key.chars().any(char::is_control) {
-        "a key is not \".\" or \"..\" and has no control characters".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(ApiError::field(pointer, what))
+    crate::check_key(key).map_err(|invalid| ApiError::field(pointer, invalid.to_string()))
 }
 
 /// The same, where the caller names it in the body. One that is made up because none is named can be

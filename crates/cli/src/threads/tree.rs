@@ -1,6 +1,7 @@
 //! `threads tree`: the branches of a conversation.
 
 use super::missing;
+use crate::args::Whose;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, clean};
 use crate::store::Place;
@@ -11,12 +12,12 @@ use std::collections::BTreeMap;
 
 pub(super) async fn tree(
     place: &Place,
-    tenant: &str,
+    whose: &Whose,
     key: &str,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.open(OpenMode::ReadOnly)?;
-    let branches = app.runtime().branches(&tenant.into(), key).await;
+    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let branches = app.runtime().branches(&tenant, key).await;
     let branches = branches.map_err(|error| missing(error, key))?;
     let mut forks: BTreeMap<&str, Vec<&Branch>> = BTreeMap::new();
     let mut keys = BTreeMap::new();

@@ -70,6 +70,52 @@ fn an_empty_place_says_how_to_make_a_thread() {
 }
 
 #[test]
+fn commands_work_on_the_threads_of_the_tenant_that_is_meant() {
+    let mut home = Home::new();
+    let tenant = |name: &str, digit: &str| {
+        let hash = digit.repeat(64);
+        format!("[tenants.{name}]\nkey_hashes = [\"sha256:{hash}\"]\n")
+    };
+    home.configure(&tenant("acme", "a"));
+    said(&home, &[("k", "one tenant is meant")]);
+    assert_eq!(keys(&home, &["--tenant", "acme"]), ["k"]);
+    assert!(keys(&home, &["--tenant", "dev"]).is_empty());
+    let two = [tenant("acme", "a"), tenant("other", "b")].concat();
+    home.configure(&two);
+    for wrong in [&["run", "hi"][..], &["run", "hi", "--tenant", "nobody"]] {
+        let refused = home.run(wrong);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(
+            refused.err.contains("there are: acme, other"),
+            "{refused:?}"
+        );
+    }
+    let document = home.ok(&["export", "--thread", "k", "--tenant", "acme"]);
+    assert!(document.contains("one tenant is meant"));
+    let file = home.file("k.json", &document);
+    let into = ["--thread", "l", "--tenant", "other", file.to_str().unwrap()];
+    home.ok(&[&["import", "--from", "thread"], &into[..]].concat());
+    assert_eq!(keys(&home, &["--tenant", "other"]), ["l"]);
+}
+
+#[test]
+fn a_key_that_the_server_would_not_take_is_refused() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    for key in ["", "..", "a\nb", &"k".repeat(513)] {
+        for command in [
+            &["run", "x", "--thread", key][..],
+            &["threads", "fork", "k", key],
+        ] {
+            let refused = home.run(command);
+            assert_eq!(refused.code, 2, "{refused:?}");
+            assert!(refused.err.contains("a key"), "{refused:?}");
+        }
+    }
+    assert_eq!(keys(&home, &[]), ["k"]);
+}
+
+#[test]
 fn a_key_that_is_not_there_is_exit_4_and_a_hint() {
     let home = Home::new();
     said(&home, &[("k", "x")]);
