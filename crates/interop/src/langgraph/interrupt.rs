@@ -1,11 +1,13 @@
 //! Calls that wait, as interrupts; and what resumes them.
 
+mod said;
+
 use super::error::RequestError;
-use super::fields::Fields;
 use super::input::ToolResult;
 use super::message::arguments;
 use super::request::Answers;
 use crate::parts::ToolPart;
+use said::{approval, output};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind};
 
@@ -47,13 +49,15 @@ impl Asked {
         })
     }
 
+    /// The name of the tool; empty where the call can't be read.
+    fn tool_name(&self) -> &str {
+        let name = self.tool.as_ref().map(ToolPart::tool_name);
+        name.unwrap_or_default()
+    }
+
     /// The interrupt: an approval in the words of `LangChain`'s middleware for people in the loop.
     fn json(&self) -> Value {
-        let name = self
-            .tool
-            .as_ref()
-            .map(ToolPart::tool_name)
-            .unwrap_or_default();
+        let name = self.tool_name();
         let args = self.tool.as_ref().and_then(arguments).unwrap_or_default();
         if self.is_external {
             let call =
@@ -229,7 +233,7 @@ impl Resume {
             let says = if call.is_external {
                 output(answer)
             } else {
-                approval(answer, &pointer)?
+                approval(answer, &pointer, call.tool_name())?
             };
             let mut part = json!({"type": ANSWER, "toolCallId": call.tool_call_id});
             if let Value::Object(part) = &mut part {
@@ -242,91 +246,6 @@ impl Resume {
             answers: answers.collect::<Result<_, RequestError>>()?,
         })
     }
-}
-
-/// The result of a call: `{"output": …}`, `{"errorText": …}`, or else the value itself.
-fn output(answer: &Value) -> Map<String, Value> {
-    if let Value::Object(map) = answer
-        && map.len() == 1
-        && (map.contains_key("output") || map.get("errorText").is_some_and(Value::is_string))
-    {
-        return map.clone();
-    }
-    Map::from_iter([("output".to_owned(), answer.clone())])
-}
-
-/// What an approval wants, for refusals.
-const APPROVAL: &str = "expected true or false, {\"approved\": …}, or a decision: {\"type\": \"approve\"}, \
-                        {\"type\": \"edit\", \"edited_action\": {\"name\", \"args\"}} or {\"type\": \"reject\", \"message\"}";
-
-fn approval(answer: &Value, pointer: &str) -> Result<Map<String, Value>, RequestError> {
-    let wrong = || RequestError::at(pointer, APPROVAL);
-    let approved = |yes: bool| Map::from_iter([("approved".to_owned(), Value::Bool(yes))]);
-    // One question in a list of one, as older clients answer it.
-    let answer = match answer.as_array().map(Vec::as_slice) {
-        Some([only]) => only,
-        Some(_) => return Err(wrong()),
-        None => answer,
-    };
-    match answer {
-        Value::Bool(yes) => return Ok(approved(*yes)),
-        Value::Object(map) if map.len() == 1 && map.contains_key("decisions") => {
-            return match map["decisions"].as_array().map(Vec::as_slice) {
-                Some([only]) if only.get("decisions").is_none() => approval(only, pointer),
-                _ => Err(wrong()),
-            };
-        }
-        Value::Object(_) => {}
-        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => return Err(wrong()),
-    }
-    if answer.get("approved").is_some() {
-        let known = ["approved", "arguments", "message"];
-        let fields = Fields::closed(answer, pointer, &known)?;
-        let yes = fields.flag("approved")?.ok_or_else(wrong)?;
-        let mut says = approved(yes);
-        for key in ["arguments", "message"] {
-            says.extend(fields.get(key).map(|value| (key.to_owned(), value.clone())));
-        }
-        return Ok(says);
-    }
-    let fields = Fields::closed(
-        answer,
-        pointer,
-        &["type", "args", "edited_action", "message"],
-    )?;
-    let kinds = [
-        ("approve", Decision::Approve),
-        ("accept", Decision::Approve),
-        ("edit", Decision::Edit),
-        ("reject", Decision::Reject),
-        ("ignore", Decision::Reject),
-    ];
-    match fields.word("type", &kinds)?.ok_or_else(wrong)? {
-        Decision::Approve => Ok(approved(true)),
-        Decision::Reject => {
-            let mut says = approved(false);
-            let told = fields.get("message").or(fields.get("args"));
-            let told = told.map(|it| it.as_str().ok_or_else(wrong)).transpose()?;
-            says.extend(told.map(|it| ("message".to_owned(), it.into())));
-            Ok(says)
-        }
-        Decision::Edit => {
-            let edited = fields.get("edited_action").or(fields.get("args"));
-            let args = edited
-                .and_then(|it| it.get("args"))
-                .filter(|it| it.is_object());
-            let mut says = approved(true);
-            says.insert("arguments".to_owned(), args.ok_or_else(wrong)?.clone());
-            Ok(says)
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Decision {
-    Approve,
-    Edit,
-    Reject,
 }
 
 #[cfg(test)]

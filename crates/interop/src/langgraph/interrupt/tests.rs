@@ -82,6 +82,39 @@ fn nothing_is_allowed_by_what_does_not_say_so() {
 }
 
 #[test]
+fn an_edited_call_stays_one_of_its_tool() {
+    let one = [asked("c", false, "own")];
+    for (edit, place) in [
+        (
+            json!({"edited_action": {"name": "read_file", "args": {"a": 1}}}),
+            "/edited_action/name",
+        ),
+        (
+            json!({"args": {"action": "read_file", "args": {"a": 1}}}),
+            "/args/action",
+        ),
+        (
+            json!({"edited_action": {"name": 7, "args": {}}}),
+            "/edited_action/name",
+        ),
+        (
+            json!({"edited_action": {"name": "compute"}}),
+            "/edited_action/args",
+        ),
+        (json!({}), "/edited_action"),
+    ] {
+        let mut decision = edit.clone();
+        decision["type"] = "edit".into();
+        let refused = said(&json!({"decisions": [decision]}), &one).unwrap_err();
+        let place = format!("/command/resume/decisions/0{place}");
+        assert_eq!(refused.pointer, Some(place), "{edit}");
+    }
+    let same = json!([{"type": "edit", "args": {"action": "compute", "args": {"a": 1}}}]);
+    let says = json!({"approved": true, "arguments": {"a": 1}});
+    assert_eq!(said(&same, &one), Ok(vec![says]));
+}
+
+#[test]
 fn several_calls_are_answered_by_their_ids() {
     let both = [
         asked("c", false, "own"),
