@@ -7,8 +7,9 @@ use super::input::ToolResult;
 use super::message::arguments;
 use super::request::Answers;
 use crate::parts::ToolPart;
-use said::{approval, output};
+use said::{WORDS, approval, output};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use timeline::{ANSWER, OpenCall, OpenKind};
 
 /// A call that waits for somebody outside.
@@ -99,40 +100,63 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Reads answers, for what waits.
-    pub fn of_answers(answers: &Answers, asked: &[Asked]) -> Result<Self, RequestError> {
+    /// Reads answers, for what waits; `over` are the ids of calls that wait no longer, among those that
+    /// [`Resume::unknown`] gives.
+    pub fn of_answers(
+        answers: &Answers,
+        (asked, over): (&[Asked], &BTreeSet<String>),
+    ) -> Result<Self, RequestError> {
         let pointer = "/command/resume";
         match answers {
-            Answers::Command(resume) => Self::read(resume, pointer, asked),
-            Answers::ById(answers) => Self::by_id(answers, pointer, asked),
+            Answers::Command(resume) => Self::read(resume, pointer, (asked, over)),
+            Answers::ById(answers) => Self::by_id(answers, pointer, (asked, &BTreeSet::new())),
         }
+    }
+
+    /// The members of an answer that are no interrupts and no words either: they may be ids of calls that wait no longer,
+    /// and else the answer is a result with these members.
+    pub fn unknown<'a>(answers: &'a Answers, asked: &[Asked]) -> Vec<&'a str> {
+        let members = match answers {
+            Answers::Command(Value::Object(members)) => members,
+            Answers::Command(_) | Answers::ById(_) => return Vec::new(),
+        };
+        let ids = members.keys().map(String::as_str);
+        let ids = ids.filter(|id| !WORDS.contains(id) && !asked.iter().any(|it| it.id == *id));
+        ids.collect()
     }
 
     /// Reads `command.resume`, for what waits:
     ///
-    /// - an object whose members are all ids of interrupts: an answer each;
+    /// - an object of which a member is the id of an interrupt, whether that waits or is over: an answer each;
     /// - `{"decisions": […]}`: one for each approval that waits, in their order;
     /// - where exactly one call waits: its answer.
     ///
     /// An approval is answered by `true` or `false`, or an object that says so; any value is the result of a call of
     /// the client's. Whether something may run is never guessed from words.
-    pub fn read(resume: &Value, pointer: &str, asked: &[Asked]) -> Result<Self, RequestError> {
-        if asked.is_empty() {
-            return Err(RequestError::at(pointer, "nothing waits on this thread"));
-        }
-        if let Some(map) = resume.as_object().filter(|map| !map.is_empty()) {
-            let known = |id: &String| asked.iter().any(|it| it.id == *id);
-            if map.keys().all(known) {
-                return Self::by_id(map, pointer, asked);
+    fn read(
+        resume: &Value,
+        pointer: &str,
+        (asked, over): (&[Asked], &BTreeSet<String>),
+    ) -> Result<Self, RequestError> {
+        if let Some(map) = resume.as_object() {
+            let is_id = |id: &String| over.contains(id) || asked.iter().any(|it| it.id == *id);
+            if map.keys().any(is_id) {
+                return Self::by_id(map, pointer, (asked, over));
             }
             if map.len() == 1
-                && let Some(decisions) = map.get("decisions")
+                && let Some(decisions) = map.get("decisions").filter(|_| !asked.is_empty())
             {
                 return Self::decided(decisions, &format!("{pointer}/decisions"), asked);
             }
         }
         if let [only] = asked {
             return Self::of([(only, resume, pointer.to_owned())]);
+        }
+        if asked.is_empty() {
+            return Err(RequestError::no_longer(
+                pointer,
+                "nothing waits on this thread",
+            ));
         }
         let ids: Vec<&str> = asked.iter().map(|it| it.id.as_str()).collect();
         let what = format!(
@@ -147,16 +171,18 @@ impl Resume {
     fn by_id(
         answers: &Map<String, Value>,
         pointer: &str,
-        asked: &[Asked],
+        (asked, over): (&[Asked], &BTreeSet<String>),
     ) -> Result<Self, RequestError> {
         let named = answers.iter().map(|(id, answer)| {
-            let call = asked.iter().find(|it| it.id == *id);
-            let call = call.ok_or_else(|| RequestError::no_interrupt(id))?;
-            Ok((
-                call,
-                answer,
-                format!("{pointer}/{}", crate::request::token(id)),
-            ))
+            let pointer = format!("{pointer}/{}", crate::request::token(id));
+            match asked.iter().find(|it| it.id == *id) {
+                Some(call) => Ok((call, answer, pointer)),
+                None if over.contains(id) => {
+                    let what = "is answered or left behind; a result with such a member is said as {\"output\": …}";
+                    Err(RequestError::no_longer(pointer, what))
+                }
+                None => Err(RequestError::no_interrupt(id)),
+            }
         });
         let named: Vec<_> = named.collect::<Result<_, RequestError>>()?;
         Self::of(named)

@@ -4,6 +4,19 @@ use crate::langgraph::error::RequestError;
 use crate::langgraph::fields::{Fields, MAX_ID};
 use serde_json::{Map, Value};
 
+/// The members that answers have by themselves: no call has such an id.
+pub(super) const WORDS: [&str; 9] = [
+    "approved",
+    "args",
+    "arguments",
+    "decisions",
+    "edited_action",
+    "errorText",
+    "message",
+    "output",
+    "type",
+];
+
 /// The result of a call: `{"output": …}`, `{"errorText": …}`, or else the value itself.
 pub(super) fn output(answer: &Value) -> Map<String, Value> {
     if let Value::Object(map) = answer

@@ -169,7 +169,7 @@ async fn what_is_refused_has_changed_nothing_and_says_where() {
         (
             &runs,
             json!({"assistant_id": "demo", "command": {"resume": true}}),
-            422,
+            409,
             Some("/command/resume"),
         ),
         (
