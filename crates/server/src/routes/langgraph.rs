@@ -7,6 +7,7 @@ mod agents;
 mod begin;
 mod by_run;
 mod disconnect;
+mod ended;
 mod follow;
 mod protocol;
 mod resume;
@@ -18,10 +19,11 @@ mod threads;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
-use crate::protocol::{key_of, thread_of};
+use crate::protocol::{key_of, thread_in};
 use crate::state::Api;
 use axum::Json;
 use axum::routing::any;
+pub(crate) use ended::EndedRuns;
 use interop::ids::THREAD;
 use interop::langgraph::{Asked, ErrorKind, RequestError, ThreadStatus, shown_id, uuid_of};
 use runtime::{Runtime, TenantId, ThreadRow};
@@ -153,16 +155,30 @@ struct Found {
 impl Found {
     /// The thread of this id, if the caller may touch it.
     async fn of(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
-        match find(api, caller, id).await? {
-            Some(row) => Ok(Self {
-                runtime: api.runtime().clone(),
-                row,
-            }),
-            None if uuid_of(id).is_none() => {
-                Err(RequestError::at("/thread_id", "expected a UUID").into())
+        Self::among([api.runtime()], caller, id).await
+    }
+
+    /// The thread of this id whose runs are asked about: one that leaves no trace, too, while it is there.
+    async fn of_runs(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
+        Self::among([api.runtime(), api.app().passing()], caller, id).await
+    }
+
+    /// The first thread of this id in these runtimes.
+    async fn among<const N: usize>(
+        runtimes: [&Runtime; N],
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Self, ApiError> {
+        for runtime in runtimes {
+            if let Some(row) = find(runtime, caller, id).await? {
+                let runtime = runtime.clone();
+                return Ok(Self { runtime, row });
             }
-            None => Err(RequestError::no_thread(id).into()),
         }
+        if uuid_of(id).is_none() {
+            return Err(RequestError::at("/thread_id", "expected a UUID").into());
+        }
+        Err(RequestError::no_thread(id).into())
     }
 
     fn tenant(&self) -> &TenantId {
@@ -184,10 +200,10 @@ impl Found {
     }
 }
 
-/// The thread of this id or key, if there is one that the caller may touch.
-async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<ThreadRow>, ApiError> {
+/// The thread of this id or key, if there is one in the runtime that the caller may touch.
+async fn find(runtime: &Runtime, caller: &Caller, id: &str) -> Result<Option<ThreadRow>, ApiError> {
     let id = uuid_of(id).map_or(Cow::Borrowed(id), Cow::Owned);
-    thread_of(api, caller, THREAD, &id).await
+    thread_in(runtime, caller, THREAD, &id).await
 }
 
 /// How a thread stands, and what it asks.

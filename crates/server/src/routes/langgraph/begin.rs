@@ -61,7 +61,7 @@ async fn thread_for(
     if asked.keeps {
         let key = token.map(|token| id_for(api, &[caller.tenant.as_str()], Some(token)));
         let known = match &key {
-            Some(key) => find(api, caller, key).await?,
+            Some(key) => find(api.runtime(), caller, key).await?,
             None => None,
         };
         let found = match known {

@@ -77,7 +77,7 @@ pub(super) async fn made(
     let runtime = api.runtime().clone();
     if let Some(id) = &asked.thread_id {
         check_key(id, "/thread_id")?;
-        if let Some(row) = find(api, caller, id).await? {
+        if let Some(row) = find(&runtime, caller, id).await? {
             return Ok((Found { runtime, row }, false));
         }
     }
