@@ -63,8 +63,8 @@ impl RequestError {
         }
     }
 
-    /// What a place in the body is about does not stand so any more.
-    pub fn no_longer(pointer: impl Into<String>, what: impl std::fmt::Display) -> Self {
+    /// What a place in the body asks does not fit how things stand.
+    pub fn conflict(pointer: impl Into<String>, what: impl std::fmt::Display) -> Self {
         Self {
             kind: ErrorKind::Conflict,
             ..Self::at(pointer, what)

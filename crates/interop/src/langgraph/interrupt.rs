@@ -153,7 +153,7 @@ impl Resume {
             return Self::of([(only, resume, pointer.to_owned())]);
         }
         if asked.is_empty() {
-            return Err(RequestError::no_longer(
+            return Err(RequestError::conflict(
                 pointer,
                 "nothing waits on this thread",
             ));
@@ -179,7 +179,7 @@ impl Resume {
                 Some(call) => Ok((call, answer, pointer)),
                 None if over.contains(id) => {
                     let what = "is answered or left behind; a result with such a member is said as {\"output\": …}";
-                    Err(RequestError::no_longer(pointer, what))
+                    Err(RequestError::conflict(pointer, what))
                 }
                 None => Err(RequestError::no_interrupt(id)),
             }

@@ -102,26 +102,49 @@ fn of_runs() -> OpenApiRouter<Api> {
         .routes(routes!(by_run::cancel))
 }
 
-/// What both protocols have beside threads, agents and runs.
+/// What both protocols have and this server has not, and why.
+const REFUSED: [(&[&str], &str); 4] = [
+    (
+        &[
+            "/store/{*rest}",
+            "/crons",
+            "/crons/{*rest}",
+            "/runs/crons",
+            "/runs/crons/{*rest}",
+            "/threads/{thread_id}/runs/crons",
+        ],
+        "this server has no store beside its threads, and begins no runs by the clock",
+    ),
+    (
+        &[
+            "/assistants/{assistant_id}/versions",
+            "/assistants/{assistant_id}/latest",
+            "/assistants/{assistant_id}/subgraphs",
+            "/assistants/{assistant_id}/subgraphs/{*rest}",
+        ],
+        "the configuration has each agent once, whole: it has no versions and no subgraphs",
+    ),
+    (
+        &["/threads/{thread_id}/stream"],
+        "a thread is followed by /threads/{thread_id}/stream/events, and a run by its own stream",
+    ),
+    (
+        &["/runs/batch", "/runs/cancel", "/threads/prune"],
+        "one request is about one run or thread",
+    ),
+];
+
+/// Refuses by name what is not served.
 fn refused() -> OpenApiRouter<Api> {
-    let paths = [
-        "/store/{*rest}",
-        "/crons",
-        "/crons/{*rest}",
-        "/runs/crons",
-        "/runs/crons/{*rest}",
-        "/threads/{thread_id}/runs/crons",
-    ];
     let mut router = OpenApiRouter::new();
-    for path in paths {
-        router = router.route(path, any(nothing));
+    for (paths, why) in REFUSED {
+        let refuse =
+            any(async move || ApiError::from(RequestError::new(ErrorKind::NotAllowed, why)));
+        for path in paths {
+            router = router.route(path, refuse.clone());
+        }
     }
     router
-}
-
-async fn nothing() -> ApiError {
-    let what = "this server has no store beside its threads, and begins no runs by the clock";
-    RequestError::new(ErrorKind::NotAllowed, what).into()
 }
 
 /// Says that the server answers.

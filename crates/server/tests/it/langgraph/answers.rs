@@ -106,7 +106,7 @@ async fn an_answer_to_a_call_that_was_left_behind_is_not_that_of_a_later_one() {
 
 #[tokio::test]
 async fn a_call_is_answered_while_the_tool_of_another_one_runs() {
-    let text = r#"use record {"line": "slow", "ms": 3600000} and use record {"line": "b"} and use record {"line": "c"}"#;
+    let text = r#"use record {"line": "slow", "ms": 60000} and use record {"line": "b"} and use record {"line": "c"}"#;
     let asking = Asking::new("careful", text).await;
     let [slow, second, third] = asking.ids.as_slice() else {
         panic!("{:?}", asking.ids)
