@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// How long a run is there after its end.
-const KEPT: Duration = Duration::from_secs(300);
+const KEPT: Duration = Duration::from_mins(5);
 /// How many are there at the most that are over; a newer one takes the place of the oldest.
 const MAX_ENDED: usize = 256;
 
@@ -15,14 +16,19 @@ const MAX_ENDED: usize = 256;
 #[derive(Clone, Default)]
 pub(crate) struct EndedRuns {
     threads: Arc<Mutex<VecDeque<Passing>>>,
+    /// What watches them; each ends when the server stops.
+    watches: TaskTracker,
 }
 
 impl EndedRuns {
     /// Keeps the thread of a run while that is at work and for a while after, at the longest until the server stops.
     pub(super) fn keep(&self, thread: Passing, shutdown: CancellationToken) {
         let ended = self.clone();
-        tokio::spawn(async move {
-            thread.rests().await;
+        self.watches.spawn(async move {
+            tokio::select! {
+                () = thread.rests() => {}
+                () = shutdown.cancelled() => return,
+            }
             let key = thread.key.clone();
             ended.with(|threads| {
                 threads.push_back(thread);

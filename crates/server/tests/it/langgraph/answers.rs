@@ -33,7 +33,7 @@ impl Asking {
     async fn new(agent: &'static str, text: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ledger = directory.path().join("ledger");
-        let config = format!("{ASKERS}[tools]\nledger = {ledger:?}\n");
+        let config = format!("{ASKERS}[tools]\nledger = \"{}\"\n", ledger.display());
         let server = Server::at(directory, &config).await;
         let thread = server.lang_thread().await;
         let mut asking = Self {

@@ -100,6 +100,6 @@ async fn of_the_runs_that_are_over_only_the_last_ones_are_there() {
             tokio::task::yield_now().await;
         }
     };
-    let bounded = tokio::time::timeout(Duration::from_secs(60), bounded).await;
+    let bounded = tokio::time::timeout(Duration::from_mins(1), bounded).await;
     bounded.expect("the oldest one goes");
 }
