@@ -4,7 +4,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::Api;
 use interop::ids::IdForm;
-use runtime::{RuntimeError, StoreError, ThreadRow};
+use runtime::{Runtime, RuntimeError, StoreError, ThreadRow};
 use timeline::ThreadId;
 
 /// In which shape a path's clients read errors.
@@ -90,8 +90,17 @@ pub(crate) async fn thread_of(
     form: IdForm,
     id: &str,
 ) -> Result<Option<ThreadRow>, ApiError> {
+    thread_in(api.runtime(), caller, form, id).await
+}
+
+/// The same among the threads of this runtime.
+pub(crate) async fn thread_in(
+    runtime: &Runtime,
+    caller: &Caller,
+    form: IdForm,
+    id: &str,
+) -> Result<Option<ThreadRow>, ApiError> {
     let own = ThreadId::from(form.read(id).as_ref());
-    let runtime = api.runtime();
     let mut found = runtime.find_by_id(&caller.tenant, &own).await;
     // A key that is a UUID is spelled like an id, too.
     let spelled = Some(own.as_str()).filter(|own| *own != id);

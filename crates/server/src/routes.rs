@@ -9,7 +9,7 @@ pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod health;
-mod langgraph;
+pub(crate) mod langgraph;
 mod listing;
 pub(crate) mod mcp;
 pub(crate) mod messages;

@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::routes::langgraph::EndedRuns;
 use crate::routes::mcp::Calls;
 use crate::turns::Turns;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ struct Inner {
     forms: Forms,
     streams: Arc<Semaphore>,
     mcp_calls: Calls,
+    ended_runs: EndedRuns,
     shutdown: CancellationToken,
 }
 
@@ -63,6 +65,7 @@ impl Api {
                 turns: Turns::default(),
                 streams,
                 mcp_calls: Calls::default(),
+                ended_runs: EndedRuns::default(),
                 shutdown,
             }),
         }
@@ -87,6 +90,11 @@ impl Api {
     /// The calls of MCP's clients that are being answered.
     pub(crate) fn mcp_calls(&self) -> &Calls {
         &self.inner.mcp_calls
+    }
+
+    /// The runs without a thread that are over and can still be asked about.
+    pub(crate) fn ended_runs(&self) -> &EndedRuns {
+        &self.inner.ended_runs
     }
 
     /// Cancelled when the server stops.

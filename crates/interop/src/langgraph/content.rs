@@ -15,7 +15,7 @@ pub(super) const MAX_TEXT: usize = 1 << 20;
 /// What a block may be.
 const KINDS: [&str; 6] = ["text", "image_url", "image", "file", "audio", "video"];
 
-/// Reads content: a text, or a list of texts and blocks. Texts become parts of the type `text_type`.
+/// Reads content: a text, or a list of texts and blocks; null is an empty text. Texts become parts of the type `text_type`.
 pub(super) fn read(
     content: Option<&Value>,
     pointer: &str,
@@ -27,6 +27,7 @@ pub(super) fn read(
     };
     match content {
         Some(Value::String(said)) => Ok(vec![text(said, pointer)?]),
+        Some(Value::Null) => Ok(vec![text("", pointer)?]),
         Some(Value::Array(blocks)) if blocks.len() <= MAX_BLOCKS => {
             let blocks = blocks.iter().enumerate();
             let parts = blocks.map(|(place, block)| {
@@ -42,9 +43,10 @@ pub(super) fn read(
             let what = format!("expected at most {MAX_BLOCKS} blocks");
             Err(RequestError::at(pointer, what))
         }
-        None | Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Err(
-            RequestError::at(pointer, "expected a string, or a list of content blocks"),
-        ),
+        None | Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Err(RequestError::at(
+            pointer,
+            "expected a string, or a list of content blocks",
+        )),
     }
 }
 
@@ -194,7 +196,7 @@ mod tests {
     #[test]
     fn a_block_that_no_model_could_be_shown_is_refused_with_its_place() {
         for (said, place) in [
-            (json!(null), "/content"),
+            (json!(7), "/content"),
             (json!({"text": "x"}), "/content"),
             (json!([{"type": "tool_use"}]), "/content/0/type"),
             (json!(["a", {"type": "text"}]), "/content/1/text"),

@@ -63,6 +63,14 @@ impl RequestError {
         }
     }
 
+    /// What a place in the body asks does not fit how things stand.
+    pub fn conflict(pointer: impl Into<String>, what: impl std::fmt::Display) -> Self {
+        Self {
+            kind: ErrorKind::Conflict,
+            ..Self::at(pointer, what)
+        }
+    }
+
     /// There is no such thread.
     pub fn no_thread(id: &str) -> Self {
         Self::new(ErrorKind::NotFound, format!("Thread {id:?} not found"))

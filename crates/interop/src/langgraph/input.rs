@@ -2,7 +2,7 @@
 
 use super::content::{self, MAX_TEXT};
 use super::error::RequestError;
-use super::fields::{Fields, MAX_ID};
+use super::fields::{Fields, MAX_ID, choose};
 use serde_json::{Map, Value, json};
 use timeline::{ItemType, NewItem, Payload, Role};
 
@@ -12,6 +12,15 @@ pub(super) const MAX_MESSAGES: usize = 1_000;
 pub const MESSAGE_METADATA: &str = "langgraph";
 /// What is known of a message beside its content.
 const KEPT: [&str; 3] = ["name", "additional_kwargs", "metadata"];
+/// The classes of `LangChain`'s messages, and the types that they have. A class of pieces ends in `Chunk`.
+const CLASSES: [(&str, &str); 4] = [
+    ("HumanMessage", "human"),
+    ("AIMessage", "ai"),
+    ("SystemMessage", "system"),
+    ("ToolMessage", "tool"),
+];
+/// The most names in the path of a class.
+const MAX_PATH: usize = 16;
 const KNOWN: [&str; 16] = [
     "type",
     "role",
@@ -116,6 +125,10 @@ impl Input {
     }
 
     fn message(&mut self, message: &Value, pointer: &str) -> Result<(), RequestError> {
+        if message.get("lc").is_some() {
+            let whole = constructed(message, pointer)?;
+            return self.message(&whole, &format!("{pointer}/kwargs"));
+        }
         let whole = match message {
             Value::String(_) => json!({"role": "user", "content": message}),
             Value::Array(pair) => {
@@ -153,7 +166,7 @@ impl Input {
         } else {
             "input_text"
         };
-        let content = fields.get("content");
+        let content = fields.given("content");
         let parts = content::read(content, &fields.at("content"), text_type)?;
         let at = match message {
             Value::String(_) => pointer.to_owned(),
@@ -180,7 +193,7 @@ impl Input {
         let status = [("success", false), ("error", true)];
         let is_error = fields.word("status", &status)?.unwrap_or_default();
         let pointer = fields.at("content");
-        let parts = content::read(fields.get("content"), &pointer, "input_text")?;
+        let parts = content::read(fields.given("content"), &pointer, "input_text")?;
         let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
         let text = texts.map(|texts| texts.concat());
         let text = text.filter(|text| text.len() <= MAX_TEXT);
@@ -194,6 +207,27 @@ impl Input {
         });
         Ok(())
     }
+}
+
+/// A message as `LangChain` serialises it: the class, and what it is made with. Gives it as an object of its own.
+fn constructed(message: &Value, pointer: &str) -> Result<Value, RequestError> {
+    let fields = Fields::closed(message, pointer, &["lc", "type", "id", "kwargs"])?;
+    fields.word("type", &[("constructor", ())])?;
+    let path = fields.texts("id", MAX_PATH)?;
+    let class = path.last().map_or("", String::as_str);
+    let class = class.strip_suffix("Chunk").unwrap_or(class);
+    let kind = choose(Some(class), &CLASSES, || fields.at("id"))?;
+    let made = Fields::of(
+        fields.get("kwargs").unwrap_or(&Value::Null),
+        fields.at("kwargs"),
+    )?;
+    if made.given("lc").is_some() {
+        return Err(made.wrong("lc", "expected what the message is made with"));
+    }
+    let mut whole = made.map().clone();
+    whole.remove("role");
+    whole.insert("type".to_owned(), kind.into());
+    Ok(Value::Object(whole))
 }
 
 /// What is kept beside what a message says.
@@ -243,6 +277,50 @@ mod tests {
             assert_eq!(message.content.value(), parts, "{said}");
             assert_eq!(message.metadata, None);
         }
+    }
+
+    #[test]
+    fn a_message_may_be_as_langchain_serialises_it() {
+        let object = |class: &str, kwargs: Value| {
+            let id = ["langchain_core", "messages", class];
+            json!([{"lc": 1, "type": "constructor", "id": id, "kwargs": kwargs}])
+        };
+        for (class, role) in [
+            ("HumanMessage", Role::User),
+            ("HumanMessageChunk", Role::User),
+            ("AIMessage", Role::Assistant),
+            ("AIMessageChunk", Role::Assistant),
+            ("SystemMessage", Role::System),
+        ] {
+            let kwargs = json!({"content": "Hi", "type": "human", "additional_kwargs": {}});
+            let input = read(&object(class, kwargs)).unwrap();
+            assert_eq!(input.said[0].role, role, "{class}");
+            assert_eq!(input.said[0].pointer, "/input/messages/0/kwargs/content");
+        }
+        let kwargs = json!({"content": "green", "tool_call_id": "c", "status": "success"});
+        let input = read(&object("ToolMessage", kwargs.clone())).unwrap();
+        assert_eq!(input.results[0].text, "green");
+        for (said, place) in [
+            (object("RemoveMessage", kwargs.clone()), "/id"),
+            (object("HumanMessage", json!("Hi")), "/kwargs"),
+            (object("HumanMessage", json!({"lc": 1})), "/kwargs/lc"),
+            (
+                object("HumanMessage", json!({"content": 7})),
+                "/kwargs/content",
+            ),
+            (json!([{"lc": 1, "type": "secret", "id": ["KEY"]}]), "/type"),
+        ] {
+            let error = read(&said).unwrap_err();
+            let place = format!("/input/messages/0{place}");
+            assert_eq!(error.pointer, Some(place), "{said}");
+        }
+    }
+
+    #[test]
+    fn content_that_is_null_is_empty() {
+        let input = read(&json!([{"role": "assistant", "content": null}])).unwrap();
+        let parts = json!([{"type": "output_text", "text": ""}]);
+        assert_eq!(input.said[0].content.value(), parts);
     }
 
     #[test]

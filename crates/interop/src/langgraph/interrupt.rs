@@ -1,12 +1,15 @@
 //! Calls that wait, as interrupts; and what resumes them.
 
+mod said;
+
 use super::error::RequestError;
-use super::fields::Fields;
 use super::input::ToolResult;
 use super::message::arguments;
 use super::request::Answers;
 use crate::parts::ToolPart;
+use said::{WORDS, approval, output};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use timeline::{ANSWER, OpenCall, OpenKind};
 
 /// A call that waits for somebody outside.
@@ -47,13 +50,15 @@ impl Asked {
         })
     }
 
+    /// The name of the tool; empty where the call can't be read.
+    fn tool_name(&self) -> &str {
+        let name = self.tool.as_ref().map(ToolPart::tool_name);
+        name.unwrap_or_default()
+    }
+
     /// The interrupt: an approval in the words of `LangChain`'s middleware for people in the loop.
     fn json(&self) -> Value {
-        let name = self
-            .tool
-            .as_ref()
-            .map(ToolPart::tool_name)
-            .unwrap_or_default();
+        let name = self.tool_name();
         let args = self.tool.as_ref().and_then(arguments).unwrap_or_default();
         if self.is_external {
             let call =
@@ -95,40 +100,63 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Reads answers, for what waits.
-    pub fn of_answers(answers: &Answers, asked: &[Asked]) -> Result<Self, RequestError> {
+    /// Reads answers, for what waits; `over` are the ids of calls that wait no longer, among those that
+    /// [`Resume::unknown`] gives.
+    pub fn of_answers(
+        answers: &Answers,
+        (asked, over): (&[Asked], &BTreeSet<String>),
+    ) -> Result<Self, RequestError> {
         let pointer = "/command/resume";
         match answers {
-            Answers::Command(resume) => Self::read(resume, pointer, asked),
-            Answers::ById(answers) => Self::by_id(answers, pointer, asked),
+            Answers::Command(resume) => Self::read(resume, pointer, (asked, over)),
+            Answers::ById(answers) => Self::by_id(answers, pointer, (asked, &BTreeSet::new())),
         }
+    }
+
+    /// The members of an answer that are no interrupts and no words either: they may be ids of calls that wait no longer,
+    /// and else the answer is a result with these members.
+    pub fn unknown<'a>(answers: &'a Answers, asked: &[Asked]) -> Vec<&'a str> {
+        let members = match answers {
+            Answers::Command(Value::Object(members)) => members,
+            Answers::Command(_) | Answers::ById(_) => return Vec::new(),
+        };
+        let ids = members.keys().map(String::as_str);
+        let ids = ids.filter(|id| !WORDS.contains(id) && !asked.iter().any(|it| it.id == *id));
+        ids.collect()
     }
 
     /// Reads `command.resume`, for what waits:
     ///
-    /// - an object whose members are all ids of interrupts: an answer each;
+    /// - an object of which a member is the id of an interrupt, whether that waits or is over: an answer each;
     /// - `{"decisions": […]}`: one for each approval that waits, in their order;
     /// - where exactly one call waits: its answer.
     ///
     /// An approval is answered by `true` or `false`, or an object that says so; any value is the result of a call of
     /// the client's. Whether something may run is never guessed from words.
-    pub fn read(resume: &Value, pointer: &str, asked: &[Asked]) -> Result<Self, RequestError> {
-        if asked.is_empty() {
-            return Err(RequestError::at(pointer, "nothing waits on this thread"));
-        }
-        if let Some(map) = resume.as_object().filter(|map| !map.is_empty()) {
-            let known = |id: &String| asked.iter().any(|it| it.id == *id);
-            if map.keys().all(known) {
-                return Self::by_id(map, pointer, asked);
+    fn read(
+        resume: &Value,
+        pointer: &str,
+        (asked, over): (&[Asked], &BTreeSet<String>),
+    ) -> Result<Self, RequestError> {
+        if let Some(map) = resume.as_object() {
+            let is_id = |id: &String| over.contains(id) || asked.iter().any(|it| it.id == *id);
+            if map.keys().any(is_id) {
+                return Self::by_id(map, pointer, (asked, over));
             }
             if map.len() == 1
-                && let Some(decisions) = map.get("decisions")
+                && let Some(decisions) = map.get("decisions").filter(|_| !asked.is_empty())
             {
                 return Self::decided(decisions, &format!("{pointer}/decisions"), asked);
             }
         }
         if let [only] = asked {
             return Self::of([(only, resume, pointer.to_owned())]);
+        }
+        if asked.is_empty() {
+            return Err(RequestError::conflict(
+                pointer,
+                "nothing waits on this thread",
+            ));
         }
         let ids: Vec<&str> = asked.iter().map(|it| it.id.as_str()).collect();
         let what = format!(
@@ -143,16 +171,18 @@ impl Resume {
     fn by_id(
         answers: &Map<String, Value>,
         pointer: &str,
-        asked: &[Asked],
+        (asked, over): (&[Asked], &BTreeSet<String>),
     ) -> Result<Self, RequestError> {
         let named = answers.iter().map(|(id, answer)| {
-            let call = asked.iter().find(|it| it.id == *id);
-            let call = call.ok_or_else(|| RequestError::no_interrupt(id))?;
-            Ok((
-                call,
-                answer,
-                format!("{pointer}/{}", crate::request::token(id)),
-            ))
+            let pointer = format!("{pointer}/{}", crate::request::token(id));
+            match asked.iter().find(|it| it.id == *id) {
+                Some(call) => Ok((call, answer, pointer)),
+                None if over.contains(id) => {
+                    let what = "is answered or left behind; a result with such a member is said as {\"output\": …}";
+                    Err(RequestError::conflict(pointer, what))
+                }
+                None => Err(RequestError::no_interrupt(id)),
+            }
         });
         let named: Vec<_> = named.collect::<Result<_, RequestError>>()?;
         Self::of(named)
@@ -229,7 +259,7 @@ impl Resume {
             let says = if call.is_external {
                 output(answer)
             } else {
-                approval(answer, &pointer)?
+                approval(answer, &pointer, call.tool_name())?
             };
             let mut part = json!({"type": ANSWER, "toolCallId": call.tool_call_id});
             if let Value::Object(part) = &mut part {
@@ -242,91 +272,6 @@ impl Resume {
             answers: answers.collect::<Result<_, RequestError>>()?,
         })
     }
-}
-
-/// The result of a call: `{"output": …}`, `{"errorText": …}`, or else the value itself.
-fn output(answer: &Value) -> Map<String, Value> {
-    if let Value::Object(map) = answer
-        && map.len() == 1
-        && (map.contains_key("output") || map.get("errorText").is_some_and(Value::is_string))
-    {
-        return map.clone();
-    }
-    Map::from_iter([("output".to_owned(), answer.clone())])
-}
-
-/// What an approval wants, for refusals.
-const APPROVAL: &str = "expected true or false, {\"approved\": …}, or a decision: {\"type\": \"approve\"}, \
-                        {\"type\": \"edit\", \"edited_action\": {\"name\", \"args\"}} or {\"type\": \"reject\", \"message\"}";
-
-fn approval(answer: &Value, pointer: &str) -> Result<Map<String, Value>, RequestError> {
-    let wrong = || RequestError::at(pointer, APPROVAL);
-    let approved = |yes: bool| Map::from_iter([("approved".to_owned(), Value::Bool(yes))]);
-    // One question in a list of one, as older clients answer it.
-    let answer = match answer.as_array().map(Vec::as_slice) {
-        Some([only]) => only,
-        Some(_) => return Err(wrong()),
-        None => answer,
-    };
-    match answer {
-        Value::Bool(yes) => return Ok(approved(*yes)),
-        Value::Object(map) if map.len() == 1 && map.contains_key("decisions") => {
-            return match map["decisions"].as_array().map(Vec::as_slice) {
-                Some([only]) if only.get("decisions").is_none() => approval(only, pointer),
-                _ => Err(wrong()),
-            };
-        }
-        Value::Object(_) => {}
-        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => return Err(wrong()),
-    }
-    if answer.get("approved").is_some() {
-        let known = ["approved", "arguments", "message"];
-        let fields = Fields::closed(answer, pointer, &known)?;
-        let yes = fields.flag("approved")?.ok_or_else(wrong)?;
-        let mut says = approved(yes);
-        for key in ["arguments", "message"] {
-            says.extend(fields.get(key).map(|value| (key.to_owned(), value.clone())));
-        }
-        return Ok(says);
-    }
-    let fields = Fields::closed(
-        answer,
-        pointer,
-        &["type", "args", "edited_action", "message"],
-    )?;
-    let kinds = [
-        ("approve", Decision::Approve),
-        ("accept", Decision::Approve),
-        ("edit", Decision::Edit),
-        ("reject", Decision::Reject),
-        ("ignore", Decision::Reject),
-    ];
-    match fields.word("type", &kinds)?.ok_or_else(wrong)? {
-        Decision::Approve => Ok(approved(true)),
-        Decision::Reject => {
-            let mut says = approved(false);
-            let told = fields.get("message").or(fields.get("args"));
-            let told = told.map(|it| it.as_str().ok_or_else(wrong)).transpose()?;
-            says.extend(told.map(|it| ("message".to_owned(), it.into())));
-            Ok(says)
-        }
-        Decision::Edit => {
-            let edited = fields.get("edited_action").or(fields.get("args"));
-            let args = edited
-                .and_then(|it| it.get("args"))
-                .filter(|it| it.is_object());
-            let mut says = approved(true);
-            says.insert("arguments".to_owned(), args.ok_or_else(wrong)?.clone());
-            Ok(says)
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Decision {
-    Approve,
-    Edit,
-    Reject,
 }
 
 #[cfg(test)]

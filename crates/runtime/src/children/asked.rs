@@ -12,6 +12,32 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use timeline::{ExecutionId, OpenCall, Seq, State, ThreadId};
 
+/// Which calls of a thread are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Calls {
+    /// Those that a thread at rest waits for.
+    Waiting,
+    /// Those that may be answered now, also while an execution acts on answers to others.
+    Unanswered,
+}
+
+impl Calls {
+    /// These calls of a thread, each with the execution that has left it or leaves it.
+    fn of(self, state: &State) -> Vec<(&ExecutionId, &OpenCall)> {
+        let execution = match (state.active(), state.open()) {
+            (Some(active), _) => &active.execution.id,
+            (None, Some(open)) => &open.execution.id,
+            (None, None) => return Vec::new(),
+        };
+        let calls = match self {
+            Self::Waiting => state.open().map(|open| open.calls.iter().collect()),
+            Self::Unanswered => Some(state.unanswered()),
+        };
+        let calls = calls.unwrap_or_default().into_iter();
+        calls.map(|call| (execution, call)).collect()
+    }
+}
+
 /// A call, and the thread that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPlace {
@@ -56,11 +82,31 @@ impl Runtime {
         tenant: &TenantId,
         key: &str,
     ) -> Result<(Vec<Pending>, Seq), RuntimeError> {
+        self.calls(tenant, key, Calls::Waiting).await
+    }
+
+    /// The calls that may be answered now, on a thread and on those of its sub-agents at any depth: those that wait, and
+    /// those that an execution which acts on answers to others leaves waiting. Costs as [`Runtime::pending`] does.
+    pub async fn unanswered(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+    ) -> Result<Vec<Pending>, RuntimeError> {
+        Ok(self.calls(tenant, key, Calls::Unanswered).await?.0)
+    }
+
+    async fn calls(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        calls: Calls,
+    ) -> Result<(Vec<Pending>, Seq), RuntimeError> {
         let row = self.inner.store.find(tenant, key).await?;
         let head = self.inner.store.head(&row.thread.id).await?;
         let mut found = Vec::new();
         let place = (row.thread.id, key.to_owned());
-        self.gather(tenant, &head.state, place, &mut Vec::new(), &mut found)
+        let seen = (&head.state, calls);
+        self.gather(tenant, seen, place, &mut Vec::new(), &mut found)
             .await?;
         Ok((found, head.tail))
     }
@@ -68,7 +114,7 @@ impl Runtime {
     fn gather<'a>(
         &'a self,
         tenant: &'a TenantId,
-        state: &'a State,
+        (state, calls): (&'a State, Calls),
         (thread_id, key): (ThreadId, String),
         path: &'a mut Vec<CallPlace>,
         found: &'a mut Vec<Pending>,
@@ -79,8 +125,7 @@ impl Runtime {
                 key: key.clone(),
                 tool_call_id: call.to_owned(),
             };
-            let own = state.open().into_iter();
-            let own = own.flat_map(|open| open.calls.iter().map(|call| (&open.execution.id, call)));
+            let own = calls.of(state).into_iter();
             found.extend(own.map(|(execution, call)| Pending {
                 path: path.clone(),
                 place: place(&call.tool_call_id),
@@ -100,7 +145,7 @@ impl Runtime {
                 };
                 let key = row.thread.key.unwrap_or_else(|| child.to_string());
                 path.push(place(&call));
-                self.gather(tenant, &head.state, (child, key), path, found)
+                self.gather(tenant, (&head.state, calls), (child, key), path, found)
                     .await?;
                 path.pop();
             }

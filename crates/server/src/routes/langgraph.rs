@@ -7,6 +7,7 @@ mod agents;
 mod begin;
 mod by_run;
 mod disconnect;
+mod ended;
 mod follow;
 mod protocol;
 mod resume;
@@ -18,10 +19,11 @@ mod threads;
 
 use crate::auth::Caller;
 use crate::error::{ApiError, ErrorBody};
-use crate::protocol::{key_of, thread_of};
+use crate::protocol::{key_of, thread_in};
 use crate::state::Api;
 use axum::Json;
 use axum::routing::any;
+pub(crate) use ended::EndedRuns;
 use interop::ids::THREAD;
 use interop::langgraph::{Asked, ErrorKind, RequestError, ThreadStatus, shown_id, uuid_of};
 use runtime::{Runtime, TenantId, ThreadRow};
@@ -100,26 +102,49 @@ fn of_runs() -> OpenApiRouter<Api> {
         .routes(routes!(by_run::cancel))
 }
 
-/// What both protocols have beside threads, agents and runs.
+/// What both protocols have and this server has not, and why.
+const REFUSED: [(&[&str], &str); 4] = [
+    (
+        &[
+            "/store/{*rest}",
+            "/crons",
+            "/crons/{*rest}",
+            "/runs/crons",
+            "/runs/crons/{*rest}",
+            "/threads/{thread_id}/runs/crons",
+        ],
+        "this server has no store beside its threads, and begins no runs by the clock",
+    ),
+    (
+        &[
+            "/assistants/{assistant_id}/versions",
+            "/assistants/{assistant_id}/latest",
+            "/assistants/{assistant_id}/subgraphs",
+            "/assistants/{assistant_id}/subgraphs/{*rest}",
+        ],
+        "the configuration has each agent once, whole: it has no versions and no subgraphs",
+    ),
+    (
+        &["/threads/{thread_id}/stream"],
+        "a thread is followed by /threads/{thread_id}/stream/events, and a run by its own stream",
+    ),
+    (
+        &["/runs/batch", "/runs/cancel", "/threads/prune"],
+        "one request is about one run or thread",
+    ),
+];
+
+/// Refuses by name what is not served.
 fn refused() -> OpenApiRouter<Api> {
-    let paths = [
-        "/store/{*rest}",
-        "/crons",
-        "/crons/{*rest}",
-        "/runs/crons",
-        "/runs/crons/{*rest}",
-        "/threads/{thread_id}/runs/crons",
-    ];
     let mut router = OpenApiRouter::new();
-    for path in paths {
-        router = router.route(path, any(nothing));
+    for (paths, why) in REFUSED {
+        let refuse =
+            any(async move || ApiError::from(RequestError::new(ErrorKind::NotAllowed, why)));
+        for path in paths {
+            router = router.route(path, refuse.clone());
+        }
     }
     router
-}
-
-async fn nothing() -> ApiError {
-    let what = "this server has no store beside its threads, and begins no runs by the clock";
-    RequestError::new(ErrorKind::NotAllowed, what).into()
 }
 
 /// Says that the server answers.
@@ -153,16 +178,30 @@ struct Found {
 impl Found {
     /// The thread of this id, if the caller may touch it.
     async fn of(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
-        match find(api, caller, id).await? {
-            Some(row) => Ok(Self {
-                runtime: api.runtime().clone(),
-                row,
-            }),
-            None if uuid_of(id).is_none() => {
-                Err(RequestError::at("/thread_id", "expected a UUID").into())
+        Self::among([api.runtime()], caller, id).await
+    }
+
+    /// The thread of this id whose runs are asked about: one that leaves no trace, too, while it is there.
+    async fn of_runs(api: &Api, caller: &Caller, id: &str) -> Result<Self, ApiError> {
+        Self::among([api.runtime(), api.app().passing()], caller, id).await
+    }
+
+    /// The first thread of this id in these runtimes.
+    async fn among<const N: usize>(
+        runtimes: [&Runtime; N],
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Self, ApiError> {
+        for runtime in runtimes {
+            if let Some(row) = find(runtime, caller, id).await? {
+                let runtime = runtime.clone();
+                return Ok(Self { runtime, row });
             }
-            None => Err(RequestError::no_thread(id).into()),
         }
+        if uuid_of(id).is_none() {
+            return Err(RequestError::at("/thread_id", "expected a UUID").into());
+        }
+        Err(RequestError::no_thread(id).into())
     }
 
     fn tenant(&self) -> &TenantId {
@@ -184,10 +223,10 @@ impl Found {
     }
 }
 
-/// The thread of this id or key, if there is one that the caller may touch.
-async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Option<ThreadRow>, ApiError> {
+/// The thread of this id or key, if there is one in the runtime that the caller may touch.
+async fn find(runtime: &Runtime, caller: &Caller, id: &str) -> Result<Option<ThreadRow>, ApiError> {
     let id = uuid_of(id).map_or(Cow::Borrowed(id), Cow::Owned);
-    thread_of(api, caller, THREAD, &id).await
+    thread_in(runtime, caller, THREAD, &id).await
 }
 
 /// How a thread stands, and what it asks.

@@ -1,5 +1,7 @@
 //! `LangGraph`'s API and the Agent Protocol: what their clients can't see of themselves.
 
+mod answers;
+mod passing;
 mod protocol;
 mod repeated;
 mod rights;

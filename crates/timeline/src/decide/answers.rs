@@ -49,6 +49,16 @@ impl State {
         }
     }
 
+    /// The calls that somebody may answer and nobody has: those that wait on a thread at rest, and those that an execution
+    /// which acts on answers to others leaves waiting. Costs what waits.
+    pub fn unanswered(&self) -> Vec<&OpenCall> {
+        let answered = self.answered();
+        let calls = self.open_calls().iter();
+        calls
+            .filter(|call| !answered.contains(&call.tool_call_id))
+            .collect()
+    }
+
     /// The calls that wait, or that an execution which answers some of them leaves waiting.
     fn open_calls(&self) -> &[OpenCall] {
         match (&self.active, &self.open) {

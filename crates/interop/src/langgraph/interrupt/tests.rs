@@ -1,6 +1,7 @@
 //! What resumes a thread.
 
 use super::*;
+use crate::langgraph::error::ErrorKind;
 
 fn asked(call: &str, is_external: bool, key: &str) -> Asked {
     let kind = if is_external {
@@ -20,8 +21,18 @@ fn asked(call: &str, is_external: bool, key: &str) -> Asked {
     Asked::of("own", key, &call).unwrap()
 }
 
+/// Reads a command's answers; of its members, these are calls that wait no longer.
+fn answered<const N: usize>(
+    resume: &Value,
+    asked: &[Asked],
+    over: [&str; N],
+) -> Result<Resume, RequestError> {
+    let over = over.map(str::to_owned).into();
+    Resume::of_answers(&Answers::Command(resume.clone()), (asked, &over))
+}
+
 fn said(resume: &Value, asked: &[Asked]) -> Result<Vec<Value>, RequestError> {
-    let read = Resume::read(resume, "/command/resume", asked)?;
+    let read = answered(resume, asked, [])?;
     let parts = read.answers.into_iter().map(|mut it| {
         let part = it.part.as_object_mut().unwrap();
         part.remove("type");
@@ -82,6 +93,39 @@ fn nothing_is_allowed_by_what_does_not_say_so() {
 }
 
 #[test]
+fn an_edited_call_stays_one_of_its_tool() {
+    let one = [asked("c", false, "own")];
+    for (edit, place) in [
+        (
+            json!({"edited_action": {"name": "read_file", "args": {"a": 1}}}),
+            "/edited_action/name",
+        ),
+        (
+            json!({"args": {"action": "read_file", "args": {"a": 1}}}),
+            "/args/action",
+        ),
+        (
+            json!({"edited_action": {"name": 7, "args": {}}}),
+            "/edited_action/name",
+        ),
+        (
+            json!({"edited_action": {"name": "compute"}}),
+            "/edited_action/args",
+        ),
+        (json!({}), "/edited_action"),
+    ] {
+        let mut decision = edit.clone();
+        decision["type"] = "edit".into();
+        let refused = said(&json!({"decisions": [decision]}), &one).unwrap_err();
+        let place = format!("/command/resume/decisions/0{place}");
+        assert_eq!(refused.pointer, Some(place), "{edit}");
+    }
+    let same = json!([{"type": "edit", "args": {"action": "compute", "args": {"a": 1}}}]);
+    let says = json!({"approved": true, "arguments": {"a": 1}});
+    assert_eq!(said(&same, &one), Ok(vec![says]));
+}
+
+#[test]
 fn several_calls_are_answered_by_their_ids() {
     let both = [
         asked("c", false, "own"),
@@ -90,7 +134,7 @@ fn several_calls_are_answered_by_their_ids() {
     ];
     assert_eq!(both[1].id, "c@own/child");
     let resume = json!({"c": true, "c@own/child": [1, 2]});
-    let read = Resume::read(&resume, "/command/resume", &both).unwrap();
+    let read = answered(&resume, &both, []).unwrap();
     assert_eq!(read.answers.len(), 2);
     assert_eq!(read.answers[1].thread_key, "own/child");
     assert_eq!(read.answers[1].part["output"], json!([1, 2]));
@@ -156,13 +200,40 @@ fn what_an_answer_names_is_told_by_the_ids_of_interrupts() {
 #[test]
 fn an_answer_by_id_is_for_that_interrupt_alone() {
     let only = [asked("c", true, "own")];
+    let none = BTreeSet::new();
     let by_id = |id: &str| Answers::ById(Map::from_iter([(id.to_owned(), json!(42))]));
-    let read = Resume::of_answers(&by_id("c"), &only).unwrap();
+    let read = Resume::of_answers(&by_id("c"), (&only, &none)).unwrap();
     assert_eq!(read.answers[0].part["output"], 42);
-    // As a command it would be the result of the one call that waits.
-    let refused = Resume::of_answers(&by_id("d"), &only).unwrap_err();
+    let refused = Resume::of_answers(&by_id("d"), (&only, &none)).unwrap_err();
     assert_eq!(refused, RequestError::no_interrupt("d"));
-    let command = Answers::Command(json!({"d": 42}));
-    let read = Resume::of_answers(&command, &only).unwrap();
+    let mixed = answered(&json!({"c": 42, "d": 7}), &only, []).unwrap_err();
+    assert_eq!(mixed, RequestError::no_interrupt("d"));
+}
+
+#[test]
+fn an_answer_to_a_call_that_is_over_is_none_to_the_one_that_waits() {
+    for only in [asked("c", true, "own"), asked("c", false, "own")] {
+        let only = [only];
+        for resume in [json!({"d": 42}), json!({"d": 42, "c": true})] {
+            let refused = answered(&resume, &only, ["d"]).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Conflict);
+            assert_eq!(refused.pointer.as_deref(), Some("/command/resume/d"));
+        }
+        let refused = answered(&json!({"d": 42}), &[], ["d"]).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+    }
+    // What no call was ever called is the result's own.
+    let only = [asked("c", true, "own")];
+    let read = answered(&json!({"d": 42}), &only, []).unwrap();
     assert_eq!(read.answers[0].part["output"], json!({"d": 42}));
+}
+
+#[test]
+fn only_members_that_may_be_ids_are_looked_for_among_calls_that_are_over() {
+    let asked = [asked("c", true, "own")];
+    let resume = json!({"c": 1, "d": 2, "type": "approve", "own": {"e": 3}});
+    let resume = Answers::Command(resume);
+    assert_eq!(Resume::unknown(&resume, &asked), ["d", "own"]);
+    let by_id = Answers::ById(Map::from_iter([("d".to_owned(), json!(1))]));
+    assert!(Resume::unknown(&by_id, &asked).is_empty());
 }

@@ -28,6 +28,8 @@ pub struct ProtocolRun {
     /// The message that was finished last.
     finished: Option<String>,
     usage: Value,
+    /// The calls of the step whose tools have not started, as far as is known.
+    calls: BTreeMap<String, ToolPart>,
     /// The calls whose tools are at work.
     at_work: BTreeSet<String>,
     /// The calls that the last step has left for others.
@@ -91,6 +93,7 @@ impl ProtocolRun {
             writing: None,
             finished: None,
             usage: Value::Null,
+            calls: BTreeMap::new(),
             at_work: BTreeSet::new(),
             open: Vec::new(),
             n_steps: 0,
@@ -300,6 +303,7 @@ impl ProtocolRun {
         if let Event::StepCreated { .. } = event {
             self.n_steps += 1;
             self.open.clear();
+            self.calls.clear();
         }
         if let Event::StepStatusChanged {
             to: StepStatus::Completed,
@@ -310,11 +314,17 @@ impl ProtocolRun {
             self.open = OpenCall::list(outcome.open_calls.as_ref());
         }
         if let Event::ChunkEmitted {
-            chunk_type: kind, ..
+            chunk_type: kind,
+            data,
+            ..
         } = event
         {
             match kind.as_str() {
                 chunk_type::STEP_RESPONSE => self.finish_message(),
+                chunk_type::TOOL_STARTED => {
+                    let call = data.as_ref().and_then(|it| it.str_field("toolCallId"));
+                    self.tool_marked(&call.unwrap_or_default());
+                }
                 chunk_type::STEP_RESET => {
                     let why = "the attempt has died, and is made anew";
                     self.break_message(why);
@@ -326,7 +336,7 @@ impl ProtocolRun {
         if let Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } = event
             && let Some(tool) = ToolPart::read(part)
         {
-            self.tool(&tool);
+            self.tool(tool);
         }
     }
 }

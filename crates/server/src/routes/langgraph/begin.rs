@@ -1,7 +1,7 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
 use super::disconnect::Disconnect;
-use super::resume::{Taken, above, known, resume, resumed};
+use super::resume::{Standing, Taken, above, known, resume, resumed};
 use super::state::{check_last, not_last};
 use super::threads::{Words, known_already, made, place};
 use super::{Found, find};
@@ -61,7 +61,7 @@ async fn thread_for(
     if asked.keeps {
         let key = token.map(|token| id_for(api, &[caller.tenant.as_str()], Some(token)));
         let known = match &key {
-            Some(key) => find(api, caller, key).await?,
+            Some(key) => find(api.runtime(), caller, key).await?,
             None => None,
         };
         let found = match known {
@@ -94,7 +94,7 @@ async fn make(
 ) -> Result<Found, ApiError> {
     // Nothing waits on what is not there, and it has no states.
     if asked.is_resumed() {
-        resumed(asked, &[])?;
+        resumed(asked, &Standing::default())?;
     }
     if asked.checkpoint.is_some() {
         return Err(not_last().into());

@@ -20,14 +20,14 @@ async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(Found, String), A
             RequestError::at("/run_id", "expected the id of a run that was answered here").into(),
         );
     };
-    match Found::of(api, caller, &thread).await {
+    match Found::of_runs(api, caller, &thread).await {
         Err(ApiError::LangGraph(_)) => Err(RequestError::no_run(id).into()),
         found => Ok((found?, run)),
     }
 }
 
-/// Begins a run on the thread that the body names, or on one of its own that is deleted when the run is over, unless the
-/// body says to keep it.
+/// Begins a run on the thread that the body names, or on one of its own that is deleted a while after the run is over, unless
+/// the body says to keep it.
 #[utoipa::path(post, path = "/runs", operation_id = "agentProtocolCreateRun", tag = "langgraph", security(("key" = [])),
     params(("idempotency-key" = Option<String>, Header)), request_body = Object,
     responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]

@@ -1,7 +1,7 @@
 //! Answers to calls that wait, and the runs that go on with them.
 
+use super::Found;
 use super::threads::{Words, known_already, place};
-use super::{Found, asked};
 use crate::aitp::Speech;
 use crate::error::ApiError;
 use crate::routes::answers::item as answers_item;
@@ -9,15 +9,22 @@ use crate::routes::repeated;
 use crate::run_events::{RunEvents, Seen};
 use crate::state::OpenStream;
 use futures_util::StreamExt as _;
-use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate};
+use interop::langgraph::{
+    Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate, calls_of,
+};
 use interop::options::RunOptions;
-use runtime::{Accepted, Addressed, AnswerRequest, GoesOn, Run, RuntimeError, Until};
+use runtime::{
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, Run, RuntimeError, Stretch, Until,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use timeline::{ExecutionId, Seq, ThreadStatus, beside};
 
 /// How long a thread may take to go on after its sub-agent was answered.
 const GOES_ON: Duration = Duration::from_secs(30);
+/// Among how many of a thread's last messages a call is looked for that an answer may name and that waits no longer.
+const PAGE: usize = 50;
 
 /// What a request was taken as.
 pub(super) enum Taken {
@@ -96,10 +103,46 @@ pub(super) async fn known(
 }
 
 /// The answers of a request, for what waits.
-pub(super) fn resumed(create: &RunCreate, waiting: &[Asked]) -> Result<Resume, RequestError> {
+pub(super) fn resumed(create: &RunCreate, standing: &Standing) -> Result<Resume, RequestError> {
+    let Standing { waiting, over } = standing;
     match &create.resume {
-        Some(answers) => Resume::of_answers(answers, waiting),
+        Some(answers) => Resume::of_answers(answers, (waiting, over)),
         None => Resume::of_results(&create.input.results, waiting),
+    }
+}
+
+/// What answers of a request are read by.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// The calls that may be answered.
+    waiting: Vec<Asked>,
+    /// Those of the ids that the answers may name whose calls wait no longer.
+    over: BTreeSet<String>,
+}
+
+impl Standing {
+    /// Costs what waits; and a page of the thread where an answer has members that are neither interrupts nor words.
+    async fn of(found: &Found, create: &RunCreate) -> Result<Self, ApiError> {
+        let (tenant, key) = (found.tenant(), found.key());
+        let calls = found.runtime.unanswered(tenant, key).await?;
+        let waiting = calls.iter();
+        let waiting = waiting.filter_map(|it| Asked::of(key, &it.place.key, &it.call));
+        let waiting: Vec<Asked> = waiting.collect();
+        let unknown = create.resume.as_ref();
+        let unknown = unknown.map_or_else(Vec::new, |it| Resume::unknown(it, &waiting));
+        // A sub-agent's thread is called after the one that it works for.
+        let beneath = format!("@{key}/");
+        let (mut over, own): (BTreeSet<&str>, BTreeSet<&str>) =
+            unknown.into_iter().partition(|id| id.contains(&beneath));
+        if !own.is_empty() {
+            let before = Place::END;
+            let stretch = Stretch::Before { before, n: PAGE };
+            let piece = found.runtime.stretch(tenant, key, stretch, Filter::Facts);
+            let made = calls_of(&piece.await?.transcript);
+            over.extend(own.into_iter().filter(|id| made.contains(*id)));
+        }
+        let over = over.into_iter().map(str::to_owned).collect();
+        Ok(Self { waiting, over })
     }
 }
 
@@ -112,8 +155,7 @@ pub(super) async fn resume(
     token: Option<String>,
 ) -> Result<Taken, ApiError> {
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
-    let waiting = asked(found).await?;
-    let resume = resumed(create, &waiting)?;
+    let resume = resumed(create, &Standing::of(found, create).await?)?;
     let mut keys = resume
         .answers
         .iter()
@@ -128,10 +170,12 @@ pub(super) async fn resume(
     parts.extend(items.iter().map(|item| beside(item).value()));
     let metadata = json!({"tenant": tenant.as_str(), "via": MESSAGE_METADATA});
     let (state, _) = runtime.state(tenant, key).await?;
-    let run = match state.open().filter(|_| target == key) {
-        Some(open) => Some(goes_on(
+    let active = state.active().map(|active| &active.execution);
+    let left = active.or(state.open().map(|open| &open.execution));
+    let run = match left.filter(|_| target == key) {
+        Some(left) => Some(goes_on(
             create,
-            Run::going_on(open.execution.run.as_ref()),
+            Run::going_on(left.run.as_ref()),
             runtime.mint(),
         )?),
         None => None,

@@ -96,9 +96,12 @@ pub(super) async fn created(
         .then(|| api.open_stream(caller))
         .transpose()?;
     let asked = (asked, open.as_ref());
-    let run: Followed = begin(api, caller, headers, named.as_deref(), asked)
+    let mut run: Followed = begin(api, caller, headers, named.as_deref(), asked)
         .await?
         .into();
+    if let Some(thread) = run.passing.take() {
+        api.ended_runs().keep(thread, api.shutdown().clone());
+    }
     let record = Run::find(&run.found, run.id.as_str()).await?.record;
     let object = record.to_json(speaks, run.found.shown(), run.found.own());
     let mut headers = run.headers("stream");
@@ -192,7 +195,7 @@ pub(super) async fn read(
     caller: Caller,
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = Found::of_runs(&api, &caller, &thread_id).await?;
     let run = Run::find(&found, &run_id).await?.record;
     Ok(Json(run.to_json(
         Speaks::LangGraph,
@@ -209,7 +212,7 @@ pub(super) async fn delete(
     caller: Caller,
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = Found::of_runs(&api, &caller, &thread_id).await?;
     Run::find(&found, &run_id).await?;
     Err(kept())
 }
@@ -228,7 +231,7 @@ pub(super) async fn join(
     caller: Caller,
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = Found::of_runs(&api, &caller, &thread_id).await?;
     joined(&api, &caller, found, &run_id, Speaks::LangGraph).await
 }
 
@@ -261,7 +264,7 @@ pub(super) async fn join_stream(
     Query(query): Query<Pairs>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = Found::of_runs(&api, &caller, &thread_id).await?;
     join_streamed(&api, &caller, &headers, (found, &run_id), &query).await
 }
 
@@ -315,7 +318,7 @@ pub(super) async fn cancel(
     Query(query): Query<Pairs>,
     _: OptionalBody<Value>,
 ) -> Result<StatusCode, ApiError> {
-    let found = Found::of(&api, &caller, &thread_id).await?;
+    let found = Found::of_runs(&api, &caller, &thread_id).await?;
     cancelled(&found, &run_id, &query).await
 }
 

@@ -66,7 +66,7 @@ impl<'a> Looking<'a> {
         if let Some(ids) = &asked.ids {
             let mut rows = Vec::new();
             for id in ids {
-                rows.extend(find(api, caller, id).await?);
+                rows.extend(find(api.runtime(), caller, id).await?);
             }
             rows.sort_by_cached_key(|row| {
                 let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);

@@ -77,7 +77,7 @@ pub(super) async fn made(
     let runtime = api.runtime().clone();
     if let Some(id) = &asked.thread_id {
         check_key(id, "/thread_id")?;
-        if let Some(row) = find(api, caller, id).await? {
+        if let Some(row) = find(&runtime, caller, id).await? {
             return Ok((Found { runtime, row }, false));
         }
     }
@@ -207,11 +207,17 @@ pub(super) fn place(places: &[Place], n: usize) -> Place {
     places.get(n).cloned().unwrap_or_default()
 }
 
-/// A message is known by its id: the past is not rewritten by sending it again.
+/// Refusals in these protocols' words. A message is known by its id: the past is not rewritten by sending it again.
 pub(super) fn known_already(error: runtime::RuntimeError) -> ApiError {
     if let runtime::RuntimeError::Store(StoreError::Duplicate(id)) = &error {
         let what = format!("the thread has a message {id:?} already: send only what is new");
         return RequestError::new(ErrorKind::Conflict, what).into();
+    }
+    if let runtime::RuntimeError::Busy(execution) = &error {
+        let what = format!(
+            "the thread is busy with run {execution}: wait for it, or say \"enqueue\" or \"interrupt\""
+        );
+        return RequestError::conflict("/multitask_strategy", what).into();
     }
     if let runtime::RuntimeError::Rejected(Rejected::Role) = &error {
         return RequestError::at("", "a message of this role can't be said here").into();

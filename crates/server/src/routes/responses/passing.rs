@@ -11,6 +11,20 @@ pub(in crate::routes) struct Passing {
     pub(in crate::routes) key: String,
 }
 
+impl Passing {
+    /// Waits until nothing runs on it.
+    pub(in crate::routes) async fn rests(&self) {
+        rests(&self.runtime, &self.tenant, &self.key).await;
+    }
+}
+
+/// Waits until nothing runs on a thread.
+async fn rests(runtime: &Runtime, tenant: &TenantId, key: &str) {
+    if let Ok(mut follow) = runtime.follow(tenant, key, Seq::ZERO, Until::Rest).await {
+        while let Some(Ok(_)) = follow.next().await {}
+    }
+}
+
 impl Drop for Passing {
     fn drop(&mut self) {
         let (runtime, tenant, key) = (self.runtime.clone(), self.tenant.clone(), self.key.clone());
@@ -20,9 +34,7 @@ impl Drop for Passing {
         };
         tasks.spawn(async move {
             // A client that goes away does not stop what it has begun.
-            if let Ok(mut follow) = runtime.follow(&tenant, &key, Seq::ZERO, Until::Rest).await {
-                while let Some(Ok(_)) = follow.next().await {}
-            }
+            rests(&runtime, &tenant, &key).await;
             if let Err(error) = runtime.delete(&tenant, &key).await {
                 tracing::debug!(%error, "a thread in memory is gone already");
             }

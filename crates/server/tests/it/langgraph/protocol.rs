@@ -106,7 +106,7 @@ async fn a_question_is_told_as_it_was_asked_also_once_it_is_answered() {
     assert_eq!(question["method"], "input.requested");
     assert_eq!(question["params"]["data"]["interrupt_id"], *id);
     assert_eq!(end["params"]["data"]["event"], "interrupted");
-    assert!(!told(&asked).contains(&"tools tool-error".to_owned()));
+    assert!(!told(&asked).iter().any(|it| it.starts_with("tools")));
     let answer = json!({"namespace": [], "interrupt_id": id, "response": true});
     command(&server, &thread, "input.respond", answer).await;
     let all = heard(&server, &thread, 0, 2).await;
@@ -115,6 +115,21 @@ async fn a_question_is_told_as_it_was_asked_also_once_it_is_answered() {
     let tools: Vec<&String> = rest.iter().filter(|it| it.starts_with("tools")).collect();
     assert_eq!(tools, ["tools tool-started", "tools tool-finished"]);
     assert_eq!(rest.last().unwrap(), "lifecycle completed");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_denied_has_not_started() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    let waits = server
+        .lang_wait(&thread, says("clerk", "compute 6*7"))
+        .await;
+    let id = &waits["__interrupt__"][0]["id"];
+    let answer = json!({"namespace": [], "interrupt_id": id, "response": false});
+    command(&server, &thread, "input.respond", answer).await;
+    let all = told(&heard(&server, &thread, 0, 2).await);
+    assert!(!all.iter().any(|it| it.starts_with("tools")), "{all:?}");
+    assert_eq!(all.last().unwrap(), "lifecycle completed");
 }
 
 #[tokio::test]

@@ -169,7 +169,7 @@ async fn what_is_refused_has_changed_nothing_and_says_where() {
         (
             &runs,
             json!({"assistant_id": "demo", "command": {"resume": true}}),
-            422,
+            409,
             Some("/command/resume"),
         ),
         (
@@ -197,6 +197,17 @@ async fn what_is_refused_has_changed_nothing_and_says_where() {
             Some("/limit"),
         ),
         (&"/runs/crons".to_owned(), json!({}), 405, None),
+        (&"/runs/batch".to_owned(), json!([]), 405, None),
+        (&"/runs/cancel".to_owned(), json!({}), 405, None),
+        (&"/threads/prune".to_owned(), json!({}), 405, None),
+        (
+            &"/assistants/demo/versions".to_owned(),
+            json!({}),
+            405,
+            None,
+        ),
+        (&"/assistants/demo/latest".to_owned(), json!({}), 405, None),
+        (&format!("/threads/{thread}/stream"), json!({}), 405, None),
     ] {
         let answer = server.post(path, body).await;
         assert_eq!(answer.status, status, "{path}: {}", answer.text);
@@ -257,4 +268,22 @@ async fn a_run_that_would_go_on_from_a_state_makes_no_thread() {
     let refused = server.post(&format!("/threads/{id}/runs"), body).await;
     assert_eq!(refused.status, 409, "{}", refused.text);
     assert_eq!(server.get(&format!("/threads/{id}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_busy_thread_is_refused_with_the_words_that_help() {
+    let server = Server::new(CONFIG).await;
+    let thread = server.lang_thread().await;
+    let path = format!("/threads/{thread}/runs");
+    server.post(&path, says("demo", LONG)).await;
+    let mut second = says("demo", "x");
+    second["multitask_strategy"] = "reject".into();
+    let refused = server.post(&path, second).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    let told = refused.json();
+    assert_eq!(told["metadata"]["pointer"], "/multitask_strategy");
+    assert!(
+        told["detail"].as_str().unwrap().contains("enqueue"),
+        "{told}"
+    );
 }

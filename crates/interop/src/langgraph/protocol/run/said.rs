@@ -109,18 +109,33 @@ impl ProtocolRun {
         }
     }
 
-    pub(super) fn tool(&mut self, tool: &ToolPart) {
-        let call = tool.tool_call_id.as_str();
-        let is_allowed = tool
+    /// What a part says of a call. The log has a call before it is known whether it waits for somebody: its tool has started
+    /// when that is marked, and else when there is a result.
+    pub(super) fn tool(&mut self, tool: ToolPart) {
+        let is_denied = tool
             .approval
             .as_ref()
-            .is_none_or(|it| it.approved == Some(true));
-        let is_over = match tool.state {
-            ToolState::ApprovalRequested => return,
-            ToolState::InputAvailable | ToolState::ApprovalResponded if !is_allowed => return,
-            ToolState::InputAvailable | ToolState::ApprovalResponded => false,
-            ToolState::OutputAvailable | ToolState::OutputError => true,
-        };
+            .is_some_and(|it| it.approved == Some(false));
+        match tool.state {
+            ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded => {
+                self.calls.insert(tool.tool_call_id.clone(), tool);
+            }
+            ToolState::OutputAvailable | ToolState::OutputError if is_denied => {}
+            ToolState::OutputAvailable | ToolState::OutputError => self.tool_ended(&tool),
+        }
+    }
+
+    /// The tool of a call starts, as the log marks it where a crash would leave its outcome unknown.
+    pub(super) fn tool_marked(&mut self, call: &str) {
+        if let Some(tool) = self.calls.remove(call) {
+            self.tool_started(&tool);
+        }
+    }
+
+    fn tool_started(&mut self, tool: &ToolPart) {
+        let call = tool.tool_call_id.as_str();
         if self.at_work.insert(call.to_owned()) {
             let input = arguments(tool).map(Value::Object);
             let input = input.unwrap_or_else(|| tool.arguments().into());
@@ -128,9 +143,11 @@ impl ProtocolRun {
             let data = || json!({"event": "tool-started", "tool_call_id": call, "tool_name": name, "input": input});
             self.say(Channel::Tools, "tools", data);
         }
-        if !is_over {
-            return;
-        }
+    }
+
+    fn tool_ended(&mut self, tool: &ToolPart) {
+        self.tool_started(tool);
+        let call = tool.tool_call_id.as_str();
         self.at_work.remove(call);
         let text = || tool.result_text().unwrap_or_default();
         let data = if tool.state == ToolState::OutputError {

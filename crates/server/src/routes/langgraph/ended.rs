@@ -1,0 +1,49 @@
+//! Runs without a thread that were begun and not waited for: they can be asked about for a while after their end.
+
+use crate::routes::responses::passing::Passing;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a run is there after its end.
+const KEPT: Duration = Duration::from_mins(5);
+/// How many are there at the most that are over; a newer one takes the place of the oldest.
+const MAX_ENDED: usize = 256;
+
+/// The threads of such runs that are over, in the order in which they ended. One that is no longer here is deleted.
+#[derive(Clone, Default)]
+pub(crate) struct EndedRuns {
+    threads: Arc<Mutex<VecDeque<Passing>>>,
+    /// What watches them; each ends when the server stops.
+    watches: TaskTracker,
+}
+
+impl EndedRuns {
+    /// Keeps the thread of a run while that is at work and for a while after, at the longest until the server stops.
+    pub(super) fn keep(&self, thread: Passing, shutdown: CancellationToken) {
+        let ended = self.clone();
+        self.watches.spawn(async move {
+            tokio::select! {
+                () = thread.rests() => {}
+                () = shutdown.cancelled() => return,
+            }
+            let key = thread.key.clone();
+            ended.with(|threads| {
+                threads.push_back(thread);
+                let n_over = threads.len().saturating_sub(MAX_ENDED);
+                threads.drain(..n_over);
+            });
+            tokio::select! {
+                () = tokio::time::sleep(KEPT) => {}
+                () = shutdown.cancelled() => {}
+            }
+            ended.with(|threads| threads.retain(|thread| thread.key != key));
+        });
+    }
+
+    fn with(&self, act: impl FnOnce(&mut VecDeque<Passing>)) {
+        act(&mut self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
