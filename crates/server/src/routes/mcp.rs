@@ -7,6 +7,7 @@
 mod calls;
 mod handler;
 mod message;
+mod outcome;
 mod resources;
 mod run;
 mod schema;
