@@ -49,6 +49,8 @@ pub(crate) enum ApiError {
     SessionNotFound,
     #[error("this is no request of MCP over HTTP: {said}")]
     McpTransport { status: StatusCode, said: String },
+    #[error("this is no message of JSON-RPC 2.0: {what}")]
+    InvalidMessage { what: String },
     #[error("there is nothing at this path")]
     UnknownRoute,
     #[error("this path has no such method")]
@@ -271,6 +273,7 @@ impl ApiError {
                 status: *status,
                 ..Verdict::new(S::BAD_REQUEST, "mcp_transport")
             },
+            Self::InvalidMessage { .. } => Verdict::new(S::BAD_REQUEST, "invalid_message"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
