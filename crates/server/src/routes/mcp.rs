@@ -85,7 +85,11 @@ pub(crate) async fn post(
         (Some(session), Some(id)) => api.mcp_calls().begin(session, id),
         _ => Call::default(),
     };
-    let handler = Handler::new(api.clone(), caller, message.params, call.stopped());
+    let is_listen = message.is_listen();
+    let mut handler = Handler::new(api.clone(), caller, message.params, call.stopped());
+    if is_listen {
+        handler.find_watched().await?;
+    }
     if accepts_anything(&parts.headers) {
         parts.headers.insert(ACCEPT, ANSWERS);
     }

@@ -1,6 +1,6 @@
 //! What is answered to each kind of call.
 
-use super::resources;
+use super::resources::{self, Watched};
 use super::tools::Tool;
 use crate::auth::{Caller, Scope};
 use crate::error::{ApiError, mcp};
@@ -39,6 +39,8 @@ pub(super) struct Handler {
     pub(super) caller: Caller,
     /// The parameters of the call.
     params: Option<Arc<RawValue>>,
+    /// What is watched, where that is what is called for.
+    pub(super) watched: Arc<[Watched]>,
     /// Cancelled when the client cancels the call.
     pub(super) stopped: CancellationToken,
 }
@@ -54,6 +56,7 @@ impl Handler {
             api,
             caller,
             params,
+            watched: Arc::default(),
             stopped,
         }
     }
@@ -80,6 +83,17 @@ impl Handler {
         let page = self.params::<PaginatedRequestParams>();
         page.map(|page| page.cursor)
             .map_err(|error| mcp::error(&error))
+    }
+
+    /// Looks up what is to be watched: where the SDK asks for that, nothing can be waited for.
+    pub(super) async fn find_watched(&mut self) -> Result<(), ApiError> {
+        // What is wrong with the parameters is told by the SDK's way.
+        if let Ok(asked) = self.params::<SubscriptionsListenRequestParams>()
+            && self.check_read().is_ok()
+        {
+            self.watched = resources::watched(self, &asked.notifications).await?.into();
+        }
+        Ok(())
     }
 
     /// What is wrong with a call that the SDK has made nothing of: there is no such method, or its parameters are of
@@ -206,11 +220,8 @@ impl ServerHandler for Handler {
         read.map(Into::into).map_err(|error| mcp::error(&error))
     }
 
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
-        Some(resources::watched(requested))
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(resources::accepted(&self.watched))
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

@@ -65,6 +65,11 @@ impl Message {
     pub(super) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }
+
+    /// Whether it wants to be told of changes.
+    pub(super) fn is_listen(&self) -> bool {
+        self.method.as_deref() == Some("subscriptions/listen")
+    }
 }
 
 impl<'a> Members<'a> {
