@@ -7,15 +7,15 @@ use crate::routes::view::MessageView;
 use crate::run_events::RunEvents;
 use interop::mcp::said;
 use rmcp::model::{CallToolResult, ContentBlock};
-use runtime::{Filter, Stretch};
+use runtime::{Filter, Pending, Stretch};
 use serde_json::json;
-use timeline::{Entry, ExecutionId, ExecutionStatus, OpenCall, Reaction};
+use timeline::{Entry, ExecutionId, ExecutionStatus, OpenCall, OpenKind, Reaction};
 
 /// A run as it stands: its first execution, and those that have gone on with it.
 pub(super) struct Outcome {
     key: String,
     entries: Vec<Entry>,
-    /// What it waits for; none where it waits for nobody.
+    /// What it asks: none where it waits for nobody, and no calls where only its sub-agents are at work.
     pending: Option<Vec<PendingView>>,
 }
 
@@ -37,7 +37,10 @@ impl Outcome {
             }
             Some(Entry::Item(_)) | None => None,
         };
-        let pending = pending.map(|pending| pending.into_iter().map(answers::view).collect());
+        let pending = pending.map(|pending| {
+            let asked = pending.into_iter().filter(is_asked);
+            asked.map(answers::view).collect()
+        });
         Ok(Self {
             key: key.to_owned(),
             entries,
@@ -94,6 +97,7 @@ impl Outcome {
         }
         let mut result = CallToolResult::structured(structured);
         result.content = vec![ContentBlock::text(text)];
+        result.is_error = Some(status == "failed");
         result
     }
 
@@ -101,8 +105,12 @@ impl Outcome {
         match self.last().map(|last| last.execution.status) {
             Some(ExecutionStatus::Failed) => "failed",
             Some(ExecutionStatus::Executing) => "executing",
-            Some(ExecutionStatus::Completed) if self.pending.is_some() => "waiting",
-            Some(ExecutionStatus::Completed) | None => "completed",
+            Some(ExecutionStatus::Completed) => match self.pending.as_deref() {
+                Some([]) => "executing",
+                Some(_) => "waiting",
+                None => "completed",
+            },
+            None => "completed",
         }
     }
 
@@ -115,6 +123,14 @@ impl Outcome {
             Entry::Reaction(reaction) => Some(reaction),
             Entry::Item(_) => None,
         })
+    }
+}
+
+/// Whether a call can be answered: one that comes after another call, or whose sub-agent waits, can't.
+fn is_asked(pending: &Pending) -> bool {
+    match pending.call.kind {
+        OpenKind::Approval | OpenKind::External => true,
+        OpenKind::Others | OpenKind::Child => false,
     }
 }
 
