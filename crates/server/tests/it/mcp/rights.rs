@@ -139,7 +139,7 @@ async fn a_key_for_some_threads_sees_and_touches_those_alone() {
     let filter = SubscriptionFilter::builder()
         .resource_subscription("thread://secret")
         .build();
-    let watched = some.listen(filter).await.unwrap();
+    let mut watched = some.listen(filter).await.unwrap();
     let accepted = watched.acknowledged().resource_subscriptions.clone();
     assert_eq!(accepted.unwrap_or_default(), Vec::<String>::new());
     watched.cancel().await.unwrap();
