@@ -17,7 +17,7 @@ use runtime::{RuntimeError, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use timeline::{ContentError, Rejected};
+use timeline::{ANSWER, ContentError, Rejected};
 use utoipa::ToSchema;
 
 /// Why a request has not been done.
@@ -49,6 +49,8 @@ pub(crate) enum ApiError {
     SessionNotFound,
     #[error("this is no request of MCP over HTTP: {said}")]
     McpTransport { status: StatusCode, said: String },
+    #[error("this is no message of JSON-RPC 2.0: {what}")]
+    InvalidMessage { what: String },
     #[error("there is nothing at this path")]
     UnknownRoute,
     #[error("this path has no such method")]
@@ -211,10 +213,23 @@ impl ApiError {
 
     /// Content that is no list of parts; `base` is where the content stands in the body.
     pub(crate) fn content(base: &str, error: &ContentError) -> Self {
-        Self::field(
-            format!("{base}{}", content_pointer(error)),
-            error.to_string(),
-        )
+        let place = content_pointer(error);
+        let pointer = format!("{base}{place}");
+        let told = error.to_string();
+        match error {
+            // What the type of its part is, is ours.
+            ContentError::Reinterpreted { kind, expected, .. } if kind == ANSWER => {
+                Self::field(pointer, format!("an answer needs {expected} here"))
+            }
+            ContentError::NotAPart { .. }
+            | ContentError::NotAList
+            | ContentError::NotNamespaced { .. }
+            | ContentError::Reinterpreted { .. } => {
+                // Its place is told with the error, from the body's beginning.
+                let what = told.strip_prefix(&format!("{place}: ")).unwrap_or(&told);
+                Self::field(pointer, what)
+            }
+        }
     }
 
     /// How it is shown to a client.
@@ -271,6 +286,7 @@ impl ApiError {
                 status: *status,
                 ..Verdict::new(S::BAD_REQUEST, "mcp_transport")
             },
+            Self::InvalidMessage { .. } => Verdict::new(S::BAD_REQUEST, "invalid_message"),
             Self::UnknownRoute => Verdict::new(S::NOT_FOUND, "route_not_found"),
             Self::UnknownMethod => Verdict::new(S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::NotJson => Verdict::new(S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),

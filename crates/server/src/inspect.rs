@@ -76,7 +76,6 @@ pub fn inspect(checked: Checked) -> Inspection {
         Err(error) => findings.push(found(Severity::Error, chain(&error))),
     }
     places(&config, &mut findings);
-    deaf(&config, &mut findings);
     Inspection {
         agents: report::agents(&config),
         findings,
@@ -144,25 +143,6 @@ fn places(config: &Config, findings: &mut Vec<Found>) {
             && !cwd.is_dir()
         {
             absent(format!("cwd of the MCP server {name:?}"), cwd);
-        }
-    }
-}
-
-/// Sub-agents that would wait for answers, which a sub-agent can't get.
-fn deaf(config: &Config, findings: &mut Vec<Found>) {
-    for (name, agent) in &config.agents {
-        for subagent in &agent.subagents {
-            let Some(called) = config.agents.get(&subagent.agent) else {
-                continue;
-            };
-            if !called.requires_approval.is_empty() || !called.external.is_empty() {
-                let message = format!(
-                    "the agent {name:?} calls {:?} as a sub-agent, which has tools that wait for an answer from outside; \
-                     a sub-agent can't get one, so such a call ends it with an error",
-                    subagent.agent
-                );
-                findings.push(found(Severity::Warning, message));
-            }
         }
     }
 }

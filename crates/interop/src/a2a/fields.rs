@@ -37,11 +37,21 @@ impl<'a> Fields<'a> {
         Ok(self.text(key, max)?.filter(|text| !text.is_empty()))
     }
 
-    /// A whole number.
+    /// A whole number, which may be written as a fraction of nothing (`2.0`).
     pub(super) fn whole(&self, key: &str) -> Result<Option<usize>, RequestError> {
-        let whole = |value: &Value| match value.as_str() {
-            Some(text) => text.parse().ok(),
-            None => usize::try_from(value.as_u64()?).ok(),
+        let whole = |value: &Value| {
+            let number = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+            };
+            let whole = number
+                .split_once('.')
+                .map_or(number.as_str(), |(whole, rest)| {
+                    let is_zero = !rest.is_empty() && rest.bytes().all(|digit| digit == b'0');
+                    if is_zero { whole } else { "" }
+                });
+            whole.parse().ok()
         };
         self.read(key, "a whole number from 0 on", whole)
     }
@@ -56,4 +66,33 @@ fn snake(key: &str) -> String {
         name.push(letter.to_ascii_lowercase());
         name
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_whole_number_is_read_however_the_json_of_protocol_buffers_writes_it() {
+        for (written, read) in [
+            (json!(2), Some(2)),
+            (json!(2.0), Some(2)),
+            (json!("2"), Some(2)),
+            (json!("2.00"), Some(2)),
+            (json!(2.5), None),
+            (json!("2."), None),
+            (json!(-1), None),
+            (json!(true), None),
+            (json!(""), None),
+        ] {
+            let object = json!({"historyLength": written});
+            let fields = Fields::of(&object, "").unwrap();
+            assert_eq!(
+                fields.whole("historyLength").ok().flatten(),
+                read,
+                "{written}"
+            );
+        }
+    }
 }

@@ -11,6 +11,8 @@ use timeline::{PartKind, part_kind};
 const MAX_TEXT: usize = 1 << 20;
 /// The media type of a text that was said as data.
 const JSON: &str = "application/json";
+/// The media type of a file whose own is not said.
+const BYTES: &str = "application/octet-stream";
 
 /// A part of a message, as a part of the log's. Data becomes a text, for models read texts, and is shown as
 /// data again.
@@ -24,7 +26,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     }
     let media_type = fields.said("mediaType", MAX_ID)?;
     let is_file = given[1].is_some() || given[2].is_some();
-    if is_file && media_type.is_some_and(|it| MediaKind::of(it).is_none()) {
+    if is_file && MediaKind::of(media_type.unwrap_or(BYTES)).is_none() {
         return Err(RequestError {
             kind: ErrorKind::ContentTypeNotSupported,
             ..RequestError::param(
@@ -35,7 +37,12 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
     }
     let mut said = if let [Some(_), ..] = given {
         let text = fields.said("text", MAX_TEXT)?.unwrap_or_default();
-        json!({"type": "input_text", "text": text})
+        let mut said = json!({"type": "input_text", "text": text});
+        // A text that says it is JSON would be taken for data.
+        if let Some(kind) = media_type.filter(|kind| *kind != JSON) {
+            said["media_type"] = kind.into();
+        }
+        said
     } else if let [.., Some(data)] = given {
         json!({"type": "input_text", "text": data.to_string(), "media_type": JSON})
     } else if given[1].is_some() {
@@ -43,7 +50,7 @@ pub(super) fn read(part: &Value, pointer: &str) -> Result<Value, RequestError> {
         let raw = raw.ok_or_else(|| RequestError::param(fields.at("raw"), "expected base64"))?;
         // Both alphabets of base64 are allowed here, and one there.
         let raw = raw.replace('-', "+").replace('_', "/");
-        let media_type = media_type.unwrap_or("application/octet-stream");
+        let media_type = media_type.unwrap_or(BYTES);
         let url = format!("data:{media_type};base64,{raw}");
         if !is_inline(&url) {
             return Err(RequestError::param(fields.at("raw"), "expected base64"));
@@ -77,10 +84,13 @@ pub(super) fn show(part: &Value) -> Option<Value> {
         PartKind::InputText | PartKind::OutputText => {
             let said = text("text")?;
             let data = media_type.filter(|kind| *kind == JSON);
-            match data.and_then(|_| serde_json::from_str::<Value>(said).ok()) {
-                Some(data) => json!({"data": data}),
-                None => json!({"text": said}),
+            let data = data.and_then(|_| serde_json::from_str::<Value>(said).ok());
+            let mut shown =
+                data.map_or_else(|| json!({"text": said}), |data| json!({"data": data}));
+            if let Some(kind) = media_type.filter(|kind| *kind != JSON) {
+                shown["mediaType"] = kind.into();
             }
+            shown
         }
         PartKind::Refusal => json!({"text": text("refusal")?}),
         PartKind::InputImage => shown_file(text("image_url")?, media_type),
@@ -117,6 +127,7 @@ mod tests {
         for part in [
             json!({"text": "hello"}),
             json!({"text": ""}),
+            json!({"text": "# hello", "mediaType": "text/markdown"}),
             json!({"data": {"a": [1, null]}}),
             json!({"data": null}),
             json!({"raw": "aGk=", "mediaType": "image/png", "filename": "a.png"}),
@@ -135,8 +146,14 @@ mod tests {
             (json!("hello"), ErrorKind::InvalidParams),
             (json!({"text": "a", "data": 1}), ErrorKind::InvalidParams),
             (json!({"text": 7}), ErrorKind::InvalidParams),
-            (json!({"raw": ""}), ErrorKind::InvalidParams),
-            (json!({"raw": "no base64!"}), ErrorKind::InvalidParams),
+            (
+                json!({"raw": "", "mediaType": "image/png"}),
+                ErrorKind::InvalidParams,
+            ),
+            (
+                json!({"raw": "no base64!", "mediaType": "image/png"}),
+                ErrorKind::InvalidParams,
+            ),
             (
                 json!({"raw": "%%", "mediaType": "image/png"}),
                 ErrorKind::InvalidParams,
@@ -150,7 +167,13 @@ mod tests {
                 ErrorKind::ContentTypeNotSupported,
             ),
             (
-                json!({"url": "file:///etc/passwd"}),
+                json!({"url": "file:///etc/passwd", "mediaType": "text/plain"}),
+                ErrorKind::ContentTypeNotSupported,
+            ),
+            // Nobody knows what it is.
+            (json!({"raw": "aGk="}), ErrorKind::ContentTypeNotSupported),
+            (
+                json!({"url": "https://a.example/b"}),
                 ErrorKind::ContentTypeNotSupported,
             ),
         ] {

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use timeline::{
-    Event, Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, OpenCall, Record, StepId,
-    StepStatus, ThreadStatus,
+    Event, Execution, ExecutionId, ExecutionStatus, Interruption, ItemId, OpenCall, OpenKind,
+    Record, StepId, StepStatus, ThreadStatus,
 };
 
 /// The major version of `ai` whose chunks are read: the one that takes back a dead attempt.
@@ -33,6 +33,8 @@ enum Phase {
     HandedOver,
     /// Calls wait for answers.
     Asks,
+    /// An execution has left calls whose sub-agents wait, and what those ask is not in this log.
+    Left(ExecutionId, Timestamp),
     /// An execution has come to its end, and may have asked something by AITP.
     Ended(ExecutionId, Timestamp),
     /// What was asked by AITP waits for answers. Others may talk meanwhile.
@@ -252,7 +254,7 @@ impl TaskView {
                 false
             }
             Phase::Rests => self.goes_on.contains(&execution.trigger_item_id),
-            Phase::Runs(_) | Phase::Ended(..) | Phase::Over => false,
+            Phase::Runs(_) | Phase::Left(..) | Phase::Ended(..) | Phase::Over => false,
         };
         if !is_own {
             return;
@@ -281,6 +283,10 @@ impl TaskView {
             }
             Some((ExecutionStatus::Completed, _)) if self.open.is_empty() => {
                 (TaskState::Completed, None)
+            }
+            Some((ExecutionStatus::Completed, _)) if self.open.iter().any(waits_beneath) => {
+                self.phase = Phase::Left(execution.clone(), at);
+                return;
             }
             Some((ExecutionStatus::Completed, _)) => {
                 let asked = self.open.iter();
@@ -322,4 +328,9 @@ impl TaskView {
         });
         self.out.push(json!({ "statusUpdate": update }));
     }
+}
+
+/// Whether it is a sub-agent of the call that waits.
+fn waits_beneath(call: &OpenCall) -> bool {
+    call.kind == OpenKind::Child
 }

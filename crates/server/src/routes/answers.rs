@@ -18,7 +18,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use interop::parts::ToolPart;
-use runtime::Pending;
+use runtime::{Pending, Runtime, RuntimeError, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use timeline::{ExecutionId, ItemType, NewItem, OpenKind, Payload};
@@ -115,6 +115,22 @@ pub(crate) async fn pending(
         calls: pending.into_iter().map(view).collect(),
         seq: seq.0,
     }))
+}
+
+/// The calls that an execution has left for somebody, on its thread and beneath it; none where they wait for nobody
+/// any more. Costs what waits.
+pub(super) async fn left_by(
+    runtime: &Runtime,
+    tenant: &TenantId,
+    key: &str,
+    execution: &ExecutionId,
+) -> Result<Option<Vec<Pending>>, RuntimeError> {
+    let (open, _) = runtime.open_calls(tenant, key).await?;
+    if open.is_none_or(|open| open.execution.id != *execution) {
+        return Ok(None);
+    }
+    let (pending, _) = runtime.pending(tenant, key).await?;
+    Ok(Some(pending))
 }
 
 pub(super) fn view(pending: Pending) -> PendingView {

@@ -7,6 +7,7 @@
 mod calls;
 mod handler;
 mod message;
+mod outcome;
 mod resources;
 mod run;
 mod schema;
@@ -26,10 +27,10 @@ use bytes::Bytes;
 use calls::Call;
 use futures_util::StreamExt as _;
 use handler::Handler;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use message::Message;
+use message::{Message, no_message};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::sync::Arc;
@@ -39,6 +40,9 @@ use utoipa_axum::routes;
 
 /// Where a client's session is named.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// What the SDK wants clients to accept.
+const ANSWERS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// A refusal of the SDK's is a sentence.
 const MAX_REFUSAL_BYTES: usize = 4096;
@@ -62,7 +66,7 @@ pub(crate) async fn post(
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let bounded = Request::from_parts(parts.clone(), body);
     let JsonText(text) = JsonText::from_request(bounded, &api).await?;
     let message = Message::read(&text)?;
@@ -81,7 +85,14 @@ pub(crate) async fn post(
         (Some(session), Some(id)) => api.mcp_calls().begin(session, id),
         _ => Call::default(),
     };
-    let handler = Handler::new(api.clone(), caller, message.arguments, call.stopped());
+    let is_listen = message.is_listen();
+    let mut handler = Handler::new(api.clone(), caller, message.params, call.stopped());
+    if is_listen {
+        handler.find_watched().await?;
+    }
+    if accepts_anything(&parts.headers) {
+        parts.headers.insert(ACCEPT, ANSWERS);
+    }
     let service = StreamableHttpService::new(
         move || Ok(handler.clone()),
         Arc::new(NeverSessionManager::default()),
@@ -125,6 +136,19 @@ fn until_stopped(
     }))
 }
 
+/// Whether a client takes whatever media type it is answered with, which the SDK does not look for.
+fn accepts_anything(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter();
+    let mut ranges = accepted
+        .filter_map(|accepted| accepted.to_str().ok())
+        .flat_map(|accepted| accepted.split(','));
+    ranges.any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let weight = |part: &str| part.strip_prefix("q=")?.parse::<f32>().ok();
+        parts.next() == Some("*/*") && !parts.any(|part| weight(part).is_some_and(|it| it <= 0.0))
+    })
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"application/json"))
@@ -135,10 +159,12 @@ async fn refused(response: Response) -> ApiError {
     let status = response.status();
     let said = axum::body::to_bytes(response.into_body(), MAX_REFUSAL_BYTES).await;
     let said = said.unwrap_or_default();
-    ApiError::McpTransport {
-        status,
-        said: String::from_utf8_lossy(&said).into_owned(),
+    let said = String::from_utf8_lossy(&said).into_owned();
+    // That it came as JSON is known: the SDK makes no message of it.
+    if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return no_message(said);
     }
+    ApiError::McpTransport { status, said }
 }
 
 /// A session's name as a header.

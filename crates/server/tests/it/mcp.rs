@@ -2,6 +2,7 @@
 
 mod cancel;
 mod http;
+mod repeated;
 mod resources;
 mod rights;
 mod tools;

@@ -1,10 +1,13 @@
-//! What a task asks by AITP, in its stream. Whether that is open, the log alone does not say.
+//! What a task asks by AITP, and what its sub-agents ask, in its stream. What of that is open, the task's log alone
+//! does not say.
 
+use super::super::reply::{Asked, asked_parts};
 use super::super::requests::{self, AskedRequest, goes_on_id};
 use super::super::state::TaskState;
 use super::{Phase, TaskView};
 use jiff::Timestamp;
 use serde_json::Value;
+use timeline::ExecutionId;
 
 /// What a view knows of what the task has asked.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +38,34 @@ impl TaskView {
             Phase::Ended(..) => true,
             // Who goes on with the task has the last word.
             Phase::Rests => self.asking.is_stirred && self.goes_on.is_empty(),
-            Phase::Waits | Phase::Runs(_) | Phase::HandedOver | Phase::Asks | Phase::Over => false,
+            Phase::Waits
+            | Phase::Runs(_)
+            | Phase::HandedOver
+            | Phase::Asks
+            | Phase::Left(..)
+            | Phase::Over => false,
         }
+    }
+
+    /// Whether it is to be told which calls of the task wait ([`TaskView::calls`]), before anything else that happens.
+    pub fn wants_calls(&self) -> bool {
+        matches!(self.phase, Phase::Left(..))
+    }
+
+    /// Takes which calls of the task wait, those of its sub-agents among them, and the execution of it that ran last.
+    /// What that is to the reader.
+    pub fn calls(&mut self, calls: Option<&[Asked]>, last: Option<&ExecutionId>) -> Vec<Value> {
+        if let Phase::Left(execution, at) = self.phase.clone() {
+            match calls.filter(|_| last == Some(&execution)) {
+                Some(asked) => {
+                    let parts = Some(asked_parts(asked));
+                    self.ended_with((TaskState::InputRequired, parts), &execution, at);
+                }
+                // The log tells what has become of them, and this view has not come so far.
+                None => self.phase = Phase::Asks,
+            }
+        }
+        std::mem::take(&mut self.out)
     }
 
     /// Has it look again whether requests are open: time has passed.
@@ -85,6 +114,7 @@ impl TaskView {
                 | Phase::Runs(_)
                 | Phase::HandedOver
                 | Phase::Asks
+                | Phase::Left(..)
                 | Phase::Rests
                 | Phase::Over,
                 _,

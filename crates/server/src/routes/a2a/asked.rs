@@ -2,10 +2,11 @@
 
 use crate::aitp::open_questions;
 use crate::error::ApiError;
+use crate::routes::answers::left_by;
 use crate::state::Api;
 use interop::a2a::{Asked, AskedRequest, TaskRun, Waiting};
 use interop::aitp::Question;
-use runtime::{Landmark, TenantId};
+use runtime::{Landmark, Pending, TenantId};
 use timeline::Seq;
 
 /// What a task waits for.
@@ -33,14 +34,13 @@ async fn calls(
     let Some(execution) = run.leaves_open() else {
         return Ok(None);
     };
-    let (open, _) = api.runtime().open_calls(tenant, key).await?;
-    if open.is_none_or(|open| open.execution.id != *execution) {
-        return Ok(None);
-    }
-    let (pending, _) = api.runtime().pending(tenant, key).await?;
-    let pending = pending.iter();
-    let asked = pending.filter_map(|it| Asked::of(&it.place.key, &it.call));
-    Ok(Some(asked.collect()))
+    let pending = left_by(api.runtime(), tenant, key, execution).await?;
+    let asked = |pending: Vec<Pending>| {
+        let pending = pending.iter();
+        let asked = pending.filter_map(|it| Asked::of(&it.place.key, &it.call));
+        asked.collect()
+    };
+    Ok(pending.map(asked))
 }
 
 /// What a task has asked by AITP and is open. While anything else of it goes on it waits for none of that.

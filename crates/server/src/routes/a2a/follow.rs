@@ -89,6 +89,8 @@ impl Stream {
             loop {
                 let said = if self.view.wants_requests() {
                     self.requests(&mut end).await?
+                } else if self.view.wants_calls() {
+                    self.calls().await?
                 } else {
                     let next = tokio::select! {
                         next = self.follow.next() => Some(next),
@@ -113,6 +115,13 @@ impl Stream {
             }
         };
         told.boxed()
+    }
+
+    /// Tells the view which calls of the task wait.
+    async fn calls(&mut self) -> Result<Vec<Value>, ApiError> {
+        let read = self.task.read(&self.api, Wanted::default()).await?;
+        let calls = read.waiting.calls.as_deref();
+        Ok(self.view.calls(calls, read.execution.as_ref()))
     }
 
     /// Tells the view what the task has asked by AITP and is open; `end` is then when the first of that expires.

@@ -1,18 +1,22 @@
 //! What is answered to each kind of call.
 
-use super::resources;
+use super::resources::{self, Watched};
 use super::tools::Tool;
 use crate::auth::{Caller, Scope};
 use crate::error::{ApiError, mcp};
 use crate::state::Api;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, InitializeRequestParams,
-    InitializeResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscriptionFilter,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, ConstString as _,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, InitializeRequestParams,
+    InitializeResult, InitializeResultMethod, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
+    ListToolsRequestMethod, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscriptionFilter, SubscriptionsListenRequestMethod, SubscriptionsListenRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ServerHandler, model};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -21,12 +25,22 @@ use tokio_util::sync::CancellationToken;
 /// What a model should know before it uses the tools.
 const INSTRUCTIONS: &str = "Threads are conversations with this server's agents, each known by its key. `run` says something on a thread and waits for the agent's answer; `post_message` does not wait. Where a run comes back as `waiting`, its `pending` calls are answered with `answer`. `read_thread` and the resources read what was said.";
 
+/// The parameters of a tool's call.
+#[derive(Default, Deserialize)]
+struct Called<'a> {
+    #[serde(default, borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
 /// Answers one call of one caller.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) api: Api,
     pub(super) caller: Caller,
-    arguments: Option<Arc<RawValue>>,
+    /// The parameters of the call.
+    params: Option<Arc<RawValue>>,
+    /// What is watched, where that is what is called for.
+    pub(super) watched: Arc<[Watched]>,
     /// Cancelled when the client cancels the call.
     pub(super) stopped: CancellationToken,
 }
@@ -35,21 +49,76 @@ impl Handler {
     pub(super) fn new(
         api: Api,
         caller: Caller,
-        arguments: Option<Arc<RawValue>>,
+        params: Option<Arc<RawValue>>,
         stopped: CancellationToken,
     ) -> Self {
         Self {
             api,
             caller,
-            arguments,
+            params,
+            watched: Arc::default(),
             stopped,
         }
     }
 
     /// The arguments of the tool that is called; pointers of what is wrong with them begin there.
     pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
-        let text = self.arguments.as_deref().map_or("{}", RawValue::get);
+        let params: Called<'_> = serde_json::from_str(self.text()).unwrap_or_default();
+        let text = params.arguments.map_or("{}", RawValue::get);
         crate::body::typed(text, self.api.app().config().server.max_depth)
+    }
+
+    /// The parameters of the call; pointers of what is wrong with them begin there.
+    fn params<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        crate::body::typed(self.text(), self.api.app().config().server.max_depth)
+    }
+
+    /// The parameters as they came.
+    fn text(&self) -> &str {
+        self.params.as_deref().map_or("{}", RawValue::get)
+    }
+
+    /// The cursor of the page that is wanted. The SDK takes one of another shape for none.
+    fn cursor(&self) -> Result<Option<String>, ErrorData> {
+        let page = self.params::<PaginatedRequestParams>();
+        page.map(|page| page.cursor)
+            .map_err(|error| mcp::error(&error))
+    }
+
+    /// Looks up what is to be watched: where the SDK asks for that, nothing can be waited for.
+    pub(super) async fn find_watched(&mut self) -> Result<(), ApiError> {
+        // What is wrong with the parameters is told by the SDK's way.
+        if let Ok(asked) = self.params::<SubscriptionsListenRequestParams>()
+            && self.check_read().is_ok()
+        {
+            self.watched = resources::watched(self, &asked.notifications).await?.into();
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a call that the SDK has made nothing of: there is no such method, or its parameters are of
+    /// another shape.
+    fn misread(&self, method: &str) -> ErrorData {
+        let read = match method {
+            InitializeResultMethod::VALUE => self.params::<InitializeRequestParams>().map(drop),
+            CallToolRequestMethod::VALUE => self.params::<CallToolRequestParams>().map(drop),
+            ReadResourceRequestMethod::VALUE => {
+                self.params::<ReadResourceRequestParams>().map(drop)
+            }
+            SubscriptionsListenRequestMethod::VALUE => {
+                self.params::<SubscriptionsListenRequestParams>().map(drop)
+            }
+            ListToolsRequestMethod::VALUE
+            | ListResourcesRequestMethod::VALUE
+            | ListResourceTemplatesRequestMethod::VALUE => {
+                self.params::<PaginatedRequestParams>().map(drop)
+            }
+            _ => return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None),
+        };
+        match read {
+            Err(error) => mcp::error(&error),
+            Ok(()) => ErrorData::invalid_params("these are no parameters of the method", None),
+        }
     }
 
     /// The tools as they are now.
@@ -104,6 +173,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.cursor()?;
         Ok(ListToolsResult::with_all_items(self.tools()))
     }
 
@@ -123,12 +193,11 @@ impl ServerHandler for Handler {
 
     async fn list_resources(
         &self,
-        request: Option<PaginatedRequestParams>,
+        _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.check_read()?;
-        let cursor = request.and_then(|request| request.cursor);
-        let listed = resources::list(self, cursor).await;
+        let listed = resources::list(self, self.cursor()?).await;
         listed.map_err(|error| mcp::error(&error))
     }
 
@@ -137,6 +206,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.cursor()?;
         Ok(resources::templates())
     }
 
@@ -150,16 +220,21 @@ impl ServerHandler for Handler {
         read.map(Into::into).map_err(|error| mcp::error(&error))
     }
 
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
-        Some(resources::watched(requested))
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(resources::accepted(&self.watched))
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         self.check_read()?;
         let listened = resources::listen(self, &subscription).await;
         listened.map_err(|error| mcp::error(&error))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(self.misread(&request.method))
     }
 }

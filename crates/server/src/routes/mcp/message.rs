@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A message of a client.
@@ -12,58 +13,100 @@ pub(super) struct Message {
     method: Option<String>,
     /// The call's id; none of a notification.
     pub(super) id: Option<Value>,
-    /// What a tool is called with, as it came.
-    pub(super) arguments: Option<Arc<RawValue>>,
+    /// The parameters, an object, as they came.
+    pub(super) params: Option<Arc<RawValue>>,
     /// The id of the call that this cancels.
     pub(super) cancels: Option<Value>,
 }
 
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(default, borrow)]
-    method: Option<Cow<'a, str>>,
-    #[serde(default)]
-    id: Option<Value>,
-    #[serde(default, borrow)]
-    params: Option<&'a RawValue>,
-}
+/// The members of a message, as they came.
+struct Members<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Params {
-    arguments: Option<Box<RawValue>>,
+struct Cancelled {
     request_id: Option<Value>,
 }
 
+/// What makes a body no message.
+pub(super) fn no_message(what: impl Into<String>) -> ApiError {
+    let what = what.into();
+    ApiError::InvalidMessage { what }
+}
+
 impl Message {
-    /// Reads JSON. What the SDK refuses is left to it, but for what is no single message.
+    /// Reads JSON. What is no single message of JSON-RPC 2.0 is refused; what it says is for the SDK to judge.
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
-        let what = "expected one JSON-RPC message: an object with a \"method\" that is a string; there are no batches";
-        // A list would be read as the fields in their order.
-        let object = Some(text).filter(|text| text.trim_start().starts_with('{'));
-        let envelope = object.and_then(|text| serde_json::from_str(text).ok());
-        let envelope: Envelope<'_> = envelope.ok_or_else(|| ApiError::field("", what))?;
-        let method = envelope.method.map(Cow::into_owned);
-        let wanted = matches!(
-            method.as_deref(),
-            Some("tools/call" | "notifications/cancelled")
-        );
-        let params = envelope.params.filter(|_| wanted).map(RawValue::get);
-        let params: Params = params
-            .and_then(|params| serde_json::from_str(params).ok())
-            .unwrap_or_default();
+        let members = Members::read(text)?;
+        if members.value("jsonrpc") != Some("2.0".into()) {
+            return Err(no_message("\"jsonrpc\" is \"2.0\""));
+        }
+        let method = members.method()?;
+        let id = members.value("id");
+        if !id.as_ref().is_none_or(|id| id.is_string() || id.is_i64()) {
+            let what = "an \"id\" is a string or an integer of 64 bits; a notification has none";
+            return Err(no_message(what));
+        }
+        let params = members.params()?;
         let cancels = method.as_deref() == Some("notifications/cancelled");
+        let cancelled: Cancelled = params
+            .filter(|_| cancels)
+            .and_then(|params| serde_json::from_str(params.get()).ok())
+            .unwrap_or_default();
         Ok(Self {
             method,
-            id: envelope.id.filter(|id| !id.is_null()),
-            arguments: params.arguments.map(Arc::from),
-            cancels: params.request_id.filter(|_| cancels),
+            id,
+            params: params.map(|params| Arc::from(params.to_owned())),
+            cancels: cancelled.request_id,
         })
     }
 
     /// Whether it begins a session.
     pub(super) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize")
+    }
+
+    /// Whether it wants to be told of changes.
+    pub(super) fn is_listen(&self) -> bool {
+        self.method.as_deref() == Some("subscriptions/listen")
+    }
+}
+
+impl<'a> Members<'a> {
+    fn read(text: &'a str) -> Result<Self, ApiError> {
+        if text.trim_start().starts_with('[') {
+            let what = "batches are not taken: send each message by itself";
+            return Err(no_message(what));
+        }
+        let members = serde_json::from_str(text);
+        members
+            .map(Self)
+            .map_err(|_| no_message("a message is an object"))
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        let member = self.0.get(name)?;
+        serde_json::from_str(member.get()).ok()
+    }
+
+    /// None of an answer to a call of the server's, which it never makes: that is told by the SDK.
+    fn method(&self) -> Result<Option<String>, ApiError> {
+        let is_answer = self.0.contains_key("result") || self.0.contains_key("error");
+        match self.value("method") {
+            Some(Value::String(method)) => Ok(Some(method)),
+            None if is_answer => Ok(None),
+            Some(_) | None => Err(no_message("the \"method\" is a string")),
+        }
+    }
+
+    /// As they came; none where they are absent or null.
+    fn params(&self) -> Result<Option<&'a RawValue>, ApiError> {
+        let params = self.0.get("params").copied();
+        let params = params.filter(|params| params.get() != "null");
+        if params.is_some_and(|params| !params.get().starts_with('{')) {
+            return Err(no_message("\"params\" are an object"));
+        }
+        Ok(params)
     }
 }
 
@@ -72,12 +115,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_of_a_tool_are_kept_as_they_came() {
-        let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"run","arguments":{"n": 1.0e2}}}"#;
+    fn parameters_are_kept_as_they_came() {
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params": {"name":"run","arguments":{"n": 1.0e2}}}"#;
         let message = Message::read(text).unwrap();
-        assert_eq!(message.arguments.unwrap().get(), r#"{"n": 1.0e2}"#);
+        let params = message.params.unwrap();
+        assert_eq!(params.get(), r#"{"name":"run","arguments":{"n": 1.0e2}}"#);
         assert_eq!(message.id, Some("a".into()));
         assert_eq!(message.cancels, None);
+    }
+
+    #[test]
+    fn what_is_cancelled_is_named_by_the_id_of_its_call() {
+        let text =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+        let message = Message::read(text).unwrap();
+        assert_eq!((message.id, message.cancels), (None, Some(7.into())));
     }
 
     #[test]
@@ -86,8 +138,12 @@ mod tests {
             "[]",
             "1",
             "null",
-            r#"{"method": 1}"#,
-            r#"[{"method":"ping"}]"#,
+            r#"{"jsonrpc":"2.0","method":1}"#,
+            r#"[{"jsonrpc":"2.0","method":"ping"}]"#,
+            r#"{"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","method":"ping","id":null}"#,
+            r#"{"jsonrpc":"2.0","method":"ping","id":1.0}"#,
+            r#"{"jsonrpc":"2.0","method":"ping","params":[]}"#,
         ] {
             assert!(Message::read(text).is_err(), "{text}");
         }

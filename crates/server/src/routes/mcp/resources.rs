@@ -3,10 +3,11 @@
 use super::handler::Handler;
 use super::tools::thread;
 use crate::error::ApiError;
-use crate::protocol::key_of;
+use crate::protocol::{key_of, thread_of};
 use crate::routes::listing;
 use crate::routes::view::MessageView;
-use futures_util::stream::{SelectAll, StreamExt as _};
+use futures_util::stream::{self, SelectAll, StreamExt as _};
+use interop::ids::THREAD;
 use interop::mcp::{Resource, View, to_text};
 use rmcp::model::{
     self, CacheScope, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
@@ -14,7 +15,7 @@ use rmcp::model::{
     ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::SubscriptionContext;
-use runtime::{Filter, Page, RuntimeError, StoreError, ThreadRow, Until};
+use runtime::{Filter, Logged, Page, RuntimeError, StoreError, ThreadRow, Until};
 use serde_json::json;
 use std::collections::BTreeSet;
 use timeline::Event;
@@ -25,6 +26,13 @@ const PAGE: usize = 50;
 const MAX_WATCHED: usize = 64;
 /// How many events are looked at before who watches is told.
 const BATCH: usize = 256;
+
+/// A thread that is watched.
+pub(super) struct Watched {
+    /// As the client has named it.
+    uri: String,
+    row: ThreadRow,
+}
 
 /// A page of the threads that the caller may see, as documents.
 pub(super) async fn list(
@@ -120,34 +128,49 @@ async fn encoded(encode: impl FnOnce() -> String + Send + 'static) -> Result<Str
     encoded.map_err(|error| ApiError::Export(error.into()))
 }
 
-/// What of a subscription is watched: threads, so many at the most.
-pub(super) fn watched(requested: &SubscriptionFilter) -> SubscriptionFilter {
+/// What of a subscription is watched: threads that are there, so many at the most.
+pub(super) async fn watched(
+    handler: &Handler,
+    requested: &SubscriptionFilter,
+) -> Result<Vec<Watched>, ApiError> {
     let uris = requested.resource_subscriptions.iter().flatten();
-    let uris = uris.filter(|uri| Resource::read(uri).is_some());
-    let mut watched = SubscriptionFilter::new();
-    watched.resource_subscriptions = Some(uris.take(MAX_WATCHED).cloned().collect());
-    watched
+    let named = uris.filter_map(|uri| Some((uri, Resource::read(uri)?.key)));
+    let mut watched = Vec::new();
+    for (uri, key) in named.take(MAX_WATCHED) {
+        let row = thread_of(&handler.api, &handler.caller, THREAD, &key).await?;
+        watched.extend(row.map(|row| Watched {
+            uri: uri.clone(),
+            row,
+        }));
+    }
+    Ok(watched)
+}
+
+/// What a client is told that it watches.
+pub(super) fn accepted(watched: &[Watched]) -> SubscriptionFilter {
+    let uris = watched.iter().map(|watched| watched.uri.clone());
+    let mut accepted = SubscriptionFilter::new();
+    accepted.resource_subscriptions = Some(uris.collect());
+    accepted
 }
 
 /// Tells of each change of the threads that are watched, until the client leaves, the server stops or the key opens
-/// nothing any more.
+/// nothing any more. Of one that can't be followed any more, as it was deleted, that is the last change.
 pub(super) async fn listen(
     handler: &Handler,
     subscription: &SubscriptionContext,
 ) -> Result<(), ApiError> {
     let open = handler.api.open_stream(&handler.caller)?;
     let mut streams = SelectAll::new();
-    for uri in subscription
-        .accepted()
-        .resource_subscriptions
-        .iter()
-        .flatten()
-    {
-        let (row, _) = found(handler, uri).await?;
+    for Watched { uri, row } in handler.watched.iter() {
         let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
-        let follow = runtime.follow(tenant, key_of(&row), row.tail, Until::Forever);
-        let uri = uri.clone();
-        streams.push(follow.await?.map(move |logged| (uri.clone(), logged)));
+        let follow = runtime.follow(tenant, key_of(row), row.tail, Until::Forever);
+        let follow = match follow.await {
+            Ok(follow) => follow,
+            Err(RuntimeError::Store(error)) => stream::iter([Err(error)]).boxed(),
+            Err(error) => return Err(error.into()),
+        };
+        streams.push(follow.map(move |logged| (uri.clone(), logged)));
     }
     let mut batches = streams.ready_chunks(BATCH);
     loop {
@@ -155,16 +178,13 @@ pub(super) async fn listen(
             biased;
             why = open.unwanted() => return why.map_or(Ok(()), Err),
             () = subscription.cancelled() => return Ok(()),
-            batch = batches.next() => batch,
-        };
-        let Some(batch) = batch else {
-            subscription.cancelled().await;
-            return Ok(());
+            Some(batch) = batches.next() => batch,
         };
         let mut changed = BTreeSet::new();
         for (uri, logged) in batch {
             // What is only shown while it is said is no change of what is read.
-            if !matches!(logged?.record.event, Event::ChunkEmitted { .. }) {
+            let is_chunk = |it: &Logged| matches!(it.record.event, Event::ChunkEmitted { .. });
+            if !logged.is_ok_and(|logged| is_chunk(&logged)) {
                 changed.insert(uri);
             }
         }

@@ -1,30 +1,31 @@
 //! Runs that are waited for.
 
 use super::handler::Handler;
+use super::outcome::Outcome;
 use super::tools::thread;
 use crate::error::ApiError;
 use crate::protocol::{key_of, thread_of};
-use crate::routes::answers::{self, Given};
+use crate::routes::answers::Given;
 use crate::routes::check_key;
 use crate::routes::messages::{NewMessage, is_token};
-use crate::routes::view::MessageView;
 use crate::run_events::{RunEvents, Seen};
 use crate::state::OpenStream;
 use futures_util::StreamExt as _;
 use interop::ids::THREAD;
-use interop::mcp::{Progress, said};
+use interop::mcp::Progress;
 use rmcp::model::{
     CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use runtime::{Accepted, Filter, Logged, Pending, Policy, RuntimeError, Stretch, Until};
+use runtime::{Accepted, Logged, Policy, RuntimeError, Until};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::num::{NonZeroU32, NonZeroU64};
-use timeline::{Entry, ExecutionId, ExecutionStatus, Interruption, Payload, Rejected, Seq};
+use timeline::{ExecutionId, Interruption, Payload, Rejected, Seq};
 
 /// How what is said here came in.
 const CHANNEL: &str = "mcp";
+
 /// Something said on a thread.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -229,10 +230,27 @@ impl Waiting {
             }
             match seen {
                 Seen::Other | Seen::Own => {}
-                Seen::Last => return self.over(handler, &executions).await,
+                Seen::Last => {
+                    let outcome = self.outcome(handler, &executions).await?;
+                    let ended = executions.last.as_ref();
+                    match ended.and_then(|ended| outcome.goes_on_after(ended)) {
+                        Some(run) => self.run = run,
+                        None => return Ok(outcome.result()),
+                    }
+                }
                 Seen::Never => return Err(RuntimeError::Rejected(Rejected::Closed).into()),
             }
         }
+    }
+
+    /// What the run came to.
+    async fn outcome(
+        &self,
+        handler: &Handler,
+        executions: &Executions,
+    ) -> Result<Outcome, ApiError> {
+        let first = executions.first.as_ref().ok_or(RuntimeError::BrokenOff)?;
+        Outcome::of(handler, &self.key, first).await
     }
 
     async fn stop(
@@ -252,29 +270,6 @@ impl Waiting {
             Ok(_) | Err(RuntimeError::NotRunning(_)) => Ok(nobody()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// What the run came to.
-    async fn over(
-        &self,
-        handler: &Handler,
-        executions: &Executions,
-    ) -> Result<CallToolResult, ApiError> {
-        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
-        let Some(first) = &executions.first else {
-            return Err(RuntimeError::BrokenOff.into());
-        };
-        let stretch = Stretch::Execution(first.clone());
-        let stretch = runtime.stretch(tenant, &self.key, stretch, Filter::Facts);
-        let mut entries = stretch.await?.transcript.entries;
-        entries.retain(|entry| matches!(entry, Entry::Reaction(_)));
-        let (pending, _) = runtime.pending(tenant, &self.key).await?;
-        Ok(result(
-            &self.key,
-            executions.last.as_ref(),
-            entries,
-            pending,
-        ))
     }
 }
 
@@ -297,55 +292,4 @@ fn is_stopped(handler: &Handler, context: &RequestContext<RoleServer>) -> bool {
 /// What is answered to who has left; nobody reads it.
 fn nobody() -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text("the call was cancelled")])
-}
-
-fn result(
-    key: &str,
-    execution: Option<&ExecutionId>,
-    entries: Vec<Entry>,
-    pending: Vec<Pending>,
-) -> CallToolResult {
-    let mut text = said(&entries);
-    let last = entries.last().and_then(|entry| match entry {
-        Entry::Reaction(reaction) => Some(&reaction.execution),
-        Entry::Item(_) => None,
-    });
-    let status = match last.map(|last| last.status) {
-        Some(ExecutionStatus::Failed) => "failed",
-        Some(ExecutionStatus::Executing) => "executing",
-        Some(ExecutionStatus::Completed) if !pending.is_empty() => "waiting",
-        Some(ExecutionStatus::Completed) | None => "completed",
-    };
-    let interruption = last.and_then(|last| last.interruption.clone());
-    if let Some(interruption) = &interruption {
-        let detail = interruption.detail.as_deref().unwrap_or_default();
-        add(
-            &mut text,
-            &format!("[interrupted: {} {detail}]", interruption.reason),
-        );
-    }
-    let pending: Vec<_> = pending.into_iter().map(answers::view).collect();
-    for call in &pending {
-        add(&mut text, &call.told());
-    }
-    let messages: Vec<MessageView> = entries.into_iter().map(Into::into).collect();
-    let mut structured = json!({
-        "key": key, "status": status, "text": text, "messages": messages, "pending": pending,
-    });
-    if let Some(execution) = execution {
-        structured["executionId"] = execution.as_str().into();
-    }
-    if let Some(interruption) = interruption {
-        structured["interruption"] = json!(interruption);
-    }
-    let mut result = CallToolResult::structured(structured);
-    result.content = vec![ContentBlock::text(text)];
-    result
-}
-
-fn add(text: &mut String, line: &str) {
-    if !text.is_empty() {
-        text.push_str("\n\n");
-    }
-    text.push_str(line);
 }

@@ -78,7 +78,7 @@ pub(super) fn output(tool: Tool) -> JsonObject {
             &json!({
                 "key": key(),
                 "executionId": text("The execution that ended."),
-                "status": {"enum": ["completed", "waiting", "failed", "executing"], "description": "`waiting`: calls wait for an answer."},
+                "status": {"enum": ["completed", "waiting", "failed", "executing"], "description": "`waiting`: calls wait for an answer. `executing`: its sub-agents are at work."},
                 "text": text("What the agent said."),
                 "messages": messages(),
                 "pending": {"type": "array", "items": pending(), "description": "Calls that wait for an answer."},
@@ -177,7 +177,7 @@ fn pending() -> Value {
         "type": "object", "required": ["toolCallId", "toolName", "kind", "executionId", "threadKey", "path"],
         "properties": {
             "toolCallId": {"type": "string"}, "toolName": {"type": "string"},
-            "kind": {"enum": ["approval", "external", "others", "child"], "description": "`approval`: may the tool run? `external`: what is the result?"},
+            "kind": {"enum": ["approval", "external"], "description": "`approval`: may the tool run? `external`: what is the result?"},
             "input": {}, "executionId": {"type": "string"}, "threadKey": {"type": "string"}, "path": {"type": "array"},
         },
     })

@@ -238,7 +238,7 @@ async fn what_is_no_call_is_refused_with_its_code() {
             -32602,
         ),
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"raw":"*"}]}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"raw":"*","mediaType":"image/png"}]}}}"#,
             -32602,
         ),
         (

@@ -1,6 +1,6 @@
 //! Tasks whose sub-agents ask.
 
-use super::{says, state};
+use super::{says, state, told};
 use crate::harness::{Server, TEAM};
 use serde_json::json;
 
@@ -28,6 +28,21 @@ async fn what_a_sub_agent_asks_the_task_asks_and_goes_on_with_the_answer() {
         "{done}"
     );
     assert!(done["artifacts"].to_string().contains("42"), "{done}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_what_a_sub_agent_asks() {
+    let server = Server::new(TEAM).await;
+    let asks = json!("use find {\"query\": \"compute 6 * 7\"}");
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "SendStreamingMessage", "params": says(asks)});
+    let said = told(&server.a2a("POST", "/a2a", Some(&call)).await);
+    let last = &said.last().unwrap()["result"]["statusUpdate"];
+    let id = json!({"id": last["taskId"]});
+    let task = server.rpc("/a2a", "GetTask", id).await;
+    assert_eq!(last["status"], task["result"]["status"]);
+    let call = &last["status"]["message"]["parts"][1]["data"]["calls"][0];
+    assert_eq!(call["toolName"], "compute", "{last}");
 }
 
 #[tokio::test]

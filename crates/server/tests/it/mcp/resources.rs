@@ -132,6 +132,42 @@ async fn who_watches_a_thread_is_told_when_it_has_changed() {
 }
 
 #[tokio::test]
+async fn a_thread_that_is_deleted_is_told_of_and_the_others_are_watched_on() {
+    let (server, socket) = served(CONFIG).await;
+    server.say("t", "hello").await;
+    server.say("other", "hello").await;
+    let client = connect(&socket, None, stateless()).await;
+    let filter = SubscriptionFilter::builder()
+        .resource_subscription("thread://t")
+        .resource_subscription("thread://none")
+        .resource_subscription("thread://other/text")
+        .build();
+    let mut watched = client.listen(filter).await.unwrap();
+    let accepted = watched.acknowledged().resource_subscriptions.clone();
+    assert_eq!(accepted.unwrap(), ["thread://t", "thread://other/text"]);
+    let deleted = server.delete("/api/v1/threads/t").await;
+    assert!(deleted.status.is_success(), "{}", deleted.text);
+    let mut told = Vec::new();
+    while told.last().is_none_or(|uri| uri != "thread://t") {
+        told.push(updated(watched.next().await.unwrap()));
+    }
+    server.say("other", "watched").await;
+    assert_eq!(
+        updated(watched.next().await.unwrap()),
+        "thread://other/text"
+    );
+    watched.cancel().await.unwrap();
+}
+
+/// The URI of what has changed.
+fn updated(told: Option<ServerNotification>) -> String {
+    let Some(ServerNotification::ResourceUpdatedNotification(told)) = told else {
+        panic!("nothing was told: {told:?}")
+    };
+    told.params.uri
+}
+
+#[tokio::test]
 async fn who_begins_a_session_is_not_promised_what_it_has_not() {
     let (_, socket) = served(CONFIG).await;
     let [session, stateless] = lifecycles();

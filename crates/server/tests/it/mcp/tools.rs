@@ -212,11 +212,11 @@ async fn progress_is_told_where_a_sub_agent_was_answered() {
         let waits = structured(&client, "run", asked).await;
         assert_eq!(waits["status"], "waiting", "{waits}");
         let n_told = client.service().all().len();
-        let pending = waits["pending"].as_array().unwrap();
-        let asks = pending
-            .iter()
-            .find(|it| it["toolName"] == "compute")
-            .unwrap();
+        // The call that waits for the sub-agent can't be answered, and is none of them.
+        let [asks] = waits["pending"].as_array().unwrap().as_slice() else {
+            panic!("{waits}")
+        };
+        assert_eq!(asks["toolName"], "compute");
         let call_id = &asks["toolCallId"];
         let answers = json!([{"toolCallId": call_id, "approved": true}]);
         let done = structured(&client, "answer", json!({"key": key, "answers": answers})).await;
@@ -246,7 +246,10 @@ async fn a_run_that_fails_says_so_and_why() {
     let (_, socket) = served(CONFIG).await;
     let [lifecycle, _] = lifecycles();
     let client = connect(&socket, None, lifecycle).await;
-    let run = structured(&client, "run", json!({"key": "t", "content": "fail auth"})).await;
+    let asked = call("run", json!({"key": "t", "content": "fail auth"}));
+    let result = client.call_tool(asked).await.unwrap();
+    assert_eq!(result.is_error, Some(true));
+    let run = result.structured_content.unwrap();
     assert_eq!(run["status"], "failed");
     assert_eq!(run["interruption"]["reason"], "error");
     assert!(

@@ -1,0 +1,149 @@
+//! What runs come to.
+
+use super::handler::Handler;
+use crate::error::ApiError;
+use crate::routes::answers::{self, PendingView};
+use crate::routes::view::MessageView;
+use crate::run_events::RunEvents;
+use interop::mcp::said;
+use rmcp::model::{CallToolResult, ContentBlock};
+use runtime::{Filter, Pending, Stretch};
+use serde_json::json;
+use timeline::{Entry, ExecutionId, ExecutionStatus, OpenCall, OpenKind, Reaction};
+
+/// A run as it stands: its first execution, and those that have gone on with it.
+pub(super) struct Outcome {
+    key: String,
+    entries: Vec<Entry>,
+    /// What it asks: none where it waits for nobody, and no calls where only its sub-agents are at work.
+    pending: Option<Vec<PendingView>>,
+}
+
+impl Outcome {
+    /// Reads the run that begins with an execution. Costs what the run has said.
+    pub(super) async fn of(
+        handler: &Handler,
+        key: &str,
+        first: &ExecutionId,
+    ) -> Result<Self, ApiError> {
+        let (runtime, tenant) = (handler.api.runtime(), &handler.caller.tenant);
+        let stretch = Stretch::Run(first.clone());
+        let stretch = runtime.stretch(tenant, key, stretch, Filter::Facts);
+        let mut entries = stretch.await?.transcript.entries;
+        entries.retain(|entry| matches!(entry, Entry::Reaction(_)));
+        let pending = match entries.last() {
+            Some(Entry::Reaction(last)) => {
+                answers::left_by(runtime, tenant, key, &last.execution.id).await?
+            }
+            Some(Entry::Item(_)) | None => None,
+        };
+        let pending = pending.map(|pending| {
+            let asked = pending.into_iter().filter(is_asked);
+            asked.map(answers::view).collect()
+        });
+        Ok(Self {
+            key: key.to_owned(),
+            entries,
+            pending,
+        })
+    }
+
+    /// What is left of the run after one of its executions; none where it does not run.
+    pub(super) fn goes_on_after(&self, ended: &ExecutionId) -> Option<RunEvents> {
+        let mut left = self.reactions().rev();
+        let is_running = |last: &Reaction| last.execution.status == ExecutionStatus::Executing;
+        if !self.last().is_some_and(is_running) {
+            return None;
+        }
+        let n_left = left.position(|it| it.execution.id == *ended)?;
+        let n_through = n_left.checked_sub(1)?;
+        Some(RunEvents::running(None).through(n_through))
+    }
+
+    /// The answer to who has waited for it.
+    pub(super) fn result(self) -> CallToolResult {
+        let mut text = said(&self.entries);
+        let status = self.status();
+        let execution = self.last().map(|last| last.execution.id.clone());
+        let interruption = self
+            .last()
+            .and_then(|last| last.execution.interruption.clone());
+        if let Some(interruption) = &interruption {
+            let detail = interruption.detail.as_deref().unwrap_or_default();
+            add(
+                &mut text,
+                &format!("[interrupted: {} {detail}]", interruption.reason),
+            );
+        }
+        if self.pending.is_none() && self.last().is_some_and(left_open) {
+            add(
+                &mut text,
+                "[its calls were left without an answer: something else was said]",
+            );
+        }
+        let pending = self.pending.unwrap_or_default();
+        for call in &pending {
+            add(&mut text, &call.told());
+        }
+        let messages: Vec<MessageView> = self.entries.into_iter().map(Into::into).collect();
+        let mut structured = json!({
+            "key": self.key, "status": status, "text": text, "messages": messages, "pending": pending,
+        });
+        if let Some(execution) = execution {
+            structured["executionId"] = execution.as_str().into();
+        }
+        if let Some(interruption) = interruption {
+            structured["interruption"] = json!(interruption);
+        }
+        let mut result = CallToolResult::structured(structured);
+        result.content = vec![ContentBlock::text(text)];
+        result.is_error = Some(status == "failed");
+        result
+    }
+
+    fn status(&self) -> &'static str {
+        match self.last().map(|last| last.execution.status) {
+            Some(ExecutionStatus::Failed) => "failed",
+            Some(ExecutionStatus::Executing) => "executing",
+            Some(ExecutionStatus::Completed) => match self.pending.as_deref() {
+                Some([]) => "executing",
+                Some(_) => "waiting",
+                None => "completed",
+            },
+            None => "completed",
+        }
+    }
+
+    fn last(&self) -> Option<&Reaction> {
+        self.reactions().next_back()
+    }
+
+    fn reactions(&self) -> impl DoubleEndedIterator<Item = &Reaction> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Reaction(reaction) => Some(reaction),
+            Entry::Item(_) => None,
+        })
+    }
+}
+
+/// Whether a call can be answered: one that comes after another call, or whose sub-agent waits, can't.
+fn is_asked(pending: &Pending) -> bool {
+    match pending.call.kind {
+        OpenKind::Approval | OpenKind::External => true,
+        OpenKind::Others | OpenKind::Child => false,
+    }
+}
+
+/// Whether an execution has left calls without results.
+fn left_open(reaction: &Reaction) -> bool {
+    let step = reaction.steps.last();
+    let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
+    !OpenCall::list(open).is_empty()
+}
+
+fn add(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(line);
+}
