@@ -4,7 +4,7 @@ use crate::routes::responses::passing::Passing;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 /// How long a run is there after its end.
@@ -12,10 +12,13 @@ const KEPT: Duration = Duration::from_mins(5);
 /// How many are there at the most that are over; a newer one takes the place of the oldest.
 const MAX_ENDED: usize = 256;
 
+/// The thread of such a run, and what tells the task that waits for its time that it is gone before.
+type Ended = (Passing, DropGuard);
+
 /// The threads of such runs that are over, in the order in which they ended. One that is no longer here is deleted.
 #[derive(Clone, Default)]
 pub(crate) struct EndedRuns {
-    threads: Arc<Mutex<VecDeque<Passing>>>,
+    threads: Arc<Mutex<VecDeque<Ended>>>,
     /// What watches them; each ends when the server stops.
     watches: TaskTracker,
 }
@@ -30,6 +33,8 @@ impl EndedRuns {
                 () = shutdown.cancelled() => return,
             }
             let key = thread.key.clone();
+            let dropped = CancellationToken::new();
+            let thread = (thread, dropped.clone().drop_guard());
             ended.with(|threads| {
                 threads.push_back(thread);
                 let n_over = threads.len().saturating_sub(MAX_ENDED);
@@ -38,12 +43,13 @@ impl EndedRuns {
             tokio::select! {
                 () = tokio::time::sleep(KEPT) => {}
                 () = shutdown.cancelled() => {}
+                () = dropped.cancelled() => return,
             }
-            ended.with(|threads| threads.retain(|thread| thread.key != key));
+            ended.with(|threads| threads.retain(|(thread, _)| thread.key != key));
         });
     }
 
-    fn with(&self, act: impl FnOnce(&mut VecDeque<Passing>)) {
+    fn with(&self, act: impl FnOnce(&mut VecDeque<Ended>)) {
         act(&mut self.threads.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
