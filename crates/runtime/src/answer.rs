@@ -8,6 +8,7 @@ use crate::react::{Runtime, begun};
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, AnswerRequest, Run};
 use crate::store::{Filter, TenantId};
+use crate::stretch::{Place, Stretch};
 use interop::options::RunOptions;
 use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
@@ -17,6 +18,10 @@ use timeline::{
     Answer, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall, OpenKind, Payload,
     Rejected, Says, Seq, State, Transcript, Trigger,
 };
+
+/// Among how many of a thread's last messages a call is looked for that waits no longer: a click that comes twice is answered
+/// at the same cost however long the thread.
+const N_LOOKED_AT: usize = 50;
 
 impl Runtime {
     /// The calls of a thread that wait for an answer from outside, with the execution that left
@@ -95,8 +100,10 @@ impl Runtime {
             let RuntimeError::Rejected(Rejected::NotOpen(call)) = refused else {
                 return Err(refused);
             };
-            let transcript = live.transcript(Filter::Facts).await?;
-            return Err(became_of(call, &transcript).into());
+            let (before, n) = (Place::END, N_LOOKED_AT);
+            let stretch = Stretch::Before { before, n };
+            let read = self.stretch_marked(&request.tenant, &request.key, stretch, Filter::Facts);
+            return Err(became_of(call, &read.await?.transcript).into());
         }
         let (begun_with, _) = standing(&core.state);
         let parent = begun_with.parent.clone();
@@ -207,8 +214,7 @@ pub(crate) fn standing(state: &State) -> (Run, &[OpenCall]) {
     (run, calls)
 }
 
-/// Why a call is not open: it was answered, or left behind, or never made. Reads the whole thread,
-/// which only a wrong answer costs.
+/// Why a call is not open: it was answered, or left behind, or never made in this piece of its thread.
 fn became_of(call: String, transcript: &Transcript) -> Rejected {
     let mut was_open = false;
     let steps = transcript.entries.iter().flat_map(|entry| match entry {

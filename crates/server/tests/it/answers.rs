@@ -133,6 +133,25 @@ async fn a_wrong_answer_is_refused_with_its_reason_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn what_became_of_a_call_is_looked_for_among_the_last_messages_alone() {
+    let (server, id) = asking().await;
+    let answer = json!({"answers": [{"toolCallId": id, "approved": true}], "stream": true});
+    let again = async || {
+        let refused = server.post(ANSWERS, answer.clone()).await;
+        refused.json()["error"]["code"].as_str().unwrap().to_owned()
+    };
+    server.post(ANSWERS, answer.clone()).await.events();
+    for _ in 0..10 {
+        server.say("t", "hi").await;
+    }
+    assert_eq!(again().await, "answered_already");
+    for _ in 0..20 {
+        server.say("t", "hi").await;
+    }
+    assert_eq!(again().await, "unknown_call");
+}
+
+#[tokio::test]
 async fn a_new_message_leaves_the_question_behind() {
     let (server, id) = asking().await;
     server.say("t", "never mind").await;
