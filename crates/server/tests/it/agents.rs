@@ -197,7 +197,6 @@ fn what_an_agent_lacks_is_a_warning() {
         "the agent \"b\" has tools, and its model \"m\" has no tools",
         "read_file_root of [tools] is not there: ./not/here",
         "the command of the MCP server \"s\" is not there: ./not/here",
-        "the agent \"a\" calls \"b\" as a sub-agent",
     ] {
         assert!(
             found.iter().any(|it| it.contains(words)),
