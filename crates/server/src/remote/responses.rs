@@ -48,7 +48,8 @@ impl Talk {
         let news = talk::news(&client, request, &notes);
         let previous = news.place.as_ref().and_then(|place| place.run.as_deref());
         let mut messages = Messages::new();
-        if !news.results.is_empty() {
+        // Where something else was said in the place of answers, the calls are left there, too.
+        if !news.superseded && !news.results.is_empty() {
             let results = news.results.iter().map(|&result| result.clone());
             let message = ToolResultMessage::new(results.collect(), MessageOptions::default());
             messages.push_back_mut(Message::from(message));

@@ -116,6 +116,20 @@ async fn who_says_something_else_in_place_of_an_answer_is_heard() {
 }
 
 #[tokio::test]
+async fn who_says_something_else_than_whether_a_call_may_run_is_heard_from_there_on() {
+    for protocol in ["responses", "a2a"] {
+        let two = Two::new(protocol).await;
+        two.say("t", "careful", "compute 2+2").await;
+        pending(&two).await;
+        for words in ["hello a", "hello b"] {
+            let said = texts(&two.say("t", "careful", words).await);
+            let last = said.last().unwrap();
+            assert_eq!(last, &format!("You said: {words}"), "{protocol}: {said:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn who_cancels_here_cancels_there() {
     for protocol in PROTOCOLS {
         let two = Two::new(protocol).await;
