@@ -32,6 +32,8 @@ pub(super) struct Talk {
     body: String,
     /// Until the answer is whole.
     decoder: Option<Box<dyn Decoder>>,
+    /// For the response as its last event has it.
+    last: Option<Box<dyn Decoder>>,
     own: OwnCalls,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     note: Option<Note>,
@@ -79,6 +81,7 @@ impl Talk {
             notes,
             body: body.to_string(),
             decoder: Some(codec.decoder(&asked)),
+            last: Some(codec.decoder(&asked)),
             own: OwnCalls::default(),
             events: None,
             seen: None,
@@ -169,7 +172,25 @@ impl Talk {
         self.own.see(&value);
         self.learn(&value).await?;
         self.breaks.mended();
-        self.read(|decoder| decoder.push(data))
+        let step = self.read(|decoder| decoder.push(data))?;
+        self.settle(&value)?;
+        Ok(step)
+    }
+
+    /// What a response lists in the end is what it says: an attempt that died there may have said more on the way.
+    fn settle(&mut self, event: &Value) -> Result<(), Error> {
+        let response = event.get("response").filter(|_| self.done.is_some());
+        let lists = response.and_then(|response| response.get("output")?.as_array());
+        if let Some(response) = response
+            && lists.is_some_and(|items| !items.is_empty())
+            && let Some(mut decoder) = self.last.take()
+        {
+            let read = decoder.whole(&response.to_string());
+            let read = read.and_then(|_| decoder.finish());
+            let (_, response) = read.map_err(|error| self.named(&error))?;
+            self.done = Some(Box::new(response));
+        }
+        Ok(())
     }
 
     fn parsed(&self, text: &str) -> Result<Value, Error> {
