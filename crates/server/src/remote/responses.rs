@@ -93,7 +93,14 @@ impl Talk {
 
     async fn step(&mut self) -> Result<Step, Error> {
         if let Some(response) = self.done.take() {
-            return Ok(Step::Done(Box::new(self.answer(*response))));
+            return match &response.stop_reason {
+                StopReason::Other(why) => Err(self.cut_off(why)),
+                StopReason::EndTurn
+                | StopReason::MaxTokens
+                | StopReason::ToolUse
+                | StopReason::ContentFilter
+                | StopReason::Error => Ok(Step::Done(Box::new(self.answer(*response)))),
+            };
         }
         let Some(events) = &mut self.events else {
             let opened = self.open().await;
@@ -231,6 +238,16 @@ impl Talk {
             self.decoder = Some(decoder);
         }
         Ok(Step::Events(events.into_iter().filter(is_shown).collect()))
+    }
+
+    /// The error of an answer that ended for another reason than its length or a policy.
+    fn cut_off(&self, why: &str) -> Error {
+        let code = match why {
+            "timeout" => Code::Timeout,
+            _ => Code::ProviderError,
+        };
+        self.client
+            .error(code, &format!("the response is not complete: {why}"))
     }
 
     /// The error as one of this agent.

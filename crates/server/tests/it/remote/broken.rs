@@ -171,6 +171,19 @@ async fn what_a_response_lists_in_the_end_is_what_it_says() {
 }
 
 #[tokio::test]
+async fn a_response_that_is_incomplete_for_a_reason_of_its_own_is_a_failure() {
+    for (why, wanted) in [("timeout", "timeout"), ("tired", "error")] {
+        let end = json!({"type": "response.incomplete", "response": {"id": "resp_1",
+            "status": "incomplete", "incomplete_details": {"reason": why}, "output": []}});
+        let body = response_events(&end);
+        let stub = Stub::new(response("200 OK", "text/event-stream", &body), true).await;
+        let (reason, detail) = ends("responses", &stub.url, OPEN).await;
+        assert_eq!(reason, wanted, "{detail}");
+        assert!(detail.contains(why), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_longer_than_it_may_be_is_given_up() {
     for protocol in PROTOCOLS {
         let long = format!("data: {{\"x\": \"{}\"}}\n\n", "x".repeat(200_000));
