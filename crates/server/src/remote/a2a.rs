@@ -66,7 +66,7 @@ impl Talk {
             message,
             answers: answers.map(|task| (task, asks)),
             withdraws,
-            reader: Reader::after(news.said.iter().copied()),
+            reader: Reader::of(&news),
             events: None,
             note: notes.read(),
             notes,
@@ -204,7 +204,7 @@ impl Talk {
     /// Whether a task still asks what is answered.
     async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
         let found = self.call("GetTask", &json!({ "id": task })).await?;
-        let mut reader = Reader::after([]);
+        let mut reader = Reader::default();
         let read = reader.task(&found);
         read.map_err(|error| unread(&self.client, &error))?;
         Ok(match &reader.end {
@@ -224,6 +224,12 @@ impl Talk {
         let value = parsed(&self.client, data)?;
         let result = result(&value).map_err(|error| unread(&self.client, &error))?;
         self.breaks.mended();
+        if let Some(task) = self.task().map(str::to_owned)
+            && self.reader.wants_task(result)
+        {
+            let found = self.call("GetTask", &json!({ "id": task })).await?;
+            return self.take(&json!({ "task": found })).await;
+        }
         self.take(result).await
     }
 
@@ -270,6 +276,7 @@ impl Talk {
             conversation: self.notes.conversation.clone(),
             context: self.reader.context.clone(),
             run: self.reader.task.clone(),
+            said: talk::said(&asks, self.reader.names()),
             asks,
         };
         let content = self.reader.said().content();

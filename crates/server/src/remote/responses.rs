@@ -296,6 +296,7 @@ impl Talk {
             context: None,
             run: self.id().map(str::to_owned),
             asks: asks.collect(),
+            said: Vec::new(),
         };
         let mut stop_reason = response.stop_reason;
         if stop_reason == StopReason::ToolUse && calls.is_empty() {

@@ -116,6 +116,17 @@ async fn who_says_something_else_in_place_of_an_answer_is_heard() {
 }
 
 #[tokio::test]
+async fn the_same_answer_twice_is_said_twice() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        two.say("t", "helper", "Hello").await;
+        let said = texts(&two.say("t", "helper", "Hello").await);
+        let once = ["Hello", "You said: Hello"];
+        assert_eq!(said, [once, once].concat(), "{protocol}");
+    }
+}
+
+#[tokio::test]
 async fn who_says_something_else_than_whether_a_call_may_run_is_heard_from_there_on() {
     for protocol in ["responses", "a2a"] {
         let two = Two::new(protocol).await;
