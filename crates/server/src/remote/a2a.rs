@@ -57,7 +57,8 @@ impl Talk {
         };
         // So that a message that is sent again is known to be in the same context.
         let own = client.config.repeatable;
-        let own = own.then(|| format!("loomline-{}", notes.conversation));
+        // Each agent has a context of its own, also where two are on one server.
+        let own = own.then(|| format!("loomline-{}-{}", client.agent, notes.conversation));
         let context = place.and_then(|place| place.context.clone()).or(own);
         let id = format!("loomline-{}", notes.key);
         let message = message(&id, context.as_deref(), answers.as_deref(), &parts(&news));

@@ -188,7 +188,8 @@ impl Talk {
         if let Some(thread) = &self.note.thread {
             return Ok(thread.clone());
         }
-        let key = format!("{}:thread", self.notes.conversation);
+        // Each agent has a thread of its own, also where two are on one server.
+        let key = format!("{}:{}:thread", self.notes.conversation, self.client.agent);
         let made = self
             .client
             .json(Ask::post("/threads", &json!({})).with_key(&key));

@@ -127,6 +127,18 @@ async fn the_same_answer_twice_is_said_twice() {
 }
 
 #[tokio::test]
+async fn two_agents_of_one_server_have_a_conversation_each() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        for (agent, said) in [("helper", "one"), ("asker", "two"), ("helper", "three")] {
+            two.say("t", agent, said).await;
+        }
+        let threads = two.far_threads().await;
+        assert_eq!(threads.len(), 2, "{protocol}: {threads:?}");
+    }
+}
+
+#[tokio::test]
 async fn who_says_something_else_than_whether_a_call_may_run_is_heard_from_there_on() {
     for protocol in ["responses", "a2a"] {
         let two = Two::new(protocol).await;
