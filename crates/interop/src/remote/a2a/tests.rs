@@ -331,6 +331,7 @@ fn answers_go_to_what_asked_and_words_are_no_leave() {
             ask("2", AskKind::Approval),
             ask("3", AskKind::Result),
             ask("4", AskKind::Result),
+            ask("5", AskKind::Approval),
         ],
         said: Vec::new(),
     };
@@ -342,6 +343,7 @@ fn answers_go_to_what_asked_and_words_are_no_leave() {
     let results = vec![
         result("1", json!({"approved": true, "more": 1}), false),
         result("2", json!("yes"), false),
+        result("5", json!("{\"approved\": true}"), false),
         result("3", json!([1]), false),
         result("4", json!("no net"), true),
     ];
@@ -363,6 +365,7 @@ fn answers_go_to_what_asked_and_words_are_no_leave() {
         [
             json!({"data": {"toolCallId": "far-1", "approved": true}}),
             json!({"data": {"toolCallId": "far-2", "approved": false, "message": "yes"}}),
+            json!({"data": {"toolCallId": "far-5", "approved": true}}),
             json!({"data": {"toolCallId": "far-3", "output": [1]}}),
             json!({"data": {"toolCallId": "far-4", "errorText": "no net"}}),
             json!({"text": "and hurry"}),

@@ -153,6 +153,19 @@ async fn who_says_something_else_than_whether_a_call_may_run_is_heard_from_there
 }
 
 #[tokio::test]
+async fn leave_to_run_a_call_can_be_given_as_a_text() {
+    let two = Two::new("a2a").await;
+    two.say("t", "careful", "compute 6 * 7").await;
+    let call = pending(&two).await;
+    let answer = json!({"toolCallId": call["toolCallId"], "output": "{\"approved\": true}"});
+    let body = json!({"answers": [answer], "stream": true});
+    let answered = two.near.post("/api/v1/threads/t/answers", body).await;
+    assert_eq!(answered.status, 200, "{}", answered.text);
+    let said = texts(&two.messages("t").await);
+    assert_eq!(said.last().unwrap(), "compute gave 42.");
+}
+
+#[tokio::test]
 async fn who_cancels_here_cancels_there() {
     for protocol in PROTOCOLS {
         let two = Two::new(protocol).await;
