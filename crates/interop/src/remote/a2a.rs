@@ -95,17 +95,19 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
     if let Some(key) = thread_key {
         data.insert("threadKey".to_owned(), key.as_str().into());
     }
+    let value = match (kind, value) {
+        (AskKind::Approval, value) => leave(&value),
+        (_, value) => value,
+    };
     match (kind, value) {
-        (AskKind::Approval, Value::Object(said))
-            if said.get("approved").is_some_and(Value::is_boolean) =>
-        {
+        (AskKind::Approval, Value::Object(said)) => {
             let wanted = ["approved", "arguments", "message"];
             data.extend(
                 said.into_iter()
                     .filter(|(key, _)| wanted.contains(&key.as_str())),
             );
         }
-        // Words are no leave.
+        // Other words are no leave.
         (AskKind::Approval, value) => {
             data.insert("approved".to_owned(), false.into());
             data.insert("message".to_owned(), text_of(&value).into());
@@ -118,6 +120,19 @@ fn answer(news: &News<'_>, result: &ToolResult) -> Vec<Value> {
         }
     }
     vec![json!({ "data": data })]
+}
+
+/// What an approval is answered with: an object that says whether, also where it came as a text, for most protocols
+/// know no other outputs.
+fn leave(value: &Value) -> Value {
+    let text = value.as_str();
+    let read: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+    let said = read.as_ref().unwrap_or(value);
+    if said.get("approved").is_some_and(Value::is_boolean) {
+        said.clone()
+    } else {
+        text_of(value).into()
+    }
 }
 
 fn text_of(value: &Value) -> String {

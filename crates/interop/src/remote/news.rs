@@ -65,6 +65,15 @@ impl<'a> News<'a> {
         }
         news
     }
+
+    /// The names of what was said there by what goes on, when its questions are answered; none where something new
+    /// begins.
+    pub fn names(&self) -> &[String] {
+        match &self.place {
+            Some(place) if !self.superseded && !self.results.is_empty() => &place.said,
+            Some(_) | None => &[],
+        }
+    }
 }
 
 fn texts(message: &Message) -> Vec<&str> {
@@ -102,6 +111,7 @@ mod tests {
             context: context.map(Into::into),
             run: Some("r".into()),
             asks: asks.then_some(ask).into_iter().collect(),
+            said: Vec::new(),
         };
         let options = MessageOptions {
             metadata: Some(place.metadata()),

@@ -28,6 +28,10 @@ pub struct Place {
     /// What it asks; it goes on when all of that is answered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<Ask>,
+    /// What that has said by now, by the names there, where it goes on when it is answered: so that it is known again
+    /// when it is told again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
 }
 
 /// Something that an agent elsewhere asks: a call here.

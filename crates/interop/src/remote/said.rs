@@ -2,125 +2,175 @@
 
 use upp::{AssistantContent, Media, StreamEvent};
 
-/// What an agent elsewhere has said so far, put together from pieces, wholes and wholes that are sent again.
+/// What an agent elsewhere has said so far, put together from pieces, wholes and what is told once more.
+///
+/// A text is known by its name, never by its words: the same words under two names are two texts. One that is begun
+/// anew is compared with what was shown of it, so that only what is new is shown; where it comes otherwise, it takes
+/// the place of what was shown.
 #[derive(Debug, Default)]
 pub struct Said {
-    /// What was said before this answer, and may be told again.
-    known: Vec<String>,
-    blocks: Vec<AssistantContent>,
-    /// What each block is, in the other's words; the last of a name counts.
-    names: Vec<String>,
-    events: Vec<StreamEvent>,
+    blocks: Vec<Block>,
+    n_shown: u32,
+    /// Whether what comes may be something that was said before: nothing is shown until that is clear.
+    pub(super) holds: bool,
+}
+
+/// A text, or a file.
+#[derive(Debug, Default)]
+struct Block {
+    name: String,
+    text: String,
+    file: Option<AssistantContent>,
+    /// The number that the text is shown under, once it is.
+    index: Option<u32>,
+    /// How much of the text is shown, in bytes.
+    n_shown: usize,
+    /// What was shown of the text before it was begun anew, until it has come as far, or comes otherwise.
+    former: Option<String>,
+}
+
+impl Block {
+    fn begin(&mut self) {
+        let mut shown = std::mem::take(&mut self.text);
+        if self.former.is_none() {
+            shown.truncate(self.n_shown);
+            self.former = Some(shown);
+        }
+        self.n_shown = 0;
+    }
+
+    /// What is new of it.
+    fn more(&mut self) -> Option<String> {
+        if let Some(former) = &self.former {
+            if self.text.starts_with(former.as_str()) {
+                self.n_shown = former.len();
+            } else if former.starts_with(&self.text) {
+                return None;
+            } else {
+                self.index = None;
+            }
+            self.former = None;
+        }
+        let more = self.text.get(self.n_shown..).unwrap_or_default().to_owned();
+        self.n_shown = self.text.len();
+        (!more.is_empty()).then_some(more)
+    }
+
+    fn content(&self) -> Option<AssistantContent> {
+        if self.file.is_some() {
+            return self.file.clone();
+        }
+        let text = self.text.clone();
+        (!text.is_empty()).then_some(AssistantContent::Text { text })
+    }
 }
 
 impl Said {
-    /// Nothing yet. What was said before, `known`, is not taken for something new.
-    pub fn after<'a>(known: impl IntoIterator<Item = &'a str>) -> Self {
-        Self {
-            known: known.into_iter().map(str::to_owned).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// More of the block of this name, or its beginning.
+    /// More of the text of this name, or its beginning.
     pub fn push(&mut self, name: &str, more: &str) {
-        if more.is_empty() {
-            return;
-        }
-        let at = self.place(name).unwrap_or_else(|| self.open(name));
-        if let Some(AssistantContent::Text { text }) = self.blocks.get_mut(at) {
-            text.push_str(more);
-            self.events.push(StreamEvent::TextDelta {
-                index: index(at),
-                text: more.to_owned(),
+        if self.find(name).is_none() && !more.is_empty() {
+            self.blocks.push(Block {
+                name: name.to_owned(),
+                ..Block::default()
             });
         }
+        if let Some(block) = self.find(name) {
+            block.text.push_str(more);
+        }
     }
 
-    /// The block of this name as it is by now. Where it goes on, only what is new is said; where it is something else,
-    /// it is another block: what was said stays said.
+    /// The text of this name comes from its beginning: once more, or in another form.
+    pub fn begin(&mut self, name: &str) {
+        if let Some(block) = self.find(name) {
+            block.begin();
+        }
+    }
+
+    /// The text of this name as it is by now.
     pub fn whole(&mut self, name: &str, whole: &str) {
-        if whole.is_empty() || self.known.iter().any(|known| known == whole) {
-            return;
-        }
-        let texts = self.blocks.iter().filter_map(text_of);
-        if texts.clone().any(|text| text == whole) {
-            return;
-        }
-        if let Some(at) = self.place(name) {
-            let before = self.blocks.get(at).and_then(text_of).unwrap_or_default();
-            if let Some(more) = whole.strip_prefix(before) {
-                let more = more.to_owned();
-                return self.push(name, &more);
-            }
-            if before.starts_with(whole) {
-                // An older state of it.
-                return;
-            }
-            self.forget(name);
-        }
+        self.begin(name);
         self.push(name, whole);
     }
 
-    /// What comes under this name is another block from here on.
-    pub fn forget(&mut self, name: &str) {
-        for known in self.names.iter_mut().filter(|known| *known == name) {
-            known.clear();
+    /// The text of this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let block = self.blocks.iter().find(|block| block.name == name);
+        block.map(|block| block.text.as_str())
+    }
+
+    /// Gives a text another name: what comes under the first is another text from here on.
+    pub fn rename(&mut self, name: &str, to: &str) {
+        if let Some(block) = self.find(name) {
+            to.clone_into(&mut block.name);
         }
+    }
+
+    /// Has a text be the last.
+    pub fn put_last(&mut self, name: &str) {
+        let place = self.blocks.iter().position(|block| block.name == name);
+        if let Some(place) = place {
+            let block = self.blocks.remove(place);
+            self.blocks.push(block);
+        }
+    }
+
+    /// Keeps the texts whose names are to be kept, and all files.
+    pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.blocks
+            .retain(|block| block.file.is_some() || is_kept(&block.name));
+    }
+
+    /// The names of the texts, in order.
+    pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
+        let texts = self.blocks.iter().filter(|block| !block.text.is_empty());
+        texts.map(|block| block.name.as_str())
     }
 
     /// A file, unless it was told.
     pub fn file(&mut self, media: Media) {
         let kind = media.mime_type.split('/').next().unwrap_or_default();
-        let block = match kind {
+        let file = Some(match kind {
             "audio" => AssistantContent::Audio(media),
             "video" => AssistantContent::Video(media),
             _ => AssistantContent::Image(media),
-        };
-        if !self.blocks.contains(&block) {
-            self.blocks.push(block);
-            self.names.push(String::new());
+        });
+        if !self.blocks.iter().any(|block| block.file == file) {
+            self.blocks.push(Block {
+                file,
+                ..Block::default()
+            });
         }
     }
 
     /// The events since the last time.
     pub fn take_events(&mut self) -> Vec<StreamEvent> {
-        std::mem::take(&mut self.events)
+        let mut events = Vec::new();
+        if self.holds {
+            return events;
+        }
+        for block in &mut self.blocks {
+            let Some(text) = block.more() else {
+                continue;
+            };
+            if self.n_shown == 0 {
+                events.push(StreamEvent::MessageStart);
+            }
+            let index = *block.index.get_or_insert(self.n_shown);
+            self.n_shown = self.n_shown.max(index.saturating_add(1));
+            events.push(StreamEvent::TextDelta { index, text });
+        }
+        events
     }
 
     /// All of it.
     pub fn content(&self) -> Vec<AssistantContent> {
-        self.blocks.clone()
+        self.blocks.iter().filter_map(Block::content).collect()
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
-        self.names.iter().rposition(|known| known == name)
+    fn find(&mut self, name: &str) -> Option<&mut Block> {
+        let mut blocks = self.blocks.iter_mut();
+        blocks.find(|block| block.file.is_none() && block.name == name)
     }
-
-    fn open(&mut self, name: &str) -> usize {
-        if self.blocks.is_empty() {
-            self.events.push(StreamEvent::MessageStart);
-        }
-        self.blocks.push(AssistantContent::Text {
-            text: String::new(),
-        });
-        self.names.push(name.to_owned());
-        self.blocks.len() - 1
-    }
-}
-
-fn text_of(block: &AssistantContent) -> Option<&str> {
-    match block {
-        AssistantContent::Text { text } => Some(text),
-        AssistantContent::Reasoning { .. }
-        | AssistantContent::Image(_)
-        | AssistantContent::Audio(_)
-        | AssistantContent::Video(_) => None,
-    }
-}
-
-fn index(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -128,37 +178,57 @@ mod tests {
     use super::*;
 
     fn texts(said: &Said) -> Vec<&str> {
-        said.blocks.iter().filter_map(text_of).collect()
+        let texts = said.blocks.iter().map(|block| block.text.as_str());
+        texts.filter(|text| !text.is_empty()).collect()
     }
 
-    #[test]
-    fn a_whole_that_is_sent_again_adds_what_is_new_of_it() {
-        let mut said = Said::after(["before"]);
-        said.push("a", "Hel");
-        said.whole("a", "Hello");
-        said.whole("a", "Hel");
-        said.whole("a", "before");
-        assert_eq!(texts(&said), ["Hello"]);
-        said.whole("a", "Other");
-        said.push("a", "!");
-        assert_eq!(texts(&said), ["Hello", "Other!"]);
-        said.whole("b", "Hello");
-        assert_eq!(texts(&said), ["Hello", "Other!"]);
-        let mut shown = String::new();
+    fn shown(said: &mut Said) -> Vec<(u32, String)> {
+        let mut shown = Vec::new();
         for event in said.take_events() {
-            if let StreamEvent::TextDelta { text, .. } = event {
-                shown.push_str(&text);
+            if let StreamEvent::TextDelta { index, text } = event {
+                shown.push((index, text));
             }
         }
-        assert_eq!(shown, "HelloOther!");
+        shown
     }
 
     #[test]
-    fn what_is_begun_anew_is_another_block() {
-        let mut said = Said::after([]);
+    fn a_text_that_is_told_again_shows_what_is_new_of_it() {
+        let mut said = Said::default();
+        said.push("a", "Hel");
+        assert_eq!(shown(&mut said), [(0, "Hel".to_owned())]);
+        said.begin("a");
+        said.push("a", "He");
+        assert_eq!(shown(&mut said), []);
+        said.push("a", "llo");
+        assert_eq!(shown(&mut said), [(0, "lo".to_owned())]);
+        said.whole("a", "Hel");
+        said.whole("a", "Hello!");
+        assert_eq!(shown(&mut said), [(0, "!".to_owned())]);
+        assert_eq!(texts(&said), ["Hello!"]);
+    }
+
+    #[test]
+    fn a_text_that_comes_otherwise_takes_the_place_of_what_was_shown() {
+        let mut said = Said::default();
+        said.push("a", "one two");
+        shown(&mut said);
+        said.begin("a");
         said.push("a", "one");
-        said.forget("a");
-        said.push("a", "two");
-        assert_eq!(texts(&said), ["one", "two"]);
+        assert_eq!(shown(&mut said), []);
+        said.push("a", " more");
+        assert_eq!(shown(&mut said), [(1, "one more".to_owned())]);
+        assert_eq!(texts(&said), ["one more"]);
+    }
+
+    #[test]
+    fn the_same_words_under_two_names_are_two_texts() {
+        let mut said = Said::default();
+        said.push("a", "yes");
+        said.rename("a", "first");
+        said.push("a", "yes");
+        said.whole("b", "yes");
+        assert_eq!(texts(&said), ["yes", "yes", "yes"]);
+        assert_eq!(shown(&mut said).len(), 3);
     }
 }

@@ -57,7 +57,8 @@ impl Talk {
         };
         // So that a message that is sent again is known to be in the same context.
         let own = client.config.repeatable;
-        let own = own.then(|| format!("loomline-{}", notes.conversation));
+        // Each agent has a context of its own, also where two are on one server.
+        let own = own.then(|| format!("loomline-{}-{}", client.agent, notes.conversation));
         let context = place.and_then(|place| place.context.clone()).or(own);
         let id = format!("loomline-{}", notes.key);
         let message = message(&id, context.as_deref(), answers.as_deref(), &parts(&news));
@@ -66,7 +67,7 @@ impl Talk {
             message,
             answers: answers.map(|task| (task, asks)),
             withdraws,
-            reader: Reader::after(news.said.iter().copied()),
+            reader: Reader::of(&news),
             events: None,
             note: notes.read(),
             notes,
@@ -204,7 +205,7 @@ impl Talk {
     /// Whether a task still asks what is answered.
     async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
         let found = self.call("GetTask", &json!({ "id": task })).await?;
-        let mut reader = Reader::after([]);
+        let mut reader = Reader::default();
         let read = reader.task(&found);
         read.map_err(|error| unread(&self.client, &error))?;
         Ok(match &reader.end {
@@ -224,6 +225,12 @@ impl Talk {
         let value = parsed(&self.client, data)?;
         let result = result(&value).map_err(|error| unread(&self.client, &error))?;
         self.breaks.mended();
+        if let Some(task) = self.task().map(str::to_owned)
+            && self.reader.wants_task(result)
+        {
+            let found = self.call("GetTask", &json!({ "id": task })).await?;
+            return self.take(&json!({ "task": found })).await;
+        }
         self.take(result).await
     }
 
@@ -270,6 +277,7 @@ impl Talk {
             conversation: self.notes.conversation.clone(),
             context: self.reader.context.clone(),
             run: self.reader.task.clone(),
+            said: talk::said(&asks, self.reader.names()),
             asks,
         };
         let content = self.reader.said().content();

@@ -32,6 +32,8 @@ pub(super) struct Talk {
     body: String,
     /// Until the answer is whole.
     decoder: Option<Box<dyn Decoder>>,
+    /// For the response as its last event has it.
+    last: Option<Box<dyn Decoder>>,
     own: OwnCalls,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     note: Option<Note>,
@@ -48,7 +50,8 @@ impl Talk {
         let news = talk::news(&client, request, &notes);
         let previous = news.place.as_ref().and_then(|place| place.run.as_deref());
         let mut messages = Messages::new();
-        if !news.results.is_empty() {
+        // Where something else was said in the place of answers, the calls are left there, too.
+        if !news.superseded && !news.results.is_empty() {
             let results = news.results.iter().map(|&result| result.clone());
             let message = ToolResultMessage::new(results.collect(), MessageOptions::default());
             messages.push_back_mut(Message::from(message));
@@ -78,6 +81,7 @@ impl Talk {
             notes,
             body: body.to_string(),
             decoder: Some(codec.decoder(&asked)),
+            last: Some(codec.decoder(&asked)),
             own: OwnCalls::default(),
             events: None,
             seen: None,
@@ -89,7 +93,14 @@ impl Talk {
 
     async fn step(&mut self) -> Result<Step, Error> {
         if let Some(response) = self.done.take() {
-            return Ok(Step::Done(Box::new(self.answer(*response))));
+            return match &response.stop_reason {
+                StopReason::Other(why) => Err(self.cut_off(why)),
+                StopReason::EndTurn
+                | StopReason::MaxTokens
+                | StopReason::ToolUse
+                | StopReason::ContentFilter
+                | StopReason::Error => Ok(Step::Done(Box::new(self.answer(*response)))),
+            };
         }
         let Some(events) = &mut self.events else {
             let opened = self.open().await;
@@ -168,7 +179,25 @@ impl Talk {
         self.own.see(&value);
         self.learn(&value).await?;
         self.breaks.mended();
-        self.read(|decoder| decoder.push(data))
+        let step = self.read(|decoder| decoder.push(data))?;
+        self.settle(&value)?;
+        Ok(step)
+    }
+
+    /// What a response lists in the end is what it says: an attempt that died there may have said more on the way.
+    fn settle(&mut self, event: &Value) -> Result<(), Error> {
+        let response = event.get("response").filter(|_| self.done.is_some());
+        let lists = response.and_then(|response| response.get("output")?.as_array());
+        if let Some(response) = response
+            && lists.is_some_and(|items| !items.is_empty())
+            && let Some(mut decoder) = self.last.take()
+        {
+            let read = decoder.whole(&response.to_string());
+            let read = read.and_then(|_| decoder.finish());
+            let (_, response) = read.map_err(|error| self.named(&error))?;
+            self.done = Some(Box::new(response));
+        }
+        Ok(())
     }
 
     fn parsed(&self, text: &str) -> Result<Value, Error> {
@@ -209,6 +238,16 @@ impl Talk {
             self.decoder = Some(decoder);
         }
         Ok(Step::Events(events.into_iter().filter(is_shown).collect()))
+    }
+
+    /// The error of an answer that ended for another reason than its length or a policy.
+    fn cut_off(&self, why: &str) -> Error {
+        let code = match why {
+            "timeout" => Code::Timeout,
+            _ => Code::ProviderError,
+        };
+        self.client
+            .error(code, &format!("the response is not complete: {why}"))
     }
 
     /// The error as one of this agent.
@@ -257,6 +296,7 @@ impl Talk {
             context: None,
             run: self.id().map(str::to_owned),
             asks: asks.collect(),
+            said: Vec::new(),
         };
         let mut stop_reason = response.stop_reason;
         if stop_reason == StopReason::ToolUse && calls.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use futures_util::future::BoxFuture;
-use interop::remote::{News, Place};
+use interop::remote::{Ask, News, Place};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -104,6 +104,11 @@ impl Breaks {
 pub(super) fn news<'a>(client: &Client, request: &'a Request, notes: &Notes) -> News<'a> {
     let (agent, at) = (&client.agent, &client.config.url);
     News::of(&request.messages, agent, at, &notes.conversation)
+}
+
+/// The names of what was said by what goes on when it is answered; else nobody asks for them.
+pub(super) fn said(asks: &[Ask], names: Vec<String>) -> Vec<String> {
+    if asks.is_empty() { Vec::new() } else { names }
 }
 
 /// Asks again and again, less often as time goes.

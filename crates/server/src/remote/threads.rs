@@ -83,7 +83,7 @@ impl Talk {
             was_sent: note.sent,
             begin,
             withdraws,
-            reader: Reader::after(news.said.iter().copied()),
+            reader: Reader::of(&news),
             note,
             notes,
             events: None,
@@ -188,7 +188,8 @@ impl Talk {
         if let Some(thread) = &self.note.thread {
             return Ok(thread.clone());
         }
-        let key = format!("{}:thread", self.notes.conversation);
+        // Each agent has a thread of its own, also where two are on one server.
+        let key = format!("{}:{}:thread", self.notes.conversation, self.client.agent);
         let made = self
             .client
             .json(Ask::post("/threads", &json!({})).with_key(&key));
@@ -214,13 +215,16 @@ impl Talk {
             Begin::Outputs { run, .. } => {
                 let path = format!("/threads/{thread}/runs/{run}");
                 let object = self.client.json(Ask::get(&path)).await?;
-                let mut reader = Reader::after([]);
+                let mut reader = Reader::default();
                 reader.take(&object).map_err(|error| self.unread(&error))?;
                 let place = self.asked();
                 // While it asks the same, nothing of the answer has come.
                 let waits = match &reader.end {
                     Some(End::Asks(_, asks)) => asks.iter().any(|ask| place.contains(&ask.call)),
-                    Some(End::Completed | End::Incomplete(_) | End::Failed(_)) | None => false,
+                    Some(
+                        End::Completed | End::Incomplete(_) | End::Failed(_) | End::Limited(_),
+                    )
+                    | None => false,
                 };
                 Ok((!waits).then(|| run.clone()))
             }
@@ -244,7 +248,7 @@ impl Talk {
         let thread = self.thread().await?;
         let path = format!("/threads/{thread}/runs/{run}");
         let object = self.client.json(Ask::get(&path)).await?;
-        let mut reader = Reader::after([]);
+        let mut reader = Reader::default();
         reader.take(&object).map_err(|error| self.unread(&error))?;
         if reader.end.is_none() {
             return Ok(());
@@ -294,6 +298,7 @@ impl Talk {
             }
             Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks, StopReason::EndTurn)),
             Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            Some(End::Limited(why)) => Err(self.client.error(Code::RateLimited, &why)),
             None => Err(self.client.invalid("something follows the answer")),
         }
     }
@@ -305,6 +310,7 @@ impl Talk {
             conversation: self.notes.conversation.clone(),
             context: self.note.thread.clone(),
             run: self.note.run.clone(),
+            said: talk::said(&asks, self.reader.names()),
             asks,
         };
         let content = self.reader.said().content();

@@ -20,6 +20,10 @@ provider = "scripted"
 [agents.helper]
 model = "s"
 tools = ["compute"]
+[agents.careful]
+model = "s"
+tools = ["compute"]
+requires_approval = ["compute"]
 [agents.asker]
 model = "s"
 [[agents.asker.external]]
@@ -45,7 +49,8 @@ pub(crate) fn address(protocol: &str, served: &Served, agent: &str) -> String {
 
 /// A configuration with agents that are those elsewhere.
 pub(crate) fn near(protocol: &str, served: &Served) -> String {
-    let [helper, asker] = ["helper", "asker"].map(|agent| address(protocol, served, agent));
+    let [helper, asker, careful] =
+        ["helper", "asker", "careful"].map(|agent| address(protocol, served, agent));
     format!(
         r#"
 default_agent = "helper"
@@ -59,6 +64,8 @@ description = "Helps from afar."
 remote = {{ protocol = "{protocol}", {helper} }}
 [agents.asker]
 remote = {{ protocol = "{protocol}", {asker} }}
+[agents.careful]
+remote = {{ protocol = "{protocol}", {careful} }}
 [agents.lead]
 model = "s"
 handoffs = ["helper"]

@@ -1,6 +1,7 @@
 //! What an agent says of one task.
 
 use super::{AUTH_REQUIRED, INPUT_REQUIRED};
+use crate::remote::news::News;
 use crate::remote::place::{Ask, AskKind};
 use crate::remote::said::Said;
 use serde_json::{Value, json};
@@ -54,9 +55,24 @@ pub enum End {
 }
 
 /// Reads what an agent says of one task.
-#[derive(Debug)]
+///
+/// An artifact is what the agent says by now; once it goes on to something else, it says what that was as a
+/// message. So a text has the name of its artifact until a message with the same words closes it, and the message's
+/// from there on. Who comes back to a task is told how it stands, and perhaps all again that its stream has said:
+/// nothing of that is shown until the last text that was closed has passed.
+#[derive(Debug, Default)]
 pub struct Reader {
     said: Said,
+    /// What the task has said in earlier answers: the names, and the text of the last.
+    earlier: (Vec<String>, Option<String>),
+    /// The artifact that is told.
+    open: Option<String>,
+    /// The message after which what is told again is over.
+    awaits: Option<String>,
+    /// Whether an artifact was begun since the task was last told whole.
+    is_begun: bool,
+    /// How often the task was told whole.
+    n_wholes: u32,
     /// The task.
     pub task: Option<String>,
     /// Its context.
@@ -66,19 +82,42 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// For an answer; `known` is what was said before it in the same conversation.
-    pub fn after<'a>(known: impl IntoIterator<Item = &'a str>) -> Self {
+    /// For an answer that goes on with a task, where `news` answers one.
+    pub fn of(news: &News<'_>) -> Self {
+        let text = news.said.last().map(|&text| text.to_owned());
         Self {
-            said: Said::after(known),
-            task: None,
-            context: None,
-            end: None,
+            earlier: (news.names().to_vec(), text),
+            ..Self::default()
         }
+    }
+
+    /// The names of what the task has said, in this answer and before.
+    pub fn names(&self) -> Vec<String> {
+        let own = self.said.names().map(str::to_owned);
+        self.earlier.0.iter().cloned().chain(own).collect()
     }
 
     /// What was said so far.
     pub fn said(&mut self) -> &mut Said {
         &mut self.said
+    }
+
+    /// Whether the whole task is to be taken in the place of this event of a stream: where it ends for who has come
+    /// back, and may have missed something, or asks what this does not say.
+    pub fn wants_task(&self, response: &Value) -> bool {
+        let status = response.get("statusUpdate").and_then(|it| it.get("status"));
+        let state = status.and_then(|status| status.get("state")?.as_str());
+        let state = state.and_then(|state| state.strip_prefix("TASK_STATE_"));
+        let parts = status.and_then(|status| status.get("message")?.get("parts")?.as_array());
+        let has_data = parts
+            .into_iter()
+            .flatten()
+            .any(|part| part.get("data").is_some());
+        match state {
+            None | Some("SUBMITTED" | "WORKING") => false,
+            Some("INPUT_REQUIRED") => self.n_wholes > 1 || !has_data,
+            Some(_) => self.n_wholes > 1,
+        }
     }
 
     /// Takes one event of a stream, or the answer to a message.
@@ -120,11 +159,38 @@ impl Reader {
             return Err(Unread::Malformed("a task has no id"));
         }
         self.learn(task.get("id"), task.get("contextId"));
-        let artifacts = task.get("artifacts").and_then(Value::as_array);
-        for artifact in artifacts.into_iter().flatten() {
-            self.whole(artifact);
+        let list = |field: &str| task.get(field).and_then(Value::as_array);
+        let history = list("history").into_iter().flatten();
+        let is_agents = |it: &&Value| it.get("role").and_then(Value::as_str) == Some("ROLE_AGENT");
+        let history: Vec<&Value> = history.filter(is_agents).collect();
+        let own = history.get(self.earlier.0.len()..).unwrap_or_default();
+        let names: Vec<String> = own.iter().map(|message| name_of(message)).collect();
+        let n_missed = own.iter().filter(|message| self.told(message)).count();
+        if n_missed > 0 {
+            for name in &names {
+                self.said.put_last(name);
+            }
         }
+        for artifact in list("artifacts").into_iter().flatten() {
+            self.stands(artifact, history.len(), &names);
+        }
+        self.is_begun = false;
+        self.n_wholes = self.n_wholes.saturating_add(1);
+        self.awaits = self.closed().last().map(str::to_owned);
+        self.said.holds = self.awaits.is_some();
         self.status(task.get("status"))
+    }
+
+    /// The names of the texts that a message closed, in order.
+    fn closed(&self) -> impl DoubleEndedIterator<Item = &str> {
+        let open = self.open.as_deref();
+        self.said.names().filter(move |name| Some(*name) != open)
+    }
+
+    /// What is told again is over: what comes is new.
+    fn release(&mut self) {
+        self.awaits = None;
+        self.said.holds = false;
     }
 
     fn learn(&mut self, task: Option<&Value>, context: Option<&Value>) {
@@ -138,6 +204,12 @@ impl Reader {
         let state = state.ok_or(Unread::Malformed("a task has no state"))?;
         let message = status.and_then(|status| status.get("message"));
         let words = || message.map(words).unwrap_or_default();
+        if !matches!(
+            state,
+            "TASK_STATE_SUBMITTED" | "TASK_STATE_WORKING" | "SUBMITTED" | "WORKING"
+        ) {
+            self.release();
+        }
         match state.strip_prefix("TASK_STATE_").unwrap_or(state) {
             "SUBMITTED" => self.end = None,
             "WORKING" => {
@@ -166,14 +238,28 @@ impl Reader {
         Ok(())
     }
 
+    /// Whether the agent has said all these requests of AITP itself: then they are asked here as they are there, and
+    /// no call stands for them.
+    fn has_said(&self, requests: &[&Value]) -> bool {
+        let said: Vec<Value> = self
+            .said
+            .names()
+            .filter_map(|name| serde_json::from_str(self.said.get(name)?).ok())
+            .collect();
+        let mut asked = requests.iter().map(|request| request.get("request"));
+        !requests.is_empty() && asked.all(|asked| asked.is_some_and(|it| said.contains(it)))
+    }
+
     /// What a task asks: each call that it names, or what it says in words.
     fn asks(&mut self, message: Option<&Value>, name: &str) {
-        let parts = message.and_then(|message| message.get("parts")?.as_array());
-        let named = parts.into_iter().flatten();
-        let named = named.filter_map(|part| part.get("data")?.get("calls")?.as_array());
+        let requests = named_in(message, "requests");
+        if self.has_said(&requests) {
+            self.end = Some(End::Completed);
+            return;
+        }
         let mut calls: Vec<ToolCall> = Vec::new();
         let mut asks = Vec::new();
-        for named in named.flatten() {
+        for named in named_in(message, "calls") {
             let text = |field: &str| named.get(field).and_then(Value::as_str);
             let (Some(id), Some(tool)) = (text("toolCallId"), text("toolName")) else {
                 continue;
@@ -217,34 +303,104 @@ impl Reader {
         self.end = Some(End::Asks(calls, asks));
     }
 
-    /// A message as something said by itself.
+    /// A message as something said by itself, or as the end of what the artifact says.
     fn spoken(&mut self, message: &Value) {
-        let id = message.get("messageId").and_then(Value::as_str);
-        let name = format!("message {}", id.unwrap_or_default());
-        self.said.whole(&name, &words(message));
-        let parts = message.get("parts").and_then(Value::as_array);
-        self.files(parts.into_iter().flatten());
+        let name = name_of(message);
+        if self.is_known(&name) {
+            // It was told again, and the artifact before it.
+            if self.is_begun
+                && self.awaits.is_some()
+                && let Some(open) = &self.open
+            {
+                self.said.begin(open);
+            }
+            if self.awaits.as_ref() == Some(&name) {
+                self.release();
+            }
+            return;
+        }
+        self.release();
+        let words = words(message);
+        let open = self.open.as_deref().and_then(|open| self.said.get(open));
+        if open == Some(&*words) {
+            self.close(&name);
+        }
+        self.said.whole(&name, &words);
+        self.files(message);
+    }
+
+    /// What the agent has said on its way, and now tells of: the whole of what its artifact was, or something that
+    /// was missed. Says whether it is new.
+    fn told(&mut self, message: &Value) -> bool {
+        let name = name_of(message);
+        if self.is_known(&name) {
+            return false;
+        }
+        let words = words(message);
+        let open = self.open.as_deref().and_then(|open| self.said.get(open));
+        if open.is_some_and(|open| words.starts_with(open)) {
+            self.close(&name);
+        }
+        self.said.whole(&name, &words);
+        self.files(message);
+        true
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        self.said.get(name).is_some() || self.earlier.0.iter().any(|known| known == name)
+    }
+
+    /// What the artifact says is this message's; what follows in the artifact is something else.
+    fn close(&mut self, name: &str) {
+        if let Some(open) = self.open.take() {
+            self.said.rename(&open, name);
+        }
     }
 
     fn artifact(&mut self, update: &Value) {
         let artifact = update.get("artifact").unwrap_or(&Value::Null);
         let goes_on = update.get("append").and_then(Value::as_bool) == Some(true);
+        let name = named(artifact);
         if !goes_on {
-            return self.whole(artifact);
+            self.said.begin(&name);
+            self.is_begun = true;
+        } else if !self.is_begun {
+            // It goes on from how the task stood.
+            self.release();
         }
-        self.said.push(&named(artifact), &words(artifact));
-        let parts = artifact.get("parts").and_then(Value::as_array);
-        self.files(parts.into_iter().flatten());
+        self.said.push(&name, &words(artifact));
+        self.open = Some(name);
+        self.files(artifact);
     }
 
-    fn whole(&mut self, artifact: &Value) {
-        self.said.whole(&named(artifact), &words(artifact));
-        let parts = artifact.get("parts").and_then(Value::as_array);
-        self.files(parts.into_iter().flatten());
+    /// An artifact of a task that is told whole, after so many messages, the last of these names. Where a text that
+    /// was closed is not among those, the artifact is still that.
+    fn stands(&mut self, artifact: &Value, n_told: usize, names: &[String]) {
+        let (name, words) = (named(artifact), words(artifact));
+        let n_closed = self.closed().count();
+        let closed = |said: &&str| !names.iter().any(|name| name == said);
+        let closed = self.closed().rfind(closed).map(str::to_owned);
+        let text = match &closed {
+            Some(closed) => self.said.get(closed),
+            None => self.earlier.1.as_deref().filter(|_| n_closed == 0),
+        };
+        let is_told = n_told < self.earlier.0.len() + n_closed && text == Some(&*words);
+        if is_told && self.open.as_ref() != Some(&name) {
+            if let Some(closed) = &closed {
+                self.said.put_last(closed);
+            }
+            return;
+        }
+        self.said.whole(&name, &words);
+        self.said.put_last(&name);
+        self.open = Some(name);
+        self.files(artifact);
     }
 
-    fn files<'a>(&mut self, parts: impl Iterator<Item = &'a Value>) {
-        for part in parts {
+    /// The files of something with parts.
+    fn files(&mut self, of: &Value) {
+        let parts = of.get("parts").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
             let text = |field: &str| part.get(field).and_then(Value::as_str);
             let source = match (text("raw"), text("url")) {
                 (Some(data), _) => MediaSource::Base64 {
@@ -268,14 +424,34 @@ fn named(artifact: &Value) -> String {
     format!("artifact {}", id.unwrap_or_default())
 }
 
-/// The texts of something with parts; data as its JSON.
+/// What the data of a message has under a name.
+fn named_in<'a>(message: Option<&'a Value>, name: &str) -> Vec<&'a Value> {
+    let parts = message.and_then(|message| message.get("parts")?.as_array());
+    let parts = parts.into_iter().flatten();
+    let named = parts.filter_map(|part| part.get("data")?.get(name)?.as_array());
+    named.flatten().collect()
+}
+
+fn name_of(message: &Value) -> String {
+    let id = message.get("messageId").and_then(Value::as_str);
+    format!("message {}", id.unwrap_or_default())
+}
+
+/// The texts of something with parts; data as its JSON, on a line of its own.
 fn words(of: &Value) -> String {
     let parts = of.get("parts").and_then(Value::as_array);
-    let texts = parts.into_iter().flatten().filter_map(|part| {
-        let text = part.get("text").and_then(Value::as_str).map(str::to_owned);
-        text.or_else(|| part.get("data").map(Value::to_string))
-    });
-    texts.collect()
+    let mut words = String::new();
+    for part in parts.into_iter().flatten() {
+        if let Some(text) = part.get("text").and_then(Value::as_str) {
+            words.push_str(text);
+        } else if let Some(data) = part.get("data") {
+            if !words.is_empty() && !words.ends_with('\n') {
+                words.push('\n');
+            }
+            words.push_str(&data.to_string());
+        }
+    }
+    words
 }
 
 fn call_of(id: &str, name: &str, input: &str) -> ToolCall {

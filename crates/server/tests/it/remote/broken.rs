@@ -138,6 +138,51 @@ async fn a_stream_of_threads_that_names_no_run_is_not_asked_again() {
     assert!(detail.contains("which run it is"), "{detail}");
 }
 
+/// The events of a response, in which an attempt that dies says something first.
+fn response_events(end: &Value) -> String {
+    let delta = json!({"type": "response.output_text.delta", "item_id": "m1", "output_index": 0,
+        "content_index": 0, "delta": "one tw"});
+    let begun =
+        json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}});
+    [&begun, &delta, end]
+        .map(|event| format!("data: {event}\n\n"))
+        .concat()
+}
+
+#[tokio::test]
+async fn what_a_response_lists_in_the_end_is_what_it_says() {
+    let item = json!({"type": "message", "id": "m2", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "one two three", "annotations": []}]});
+    let end = json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
+        "output": [item]}});
+    let body = response_events(&end);
+    let stub = Stub::new(response("200 OK", "text/event-stream", &body), true).await;
+    let text = config("responses", &stub.url, OPEN);
+    let directory = tempfile::tempdir().unwrap();
+    let key = |name: &str| (name == "KEY").then(|| "sk-secret-key".to_owned());
+    let server = Server::with(directory, &text, &key).await;
+    server.say("t", "hello").await;
+    server.at_rest("t").await;
+    let messages = server.get("/api/v1/threads/t/messages").await.json();
+    assert_eq!(
+        super::texts(&messages["messages"]),
+        ["hello", "one two three"]
+    );
+}
+
+#[tokio::test]
+async fn a_response_that_is_incomplete_for_a_reason_of_its_own_is_a_failure() {
+    for (why, wanted) in [("timeout", "timeout"), ("tired", "error")] {
+        let end = json!({"type": "response.incomplete", "response": {"id": "resp_1",
+            "status": "incomplete", "incomplete_details": {"reason": why}, "output": []}});
+        let body = response_events(&end);
+        let stub = Stub::new(response("200 OK", "text/event-stream", &body), true).await;
+        let (reason, detail) = ends("responses", &stub.url, OPEN).await;
+        assert_eq!(reason, wanted, "{detail}");
+        assert!(detail.contains(why), "{detail}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_longer_than_it_may_be_is_given_up() {
     for protocol in PROTOCOLS {

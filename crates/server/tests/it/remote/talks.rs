@@ -116,6 +116,56 @@ async fn who_says_something_else_in_place_of_an_answer_is_heard() {
 }
 
 #[tokio::test]
+async fn the_same_answer_twice_is_said_twice() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        two.say("t", "helper", "Hello").await;
+        let said = texts(&two.say("t", "helper", "Hello").await);
+        let once = ["Hello", "You said: Hello"];
+        assert_eq!(said, [once, once].concat(), "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn two_agents_of_one_server_have_a_conversation_each() {
+    for protocol in PROTOCOLS {
+        let two = Two::new(protocol).await;
+        for (agent, said) in [("helper", "one"), ("asker", "two"), ("helper", "three")] {
+            two.say("t", agent, said).await;
+        }
+        let threads = two.far_threads().await;
+        assert_eq!(threads.len(), 2, "{protocol}: {threads:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_says_something_else_than_whether_a_call_may_run_is_heard_from_there_on() {
+    for protocol in ["responses", "a2a"] {
+        let two = Two::new(protocol).await;
+        two.say("t", "careful", "compute 2+2").await;
+        pending(&two).await;
+        for words in ["hello a", "hello b"] {
+            let said = texts(&two.say("t", "careful", words).await);
+            let last = said.last().unwrap();
+            assert_eq!(last, &format!("You said: {words}"), "{protocol}: {said:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn leave_to_run_a_call_can_be_given_as_a_text() {
+    let two = Two::new("a2a").await;
+    two.say("t", "careful", "compute 6 * 7").await;
+    let call = pending(&two).await;
+    let answer = json!({"toolCallId": call["toolCallId"], "output": "{\"approved\": true}"});
+    let body = json!({"answers": [answer], "stream": true});
+    let answered = two.near.post("/api/v1/threads/t/answers", body).await;
+    assert_eq!(answered.status, 200, "{}", answered.text);
+    let said = texts(&two.messages("t").await);
+    assert_eq!(said.last().unwrap(), "compute gave 42.");
+}
+
+#[tokio::test]
 async fn who_cancels_here_cancels_there() {
     for protocol in PROTOCOLS {
         let two = Two::new(protocol).await;
