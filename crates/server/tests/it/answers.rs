@@ -145,7 +145,7 @@ async fn what_became_of_a_call_is_looked_for_among_the_last_messages_alone() {
         server.say("t", "hi").await;
     }
     assert_eq!(again().await, "answered_already");
-    for _ in 0..20 {
+    for _ in 0..50 {
         server.say("t", "hi").await;
     }
     assert_eq!(again().await, "unknown_call");
