@@ -18,7 +18,7 @@ pub(crate) async fn export(
     file: Option<PathBuf>,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
     let document = app
         .export(&tenant, key)
         .await
@@ -50,7 +50,7 @@ pub(crate) async fn import(
 ) -> Result<(), CliError> {
     checked(key.as_deref())?;
     let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
-    let (app, tenant) = place.open_for(whose, OpenMode::ReadWrite)?;
+    let (app, tenant) = place.open(whose, OpenMode::ReadWrite)?;
     let format = match from {
         From::Thread => Format::Thread,
         From::PydanticAi => Format::PydanticAi,

@@ -19,7 +19,7 @@ pub(crate) async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     checked(options.thread.as_deref())?;
-    let (app, tenant) = place.open_for(&options.whose, OpenMode::ReadWrite)?;
+    let (app, tenant) = place.open(&options.whose, OpenMode::ReadWrite)?;
     app.recover().await?;
     let runtime = app.runtime();
     let key = options.thread.unwrap_or_else(|| runtime.mint());

@@ -80,20 +80,13 @@ impl Place {
     }
 
     /// Opens the store, for a tenant: the one that is named, else the only one there is.
-    pub(crate) fn open_for(
-        &self,
-        whose: &Whose,
-        mode: OpenMode,
-    ) -> Result<(App, TenantId), CliError> {
-        let tenant = tenant(&self.config()?, whose)?;
-        Ok((self.open(mode)?, tenant))
-    }
-
-    /// Opens the store.
-    pub(crate) fn open(&self, mode: OpenMode) -> Result<App, CliError> {
+    pub(crate) fn open(&self, whose: &Whose, mode: OpenMode) -> Result<(App, TenantId), CliError> {
         let config = self.config()?;
+        let tenant = tenant(&config, whose)?;
         let directory = self.directory(&config);
-        App::open(config, &directory, mode).map_err(|error| unopened(error, directory))
+        let app = App::open(config, &directory, mode);
+        let app = app.map_err(|error| unopened(error, directory))?;
+        Ok((app, tenant))
     }
 
     /// Writes the store anew with another key, or with none.

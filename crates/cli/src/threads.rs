@@ -37,7 +37,7 @@ pub(crate) async fn threads(
             whose,
         } => {
             checked(new_key.as_deref())?;
-            let (app, tenant) = place.open_for(&whose, OpenMode::ReadWrite)?;
+            let (app, tenant) = place.open(&whose, OpenMode::ReadWrite)?;
             let runtime = app.runtime();
             let row = runtime.fork(&tenant, &key, new_key, at.map(Seq)).await;
             let row = row.map_err(|error| missing(error, &key))?;
@@ -48,7 +48,7 @@ pub(crate) async fn threads(
         }
         Threads::Tree { key, whose } => tree::tree(place, &whose, &key, output).await,
         Threads::Delete { key, whose } => {
-            let (app, tenant) = place.open_for(&whose, OpenMode::ReadWrite)?;
+            let (app, tenant) = place.open(&whose, OpenMode::ReadWrite)?;
             let deleted = app.runtime().delete(&tenant, &key).await;
             deleted.map_err(|error| missing(error, &key))?;
             output.value(&json!({"deleted": key}))?;
@@ -80,7 +80,7 @@ async fn list(
     limit: usize,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
     let page = Page {
         after: None,
         prefix: (!prefix.is_empty()).then_some(prefix),
@@ -108,7 +108,7 @@ async fn list(
 }
 
 async fn show(place: &Place, whose: &Whose, key: &str, output: &Output) -> Result<(), CliError> {
-    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
     let found = app.runtime().transcript(&tenant, key, Filter::Facts).await;
     let transcript = found.map_err(|error| missing(error, key))?;
     for entry in &transcript.entries {
@@ -186,7 +186,7 @@ async fn tail(
     no_follow: bool,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
     app.runtime()
         .find(&tenant, key)
         .await

@@ -9,6 +9,6 @@ mod messages;
 mod request;
 mod stream;
 
-pub use messages::{has_call, is_said, is_said_beside, to_messages, was_cut_off};
+pub use messages::{is_said, is_said_beside, to_messages, was_cut_off};
 pub use request::{Resume, RunInput, RunInputError, Said, ToolAnswer, from_run_input};
 pub use stream::{RunView, interrupt_id};

@@ -30,7 +30,7 @@ pub use agent::{Agent, AgentSearch};
 pub use error::{ErrorKind, RequestError};
 pub use input::{Input, MESSAGE_METADATA, Said, ToolResult};
 pub use interrupt::{Asked, Resume, ResumeAnswer, interrupts};
-pub use message::{agent_protocol_messages, calls_of, messages_of, messages_of_step};
+pub use message::{agent_protocol_messages, messages_of, messages_of_step};
 pub use protocol::{
     Answered, CommandError, ErrorCode, EventRequest, ProtocolCommand, ProtocolEvent, ProtocolRun,
 };

@@ -1,7 +1,7 @@
 //! The parts that reactions write (EK §4.4), as types: views of a [`Payload`], never storage.
 
 use serde::{Deserialize, Serialize};
-use timeline::{Item, ItemType, NewItem, Payload};
+use timeline::{Entry, Item, ItemType, NewItem, Payload, Transcript};
 
 /// How a tool call stands; the names are those of the AI SDK's tool parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -339,4 +339,16 @@ impl ThreadEvent {
             ..NewItem::reference(self.id.as_str(), None)
         })
     }
+}
+
+/// Whether an agent has made a call in this piece of a thread.
+pub fn has_call(transcript: &Transcript, tool_call_id: &str) -> bool {
+    let steps = transcript.entries.iter().flat_map(|entry| match entry {
+        Entry::Reaction(reaction) => reaction.steps.as_slice(),
+        Entry::Item(_) => &[],
+    });
+    let mut parts = steps.flat_map(|step| &step.parts);
+    parts.any(|part| {
+        ToolPart::read(&part.part).is_some_and(|tool| tool.tool_call_id == tool_call_id)
+    })
 }

@@ -19,8 +19,8 @@ use timeline::{
     Rejected, Says, Seq, State, Transcript, Trigger,
 };
 
-/// Among how many of a thread's last messages a call is looked for that waits no longer: a click that comes twice is answered
-/// at the same cost however long the thread.
+/// Within how many messages said to its agents, from a thread's end, a call is looked for that waits no longer: a click that
+/// comes twice is answered at the same cost however long the thread.
 const N_LOOKED_AT: usize = 50;
 
 impl Runtime {

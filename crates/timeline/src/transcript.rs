@@ -1,7 +1,7 @@
 //! The whole conversation, as its log tells it.
 
 use crate::change::Removed;
-use crate::entity::{Execution, Item, Step, StepOutcome, Thread};
+use crate::entity::{Execution, Item, OpenCall, Step, StepOutcome, Thread};
 use crate::event::{Event, Record, chunk_type};
 use crate::ids::{ExecutionId, ItemId, Seq, StepId};
 use crate::payload::Payload;
@@ -49,6 +49,14 @@ pub struct Reaction {
     pub steps: Vec<StepRecord>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+}
+
+impl Reaction {
+    /// The calls that it has left without results.
+    pub fn open_calls(&self) -> Vec<OpenCall> {
+        let last = self.steps.last();
+        OpenCall::list(last.and_then(|step| step.step.outcome.open_calls.as_ref()))
+    }
 }
 
 /// One entry of a transcript.

@@ -16,7 +16,7 @@ pub(super) async fn tree(
     key: &str,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open_for(whose, OpenMode::ReadOnly)?;
+    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
     let branches = app.runtime().branches(&tenant, key).await;
     let branches = branches.map_err(|error| missing(error, key))?;
     let mut forks: BTreeMap<&str, Vec<&Branch>> = BTreeMap::new();

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Reaction,
-    StepId, ThreadStatus, Transcript,
+    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, Reaction, StepId,
+    ThreadStatus, Transcript,
 };
 
 /// The id of the artifact: what the agents said last.
@@ -145,7 +145,7 @@ impl<'a> TaskRun<'a> {
     pub fn is_completed(&self) -> bool {
         let last = self.last();
         let is_completed = |last: &Reaction| {
-            last.execution.status == ExecutionStatus::Completed && !left_open(last)
+            last.execution.status == ExecutionStatus::Completed && last.open_calls().is_empty()
         };
         self.queued.is_none() && !self.is_closed && last.is_some_and(is_completed)
     }
@@ -175,7 +175,8 @@ impl<'a> TaskRun<'a> {
     /// The execution that left calls open; whether they still are is for the thread's state to say.
     pub fn leaves_open(&self) -> Option<&'a ExecutionId> {
         let last = self.last()?;
-        let is_open = last.execution.status == ExecutionStatus::Completed && left_open(last);
+        let is_open =
+            last.execution.status == ExecutionStatus::Completed && !last.open_calls().is_empty();
         (is_open && !self.is_closed).then_some(&last.execution.id)
     }
 
@@ -191,7 +192,7 @@ impl<'a> TaskRun<'a> {
         match last.execution.status {
             ExecutionStatus::Executing => TaskState::Working,
             ExecutionStatus::Failed => broken_off(last.execution.interruption.as_ref()),
-            ExecutionStatus::Completed if !left_open(last) => {
+            ExecutionStatus::Completed if last.open_calls().is_empty() => {
                 if waiting.requests.is_empty() || self.is_closed {
                     TaskState::Completed
                 } else {
@@ -308,13 +309,6 @@ pub(super) fn begins(item: &Item) -> bool {
         ItemType::Message | ItemType::ActionExecute => true,
         ItemType::ActionResult | ItemType::ItemReference => false,
     }
-}
-
-/// Whether an execution has left calls without results.
-fn left_open(reaction: &Reaction) -> bool {
-    let step = reaction.steps.last();
-    let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
-    !OpenCall::list(open).is_empty()
 }
 
 /// What an execution that broke off makes of its task.

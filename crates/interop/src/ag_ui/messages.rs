@@ -96,18 +96,6 @@ fn is_as(known: &Item, said: &Said) -> bool {
     known.role.is_none_or(|role| role == Role::User) && content(known) == content(&sent)
 }
 
-/// Whether an agent has made a call in this piece of a thread.
-pub fn has_call(transcript: &Transcript, tool_call_id: &str) -> bool {
-    let steps = transcript.entries.iter().flat_map(|entry| match entry {
-        Entry::Reaction(reaction) => reaction.steps.as_slice(),
-        Entry::Item(_) => &[],
-    });
-    let mut parts = steps.flat_map(|step| &step.parts);
-    parts.any(|part| {
-        ToolPart::read(&part.part).is_some_and(|tool| tool.tool_call_id == tool_call_id)
-    })
-}
-
 /// The first text that an item says to the agents, and its id.
 pub(super) fn first_said(item: &Item) -> Option<(String, String)> {
     let beside = said_beside(item);

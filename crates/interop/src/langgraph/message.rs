@@ -5,7 +5,6 @@ use super::input::MESSAGE_METADATA;
 use crate::parts::{OUTPUT_FILE, StepResponse, ToolPart, ToolState, is_prompt};
 use crate::responses::Tokens;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use timeline::{
     Entry, Item, ItemType, PartKind, Payload, Reaction, Role, StepRecord, StepStatus, Transcript,
     part_kind, said_beside,
@@ -24,18 +23,6 @@ pub(super) fn entry_messages(entry: &Entry) -> Vec<Value> {
         Entry::Item(item) => said_by(item),
         Entry::Reaction(reaction) => reaction_messages(reaction),
     }
-}
-
-/// The ids of the calls that agents have made, in a thread or a piece of one.
-pub fn calls_of(transcript: &Transcript) -> BTreeSet<String> {
-    let reactions = transcript.entries.iter().filter_map(|entry| match entry {
-        Entry::Reaction(reaction) => Some(reaction),
-        Entry::Item(_) => None,
-    });
-    let steps = reactions.flat_map(|reaction| &reaction.steps);
-    let parts = steps.flat_map(|step| &step.parts);
-    let tools = parts.filter_map(|part| ToolPart::read(&part.part));
-    tools.map(|tool| tool.tool_call_id).collect()
 }
 
 fn reaction_messages(reaction: &Reaction) -> Vec<Value> {

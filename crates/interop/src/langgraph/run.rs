@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use timeline::{
-    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, OpenCall, Payload,
-    Reaction, Transcript,
+    Entry, ExecutionId, ExecutionStatus, Interruption, Item, ItemId, ItemType, Payload, Reaction,
+    Transcript,
 };
 
 /// Under which name a run's parameters keep what is said again of it.
@@ -295,12 +295,6 @@ pub(super) fn error_name(reason: &str) -> &str {
     }
 }
 
-/// The calls that an execution has left for others to answer.
-pub(super) fn left_open(reaction: &Reaction) -> Vec<OpenCall> {
-    let step = reaction.steps.last();
-    OpenCall::list(step.and_then(|step| step.step.outcome.open_calls.as_ref()))
-}
-
 fn leaves_open(reaction: &Reaction) -> bool {
-    !left_open(reaction).is_empty()
+    !reaction.open_calls().is_empty()
 }

@@ -2,7 +2,7 @@
 
 use super::interrupt::{Asked, interrupts};
 use super::message::{agent_of, entry_messages, messages_of};
-use super::run::{is_stop, left_open};
+use super::run::is_stop;
 use super::thread::instant;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ impl Snapshots {
                         agent: agent_of(execution.run.as_ref()),
                         is_run: true,
                         is_running,
-                        open: left_open(reaction),
+                        open: reaction.open_calls(),
                         error: why
                             .map(|why| why.detail.clone().unwrap_or_else(|| why.reason.clone())),
                     });

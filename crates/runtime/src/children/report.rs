@@ -200,7 +200,7 @@ impl Report {
         let parts = last.map(|step| step.parts.as_slice()).unwrap_or_default();
         let tools = parts.iter().filter_map(|it| ToolPart::read(&it.part));
         let n_unanswered = tools.filter(|tool| !tool.is_answered()).count();
-        n_unanswered.max(last.map_or(0, |step| left_by(step).len()))
+        n_unanswered.max(self.last().map_or(0, |it| it.open_calls().len()))
     }
 
     fn key(&self) -> String {
@@ -393,13 +393,7 @@ fn hands_over(reaction: &Reaction) -> bool {
 
 /// Whether an execution has left calls that can be answered.
 fn waits(reaction: &Reaction) -> bool {
-    let last = reaction.steps.last();
-    reaction.execution.status == ExecutionStatus::Completed
-        && last.is_some_and(|step| !left_by(step).is_empty())
-}
-
-fn left_by(step: &StepRecord) -> Vec<timeline::OpenCall> {
-    timeline::OpenCall::list(step.step.outcome.open_calls.as_ref())
+    reaction.execution.status == ExecutionStatus::Completed && !reaction.open_calls().is_empty()
 }
 
 /// What a step has started, in the order of its calls.

@@ -125,12 +125,9 @@ pub(super) async fn left_by(
     key: &str,
     execution: &ExecutionId,
 ) -> Result<Option<Vec<Pending>>, RuntimeError> {
-    let (open, _) = runtime.open_calls(tenant, key).await?;
-    if open.is_none_or(|open| open.execution.id != *execution) {
-        return Ok(None);
-    }
     let (pending, _) = runtime.pending(tenant, key).await?;
-    Ok(Some(pending))
+    let is_own = |it: &Pending| it.path.is_empty() && it.execution_id == *execution;
+    Ok(pending.iter().any(is_own).then_some(pending))
 }
 
 pub(super) fn view(pending: Pending) -> PendingView {

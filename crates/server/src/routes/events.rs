@@ -87,7 +87,7 @@ pub(crate) async fn follow(
     let runtime = api.runtime();
     // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for more would hide what
     // there is.
-    let (_, tail) = runtime.state(&caller.tenant, &key).await?;
+    let tail = runtime.find(&caller.tenant, &key).await?.tail;
     if after > tail {
         let what = format!("the thread has {tail} events, and none of the id {after}: begin at 0");
         return Err(ApiError::InvalidQuery { what });

@@ -2,7 +2,8 @@
 
 use super::asked::Reader;
 use crate::error::ApiError;
-use interop::ag_ui::{RunInput, Said, ToolAnswer, has_call, is_said, is_said_beside};
+use interop::ag_ui::{RunInput, Said, ToolAnswer, is_said, is_said_beside};
+use interop::parts::has_call;
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch};
 use timeline::{ItemId, OpenCall, Transcript};
 

@@ -9,10 +9,9 @@ use crate::routes::repeated;
 use crate::run_events::{RunEvents, Seen};
 use crate::state::OpenStream;
 use futures_util::StreamExt as _;
-use interop::langgraph::{
-    Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate, calls_of,
-};
+use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resume, RunCreate};
 use interop::options::RunOptions;
+use interop::parts::has_call;
 use runtime::{
     Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, Run, RuntimeError, Stretch, Until,
 };
@@ -138,8 +137,8 @@ impl Standing {
             let before = Place::END;
             let stretch = Stretch::Before { before, n: PAGE };
             let piece = found.runtime.stretch(tenant, key, stretch, Filter::Facts);
-            let made = calls_of(&piece.await?.transcript);
-            over.extend(own.into_iter().filter(|id| made.contains(*id)));
+            let transcript = piece.await?.transcript;
+            over.extend(own.into_iter().filter(|id| has_call(&transcript, id)));
         }
         let over = over.into_iter().map(str::to_owned).collect();
         Ok(Self { waiting, over })

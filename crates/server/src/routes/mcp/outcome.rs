@@ -9,7 +9,7 @@ use interop::mcp::said;
 use rmcp::model::{CallToolResult, ContentBlock};
 use runtime::{Filter, Pending, Stretch};
 use serde_json::json;
-use timeline::{Entry, ExecutionId, ExecutionStatus, OpenCall, OpenKind, Reaction};
+use timeline::{Entry, ExecutionId, ExecutionStatus, OpenKind, Reaction};
 
 /// A run as it stands: its first execution, and those that have gone on with it.
 pub(super) struct Outcome {
@@ -75,7 +75,8 @@ impl Outcome {
                 &format!("[interrupted: {} {detail}]", interruption.reason),
             );
         }
-        if self.pending.is_none() && self.last().is_some_and(left_open) {
+        let left_open = self.last().is_some_and(|it| !it.open_calls().is_empty());
+        if self.pending.is_none() && left_open {
             add(
                 &mut text,
                 "[its calls were left without an answer: something else was said]",
@@ -132,13 +133,6 @@ fn is_asked(pending: &Pending) -> bool {
         OpenKind::Approval | OpenKind::External => true,
         OpenKind::Others | OpenKind::Child => false,
     }
-}
-
-/// Whether an execution has left calls without results.
-fn left_open(reaction: &Reaction) -> bool {
-    let step = reaction.steps.last();
-    let open = step.and_then(|step| step.step.outcome.open_calls.as_ref());
-    !OpenCall::list(open).is_empty()
 }
 
 fn add(text: &mut String, line: &str) {

@@ -91,20 +91,24 @@ async fn a_thread_is_heard_run_after_run_and_again_from_any_event() {
     }
 }
 
-#[tokio::test]
-async fn a_question_is_told_as_it_was_asked_also_once_it_is_answered() {
+/// A thread whose agent asks whether it may compute, and the interrupt's id.
+async fn questioned() -> (Server, String, Value) {
     let server = Server::new(CONFIG).await;
     let thread = server.lang_thread().await;
-    let waits = server
-        .lang_wait(&thread, says("clerk", "compute 6*7"))
-        .await;
-    let id = &waits["__interrupt__"][0]["id"];
+    let says = says("clerk", "compute 6*7");
+    let mut waits = server.lang_wait(&thread, says).await;
+    (server, thread, waits["__interrupt__"][0]["id"].take())
+}
+
+#[tokio::test]
+async fn a_question_is_told_as_it_was_asked_also_once_it_is_answered() {
+    let (server, thread, id) = questioned().await;
     let asked = heard(&server, &thread, 0, 1).await;
     let [.., question, end] = asked.as_slice() else {
         panic!("{asked:?}");
     };
     assert_eq!(question["method"], "input.requested");
-    assert_eq!(question["params"]["data"]["interrupt_id"], *id);
+    assert_eq!(question["params"]["data"]["interrupt_id"], id);
     assert_eq!(end["params"]["data"]["event"], "interrupted");
     assert!(!told(&asked).iter().any(|it| it.starts_with("tools")));
     let answer = json!({"namespace": [], "interrupt_id": id, "response": true});
@@ -119,12 +123,7 @@ async fn a_question_is_told_as_it_was_asked_also_once_it_is_answered() {
 
 #[tokio::test]
 async fn a_tool_that_is_denied_has_not_started() {
-    let server = Server::new(CONFIG).await;
-    let thread = server.lang_thread().await;
-    let waits = server
-        .lang_wait(&thread, says("clerk", "compute 6*7"))
-        .await;
-    let id = &waits["__interrupt__"][0]["id"];
+    let (server, thread, id) = questioned().await;
     let answer = json!({"namespace": [], "interrupt_id": id, "response": false});
     command(&server, &thread, "input.respond", answer).await;
     let all = told(&heard(&server, &thread, 0, 2).await);

@@ -108,17 +108,22 @@ async fn what_is_no_thread_is_not_found() {
     }
 }
 
+fn watching(uris: &[&str]) -> SubscriptionFilter {
+    let mut filter = SubscriptionFilter::new();
+    filter.resource_subscriptions = Some(uris.iter().map(ToString::to_string).collect());
+    filter
+}
+
 #[tokio::test]
 async fn who_watches_a_thread_is_told_when_it_has_changed() {
     let (server, socket) = served(CONFIG).await;
     server.say("t", "hello").await;
     server.say("other", "hello").await;
     let client = connect(&socket, None, stateless()).await;
-    let filter = SubscriptionFilter::builder()
-        .resource_subscription("thread://t")
-        .resource_subscription("nonsense://t")
-        .build();
-    let mut watched = client.listen(filter).await.unwrap();
+    let mut watched = client
+        .listen(watching(&["thread://t", "nonsense://t"]))
+        .await
+        .unwrap();
     let accepted = watched.acknowledged().resource_subscriptions.clone();
     assert_eq!(accepted.unwrap(), ["thread://t"]);
     server.say("other", "not watched").await;
@@ -137,12 +142,8 @@ async fn a_thread_that_is_deleted_is_told_of_and_the_others_are_watched_on() {
     server.say("t", "hello").await;
     server.say("other", "hello").await;
     let client = connect(&socket, None, stateless()).await;
-    let filter = SubscriptionFilter::builder()
-        .resource_subscription("thread://t")
-        .resource_subscription("thread://none")
-        .resource_subscription("thread://other/text")
-        .build();
-    let mut watched = client.listen(filter).await.unwrap();
+    let uris = ["thread://t", "thread://none", "thread://other/text"];
+    let mut watched = client.listen(watching(&uris)).await.unwrap();
     let accepted = watched.acknowledged().resource_subscriptions.clone();
     assert_eq!(accepted.unwrap(), ["thread://t", "thread://other/text"]);
     let deleted = server.delete("/api/v1/threads/t").await;
