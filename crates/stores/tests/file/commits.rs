@@ -1,0 +1,105 @@
+//! What a commit leaves in the file, and who shares it.
+
+use super::{open, place, written};
+use runtime::suite::script;
+use runtime::{Filter, Page, Store};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use timeline::{Command, NewItem, Seq};
+use tokio::task::JoinSet;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
+    let (directory, path) = place();
+    let store = open(&path);
+    let acknowledged: Arc<Vec<AtomicU64>> = Arc::new((0..8).map(|_| AtomicU64::new(0)).collect());
+    let mut writers = JoinSet::new();
+    for n in 0..8 {
+        let (store, acknowledged) = (store.clone(), acknowledged.clone());
+        writers.spawn(async move {
+            let mut author = written(&store, &format!("t{n}"), vec![]).await;
+            for i in 0..200 {
+                let content = serde_json::json!([{"type": "input_text", "text": "x".repeat(300)}]);
+                let item = NewItem::user(format!("i{i}"), content.into());
+                author.tell(Command::Record { item }).await;
+                acknowledged[n].store(author.tail.0, Ordering::SeqCst);
+            }
+        });
+    }
+    let mut n_known = 0;
+    for round in 0..5 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let known: Vec<u64> = acknowledged
+            .iter()
+            .map(|tail| tail.load(Ordering::SeqCst))
+            .collect();
+        n_known = known.iter().sum();
+        let copy = directory.path().join(format!("copy-{round}"));
+        std::fs::copy(&path, &copy).unwrap();
+        std::fs::copy(wal(&path), wal(&copy)).unwrap();
+        assert_holds(&copy, &known).await;
+        // A write-ahead log that ends anywhere: less is there, nothing is broken.
+        let torn = directory.path().join(format!("torn-{round}"));
+        std::fs::copy(&path, &torn).unwrap();
+        let bytes = std::fs::read(wal(&path)).unwrap();
+        std::fs::write(wal(&torn), &bytes[..bytes.len() / 5 * round]).unwrap();
+        assert_holds(&torn, &[]).await;
+    }
+    assert!(n_known > 0 && !writers.is_empty());
+    writers.join_all().await;
+}
+
+fn wal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+async fn assert_holds(path: &Path, known: &[u64]) {
+    let store = open(path);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    let all = Page {
+        limit: 100,
+        ..Page::default()
+    };
+    for row in store.list(&"acme".into(), all).await.unwrap() {
+        let log = store
+            .read(&row.thread.id, Seq::ZERO, 10_000, Filter::All)
+            .await
+            .unwrap();
+        assert_eq!(
+            timeline::verify(log.iter().map(|logged| &logged.record)),
+            Ok(())
+        );
+        assert_eq!(log.len() as u64, row.tail.0);
+    }
+    for (n, tail) in known.iter().enumerate().filter(|(_, tail)| **tail > 0) {
+        let row = store.row(&format!("t{n}").into()).await.unwrap();
+        assert!(
+            row.tail.0 >= *tail,
+            "{} of {tail} acknowledged events",
+            row.tail
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_of_many_writers_share_commits() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let mut writers = JoinSet::new();
+    for n in 0..64 {
+        let store = store.clone();
+        writers.spawn(async move { written(&store, &format!("t{n}"), script()).await });
+    }
+    writers.join_all().await;
+    let stats = store.stats().await.unwrap();
+    let activity = store.activity();
+    assert!(
+        activity.n_requests >= 64 * 30 && activity.n_commits < activity.n_requests,
+        "{activity:?}"
+    );
+    assert!(activity.file_bytes > 0 && activity.wal_bytes > stats.event_bytes);
+    assert_eq!((stats.n_threads, stats.schema_version), (64, 5));
+}

@@ -1,0 +1,79 @@
+//! What is the SQLite store's own: its file, its links, its tables, its traces.
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod access;
+mod checkpoints;
+mod commits;
+mod tables;
+mod traces;
+mod versions;
+
+use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
+use runtime::Store;
+use runtime::suite::Author;
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use timeline::{Command, NewThread};
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("loomline.db");
+    (directory, path)
+}
+
+fn open(path: &Path) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(path, &SqliteOptions::default()).unwrap())
+}
+
+fn read_only() -> SqliteOptions {
+    SqliteOptions {
+        mode: OpenMode::ReadOnly,
+        ..SqliteOptions::default()
+    }
+}
+
+async fn written(store: &Arc<SqliteStore>, name: &str, commands: Vec<Command>) -> Author {
+    let store: Arc<dyn Store> = store.clone();
+    let mut author = Author::new(&store, "acme", NewThread::new(name, Some(name))).await;
+    author.tell_all(commands).await;
+    author
+}
+
+// Every row of the nine tables, as text.
+fn dump(path: &Path) -> Vec<String> {
+    let conn = Connection::open(path).unwrap();
+    let tables = [
+        "threads",
+        "contexts",
+        "items",
+        "executions",
+        "steps",
+        "parts",
+        "trace_events",
+        "trace_runs",
+        "trace_spans",
+    ];
+    let mut rows = Vec::new();
+    for table in tables {
+        let mut select = conn
+            .prepare(&format!("SELECT * FROM thread_{table}"))
+            .unwrap();
+        let n_columns = select.column_count();
+        let found = select.query_map([], |row| {
+            (0..n_columns)
+                .map(|column| row.get::<_, Value>(column))
+                .collect::<Result<Vec<_>, _>>()
+        });
+        let mut found: Vec<_> = found
+            .unwrap()
+            .map(|row| format!("{table} {:?}", row.unwrap()))
+            .collect();
+        found.sort();
+        rows.append(&mut found);
+    }
+    rows
+}

@@ -1,0 +1,94 @@
+//! Files that other versions of the program have written.
+
+use super::{dump, open, place, read_only, written};
+use loomline_stores::{SqliteOptions, SqliteStore};
+use runtime::checkpoint::CheckpointMetadata;
+use runtime::suite::script;
+use runtime::{Store, StoreError};
+use rusqlite::Connection;
+
+#[tokio::test]
+async fn a_store_of_a_newer_program_is_refused_by_version() {
+    let (_directory, path) = place();
+    open(&path).close().await.unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("PRAGMA user_version=99")
+        .unwrap();
+    for options in [SqliteOptions::default(), read_only()] {
+        let refused = SqliteStore::open(&path, &options);
+        assert!(
+            matches!(
+                refused,
+                Err(StoreError::TooNew {
+                    found: 99,
+                    known: 5
+                })
+            ),
+            "{refused:?}"
+        );
+    }
+}
+
+// Takes back what version 4 has made, and those after it.
+const WITHOUT_V4: &str = "
+    DROP TABLE tenant_objects;
+    DROP TABLE tenant_contents;
+    DROP INDEX thread_removals;
+    DROP INDEX thread_items_said;
+    ALTER TABLE thread_items DROP COLUMN place;
+    ALTER TABLE thread_executions DROP COLUMN end_seq;
+    PRAGMA user_version=3;";
+
+#[tokio::test]
+async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    written(&store, "t", script()).await;
+    written(&store, "mid-step", script().into_iter().take(15).collect()).await;
+    store.close().await.unwrap();
+    let before = dump(&path);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V4).unwrap();
+    drop(conn);
+    assert_ne!(dump(&path), before);
+
+    let store = open(&path);
+
+    assert_eq!(dump(&path), before);
+    assert_eq!(store.stats().await.unwrap().schema_version, 5);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let author = written(&store, "t", script()).await;
+    store.close().await.unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(&format!(
+            "{WITHOUT_V4} DROP TABLE agent_checkpoints; PRAGMA user_version=2"
+        ))
+        .unwrap();
+
+    let store = open(&path);
+
+    assert_eq!(
+        store.head(&author.thread).await.unwrap().state,
+        author.state
+    );
+    let state = r#"{"version":"1.0.0","id":"i","messages":[],"step":4,"metadata":{}}"#;
+    let about = CheckpointMetadata::of("monday", state).unwrap();
+    let acme = "acme".into();
+    let table = store.checkpoints();
+    table
+        .save(&acme, about.clone(), state.into())
+        .await
+        .unwrap();
+    assert_eq!(table.load(&acme, "monday").await.unwrap().unwrap(), state);
+    let found = table.load_metadata(&acme, "monday").await.unwrap();
+    assert_eq!(found, Some(about));
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
