@@ -1,6 +1,7 @@
 //! Objects in memory.
 
-use super::{Kept, MemoryStore};
+use super::MemoryStore;
+use super::kept::Kept;
 use crate::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
 use crate::store::{StoreError, TenantId};
 use futures_util::future::BoxFuture;
