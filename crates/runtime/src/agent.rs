@@ -2,6 +2,7 @@
 
 mod answers;
 mod around;
+mod begin;
 mod failure;
 mod journal;
 mod limits;
@@ -9,13 +10,13 @@ mod options;
 pub(crate) mod record;
 mod replay;
 mod settle;
+mod wanted;
 
 pub use options::{Models, OptionsRefused};
 
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Refusal, Resumed, StepRun};
 use crate::request::Run;
-use crate::store::Ran;
 use agents::telemetry;
 use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
 use answers::Given;
@@ -23,15 +24,15 @@ use around::{Around, Begun};
 use failure::{Fault, failed, unwritable};
 use futures_util::future::BoxFuture;
 use interop::model;
-use interop::options::RunOptions;
 use interop::parts::{ToolPart, ToolState};
 use journal::AgentJournal;
-use limits::{Budget, Spent};
-use record::{Folded, StateRecord, View};
+use limits::Spent;
+use record::StateRecord;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use timeline::{Answer, Item, ItemType, OpenCall, Payload, Says, StepOutcome};
+use timeline::{Answer, Item, OpenCall, Payload, StepOutcome};
 use upp::{Messages, ToolResult};
+use wanted::Wanted;
 
 /// Runs an agent step by step under the runtime.
 ///
@@ -71,20 +72,6 @@ struct Remembered {
     around: Option<Around>,
 }
 
-/// What one run wants otherwise than the agent is.
-struct Wanted {
-    /// As it was asked for.
-    params: Value,
-    /// At most so many calls in the run of tools that the agent runs itself.
-    max_tool_calls: Option<u64>,
-    /// How many tokens its answers may have.
-    budget: Option<Arc<Budget>>,
-    /// Whether it counts tokens anew although it answers an earlier one's calls.
-    tokens_begin_here: bool,
-    /// Whether no model is asked.
-    without_model: bool,
-}
-
 /// What one step is run with.
 struct Cast<'a> {
     agent: &'a Agent,
@@ -122,34 +109,6 @@ impl AgentReactor {
         self.configured(params).map(drop)
     }
 
-    /// The agent as a run wants it; absent where it wants it as it is.
-    fn configured(&self, params: Option<&Value>) -> Result<Option<Self>, OptionsRefused> {
-        let Some(wanted) = options::wanted(params)? else {
-            return Ok(None);
-        };
-        let budget = wanted.max_run_output_tokens.map(Budget::new);
-        let models = self.models.as_deref();
-        let agent = options::configured(&self.agent, &wanted, models, budget.as_ref())?;
-        let params = params.cloned().unwrap_or_default();
-        let RunOptions {
-            max_tool_calls,
-            tokens_begin_here,
-            without_model,
-            ..
-        } = wanted;
-        Ok(Some(Self {
-            agent,
-            models: None,
-            wanted: Some(Arc::new(Wanted {
-                params,
-                max_tool_calls,
-                budget,
-                tokens_begin_here,
-                without_model,
-            })),
-        }))
-    }
-
     async fn react_as_wanted(&self, step: StepRun<'_>) -> Result<Reacted, ReactorError> {
         let params = step.run.params.as_ref();
         let memory = step.memory.as_ref();
@@ -164,12 +123,6 @@ impl AgentReactor {
                 detail: refused.to_string(),
             }),
         }
-    }
-
-    /// Whether it is the reactor of a run with these parameters.
-    fn is_for(&self, params: Option<&Value>) -> bool {
-        let own = self.wanted.as_ref().map(|wanted| &wanted.params);
-        own.is_some() && own == params
     }
 
     async fn run(&self, mut step: StepRun<'_>) -> Result<Reacted, ReactorError> {
@@ -372,100 +325,6 @@ impl AgentReactor {
         Ok((cycle(step, state.clone(), cast).await?, has_traces))
     }
 
-    /// How many calls of the agent's own tools a response may have after so many of the run.
-    fn calls_left(&self, n_before: Option<u64>) -> Option<usize> {
-        let max = self.wanted.as_ref()?.max_tool_calls?;
-        let left = max.saturating_sub(n_before.unwrap_or_default());
-        Some(usize::try_from(left).unwrap_or(usize::MAX))
-    }
-
-    /// Whether the run may make only so many calls, or be answered with so many tokens.
-    fn is_limited(&self) -> bool {
-        let wanted = self.wanted.as_ref();
-        wanted.is_some_and(|wanted| wanted.max_tool_calls.is_some() || wanted.budget.is_some())
-    }
-
-    /// Whether the run is over without an answer of a model.
-    fn asks_no_model(&self) -> bool {
-        let wanted = self.wanted.as_ref();
-        wanted.is_some_and(|wanted| wanted.without_model)
-    }
-
-    /// Whether tokens are counted from these answers on.
-    fn begins_tokens(&self, trigger: &Item) -> bool {
-        let wanted = self.wanted.as_ref();
-        wanted.is_some_and(|wanted| wanted.tokens_begin_here) && brings(trigger)
-    }
-
-    fn budget(&self) -> Option<&Budget> {
-        self.wanted.as_ref()?.budget.as_deref()
-    }
-
-    /// Whether too few tokens are left for another answer.
-    fn is_spent(&self, before: Option<Spent>, journal: &AgentJournal<'_>) -> bool {
-        let spent = before.map(|before| before.after(0, &journal.about()));
-        let budget = self.budget().zip(spent);
-        budget.is_some_and(|(budget, spent)| budget.is_spent(spent))
-    }
-
-    /// The state before this step, what it answers included, and what is around the run.
-    async fn begun(&self, step: &mut StepRun<'_>) -> Result<Begun, ReactorError> {
-        let memory = step
-            .memory
-            .take()
-            .and_then(|memory| memory.downcast::<Remembered>().ok());
-        if step.step.iteration > 0 {
-            let known = memory.and_then(|it| Some((it.state, it.around?, it.spent, false)));
-            let (state, around, spent, holds_back) = if let Some(known) = known {
-                known
-            } else {
-                let folded = self.folded(step).await?;
-                let around = Around::resumed(&self.agent, step, &folded);
-                (folded.state, around, folded.spent, folded.holds_back)
-            };
-            return Ok(Begun {
-                state,
-                around,
-                view: View::default(),
-                failure: None,
-                spent: self.is_limited().then(|| spent.unwrap_or_default()),
-                holds_back,
-            });
-        }
-        let (mut state, spent, holds_back) = if let Some(memory) = memory {
-            let state = without_waiting(memory.state, step.trigger);
-            (state, memory.spent, false)
-        } else {
-            let folded = self.folded(step).await?;
-            let state = without_trigger(folded.state, step.trigger);
-            (state, folded.spent, folded.holds_back)
-        };
-        // Answers and a handover go on with a run; anything else begins one.
-        let goes_on = Ran::continues(step.execution, step.trigger.item_type);
-        let mut spent = spent.filter(|_| goes_on).unwrap_or_default();
-        if self.begins_tokens(step.trigger) {
-            spent.tokens = 0;
-        }
-        let spent = self.is_limited().then_some(spent);
-        if step.trigger.item_type != ItemType::ActionResult && state.phase().is_some() {
-            // A phase left by a run that did not end is no position in this one.
-            state = state.with_phase(None);
-        }
-        let begun = Around::begin(&self.agent, step, state).await;
-        Ok(Begun {
-            spent,
-            holds_back,
-            ..begun
-        })
-    }
-
-    async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {
-        // Middleware counted messages that are removed by now.
-        let transcript = step.writer.transcript().await?;
-        let agent = step.run.agent.as_deref();
-        Ok(record::folded(&transcript, agent, step.step))
-    }
-
     fn messages_for_model(&self, sent: Messages) -> MessagesForModel {
         let system = self.agent.system().map(str::to_owned);
         MessagesForModel(Arc::new(move || {
@@ -477,36 +336,6 @@ impl AgentReactor {
                 .chain(sent.filter_map(|message| Payload::write(message).ok()))
                 .collect()
         }))
-    }
-}
-
-/// Whether somebody has answered calls: that a sub-agent goes on is no answer.
-fn brings(trigger: &Item) -> bool {
-    let answers = Answer::read(trigger.content.as_ref()).unwrap_or_default();
-    let mut answers = answers.iter();
-    trigger.item_type == ItemType::ActionResult && answers.any(|it| it.says != Says::Resumed)
-}
-
-/// A conversation in which nothing waits, now that a message has come.
-fn without_waiting(state: AgentState, trigger: &Item) -> AgentState {
-    if trigger.item_type != ItemType::Message {
-        return state;
-    }
-    match model::superseded(state.open_calls(), trigger) {
-        Some(results) => state.with_message(results),
-        None => state,
-    }
-}
-
-/// A conversation without the message that the run begins with, which the log has already.
-fn without_trigger(state: AgentState, trigger: &Item) -> AgentState {
-    let messages = state.messages();
-    let is_last = messages
-        .last()
-        .is_some_and(|last| last.id().as_str() == trigger.id.as_str());
-    match messages.drop_last() {
-        Some(before) if is_last => state.with_context(before.iter().cloned()),
-        Some(_) | None => state,
     }
 }
 

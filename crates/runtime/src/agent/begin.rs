@@ -1,0 +1,93 @@
+//! Where a step begins: at what is remembered, or at what the log comes to.
+
+use super::around::{Around, Begun};
+use super::record::{self, Folded, View};
+use super::{AgentReactor, Remembered};
+use crate::reactor::{ReactorError, StepRun};
+use crate::store::Ran;
+use agents::AgentState;
+use interop::model;
+use timeline::{Item, ItemType};
+
+impl AgentReactor {
+    /// The state before this step, what it answers included, and what is around the run.
+    pub(super) async fn begun(&self, step: &mut StepRun<'_>) -> Result<Begun, ReactorError> {
+        let memory = step
+            .memory
+            .take()
+            .and_then(|memory| memory.downcast::<Remembered>().ok());
+        if step.step.iteration > 0 {
+            let known = memory.and_then(|it| Some((it.state, it.around?, it.spent, false)));
+            let (state, around, spent, holds_back) = if let Some(known) = known {
+                known
+            } else {
+                let folded = self.folded(step).await?;
+                let around = Around::resumed(&self.agent, step, &folded);
+                (folded.state, around, folded.spent, folded.holds_back)
+            };
+            return Ok(Begun {
+                state,
+                around,
+                view: View::default(),
+                failure: None,
+                spent: self.is_limited().then(|| spent.unwrap_or_default()),
+                holds_back,
+            });
+        }
+        let (mut state, spent, holds_back) = if let Some(memory) = memory {
+            let state = without_waiting(memory.state, step.trigger);
+            (state, memory.spent, false)
+        } else {
+            let folded = self.folded(step).await?;
+            let state = without_trigger(folded.state, step.trigger);
+            (state, folded.spent, folded.holds_back)
+        };
+        // Answers and a handover go on with a run; anything else begins one.
+        let goes_on = Ran::continues(step.execution, step.trigger.item_type);
+        let mut spent = spent.filter(|_| goes_on).unwrap_or_default();
+        if self.begins_tokens(step.trigger) {
+            spent.tokens = 0;
+        }
+        let spent = self.is_limited().then_some(spent);
+        if step.trigger.item_type != ItemType::ActionResult && state.phase().is_some() {
+            // A phase left by a run that did not end is no position in this one.
+            state = state.with_phase(None);
+        }
+        let begun = Around::begin(&self.agent, step, state).await;
+        Ok(Begun {
+            spent,
+            holds_back,
+            ..begun
+        })
+    }
+
+    async fn folded(&self, step: &StepRun<'_>) -> Result<Folded, ReactorError> {
+        // Middleware counted messages that are removed by now.
+        let transcript = step.writer.transcript().await?;
+        let agent = step.run.agent.as_deref();
+        Ok(record::folded(&transcript, agent, step.step))
+    }
+}
+
+/// A conversation in which nothing waits, now that a message has come.
+fn without_waiting(state: AgentState, trigger: &Item) -> AgentState {
+    if trigger.item_type != ItemType::Message {
+        return state;
+    }
+    match model::superseded(state.open_calls(), trigger) {
+        Some(results) => state.with_message(results),
+        None => state,
+    }
+}
+
+/// A conversation without the message that the run begins with, which the log has already.
+fn without_trigger(state: AgentState, trigger: &Item) -> AgentState {
+    let messages = state.messages();
+    let is_last = messages
+        .last()
+        .is_some_and(|last| last.id().as_str() == trigger.id.as_str());
+    match messages.drop_last() {
+        Some(before) if is_last => state.with_context(before.iter().cloned()),
+        Some(_) | None => state,
+    }
+}
