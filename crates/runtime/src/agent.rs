@@ -118,10 +118,7 @@ impl AgentReactor {
         match known.map_or_else(|| self.configured(params), |known| Ok(Some(known))) {
             Ok(None) => self.run(step).await,
             Ok(Some(configured)) => configured.run(step).await,
-            Err(refused) => Err(ReactorError::Failed {
-                reason: "error".into(),
-                detail: refused.to_string(),
-            }),
+            Err(refused) => Err(ReactorError::failed(refused.to_string())),
         }
     }
 
@@ -267,11 +264,8 @@ impl AgentReactor {
         journal: &AgentJournal<'_>,
     ) -> Result<(Cycle, bool), Fault> {
         let known = model::recorded(&resumed.parts, &resumed.response, step.step.created_at);
-        let agent =
-            replay::replaying(&self.agent, known).map_err(|error| ReactorError::Failed {
-                reason: "error".into(),
-                detail: crate::error::told(&error),
-            })?;
+        let agent = replay::replaying(&self.agent, known)
+            .map_err(|error| ReactorError::failed(crate::error::told(&error)))?;
         journal.resume(resumed.parts.clone(), resumed.response.clone());
         let answered = self.settle(step, resumed, journal, n_calls_left).await?;
         let cast = Cast {

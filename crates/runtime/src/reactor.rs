@@ -10,7 +10,8 @@ use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
 use timeline::{
-    Answer, Execution, Item, OpenCall, Payload, Step, StepId, StepOutcome, ThreadId, Transcript,
+    Answer, Execution, Interruption, Item, OpenCall, Payload, Step, StepId, StepOutcome, ThreadId,
+    Transcript,
 };
 use tokio_util::sync::CancellationToken;
 use upp::KeptCall;
@@ -107,6 +108,16 @@ pub enum ReactorError {
         /// For people.
         detail: String,
     },
+}
+
+impl ReactorError {
+    /// It failed, and no other word of the protocol's fits better than `error`.
+    pub fn failed(detail: impl Into<String>) -> Self {
+        Self::Failed {
+            reason: Interruption::ERROR.to_owned(),
+            detail: detail.into(),
+        }
+    }
 }
 
 impl From<Stopped> for ReactorError {

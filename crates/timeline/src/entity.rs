@@ -140,6 +140,17 @@ pub struct Interruption {
 impl Interruption {
     /// The reason of an execution that somebody has stopped, or that nobody wants any more.
     pub const USER_CANCELLED: &str = "user_cancelled";
+
+    /// The reason of an execution that went wrong, where no other word fits better.
+    pub const ERROR: &str = "error";
+
+    /// An execution was broken off for this reason; the detail is for people.
+    pub fn new(reason: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            detail: Some(detail.into()),
+        }
+    }
 }
 
 /// One run of an agent (EK §4.5).

@@ -25,10 +25,8 @@ impl Given {
             return Ok(None);
         }
         let content = step.trigger.content.as_ref();
-        let answers = Answer::read(content).map_err(|error| ReactorError::Failed {
-            reason: "error".into(),
-            detail: error.to_string(),
-        })?;
+        let answers =
+            Answer::read(content).map_err(|error| ReactorError::failed(error.to_string()))?;
         let calls = state.open_calls();
         let mut given = Self {
             answers: Answers::new(),

@@ -65,8 +65,5 @@ pub(super) fn failed(error: &AgentError) -> ReactorError {
 }
 
 pub(super) fn unwritable(error: &serde_json::Error) -> ReactorError {
-    ReactorError::Failed {
-        reason: "error".into(),
-        detail: format!("a part has no JSON form: {error}"),
-    }
+    ReactorError::failed(format!("a part has no JSON form: {error}"))
 }

@@ -110,10 +110,7 @@ impl Runtime {
         held: &mut Held<'_>,
     ) -> Result<(), RuntimeError> {
         let state = &held.core()?.state;
-        let why = Interruption {
-            reason: DELETED.to_owned(),
-            detail: Some("the thread was deleted".to_owned()),
-        };
+        let why = Interruption::new(DELETED, "the thread was deleted");
         // A sub-agent's parent waits for what never begins, too.
         let waiting = state.waiting().map(|waiting| Run::of(Some(&waiting.run)));
         let parents = waiting.filter_map(|run| run.parent);

@@ -110,10 +110,7 @@ fn is_child_of(execution: &Execution, parent: &ThreadId) -> bool {
 }
 
 fn unwanted(reason: &str) -> Interruption {
-    Interruption {
-        reason: reason.to_owned(),
-        detail: Some("what asked for this run was stopped".to_owned()),
-    }
+    Interruption::new(reason, "what asked for this run was stopped")
 }
 
 impl Runtime {

@@ -34,10 +34,7 @@ impl Runtime {
             let detail = format!(
                 "agents have handed over {limit} times since the user spoke, which is the limit"
             );
-            let ending = Ending::Stopped(Interruption {
-                reason: "max_handoffs".into(),
-                detail: Some(detail),
-            });
+            let ending = Ending::Stopped(Interruption::new("max_handoffs", detail));
             return Ok(Some(Transfer {
                 event: None,
                 ending,

@@ -1,0 +1,149 @@
+//! How a step ends, and with the last one the execution.
+
+use super::step::Turn;
+use crate::children::StoppedChildren;
+use crate::error::{RuntimeError, told};
+use crate::live::{Live, Memory};
+use crate::react::Runtime;
+use crate::reactor::Reacted;
+use crate::store::StoreError;
+use crate::writer::{StepWriter, substate};
+use std::sync::Arc;
+use timeline::{Active, Command, Ending, ExecutionId, Interruption, OpenCall};
+
+impl Runtime {
+    pub(super) async fn time_is_up(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+    ) -> Result<(), RuntimeError> {
+        let why = Interruption::new("timeout", "the execution took longer than it may");
+        self.ended(live, execution, Ending::Stopped(why)).await
+    }
+
+    /// The state or the store refuses what the step wrote, and would again: the execution fails.
+    pub(super) async fn refused(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+        error: RuntimeError,
+    ) -> Result<(), RuntimeError> {
+        if matches!(error, RuntimeError::Store(StoreError::Fenced { .. })) {
+            return Err(error);
+        }
+        let detail = format!("the thread can't be read or written: {}", told(&error));
+        let why = Interruption::new(Interruption::ERROR, detail);
+        self.ended(live, execution, Ending::Failed(why)).await
+    }
+
+    /// A reactor that stopped although nobody asked it to would stop again: the execution fails.
+    pub(super) async fn still_wanted(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+    ) -> Result<(), RuntimeError> {
+        let why = Interruption::new(Interruption::ERROR, "the agent stopped by itself");
+        self.ended(live, execution, Ending::Failed(why)).await
+    }
+
+    /// Ends the execution if it is still the one that runs.
+    pub(super) async fn ended(
+        &self,
+        live: &Arc<Live>,
+        execution: &ExecutionId,
+        ending: Ending,
+    ) -> Result<(), RuntimeError> {
+        let mut held = live.hold().await?;
+        if held
+            .core()?
+            .state
+            .active()
+            .is_none_or(|active| active.execution.id != *execution)
+        {
+            return Ok(());
+        }
+        self.end(live, &mut held, execution, ending).await
+    }
+
+    pub(super) async fn complete(
+        &self,
+        live: &Arc<Live>,
+        writer: &StepWriter,
+        turn: &Turn,
+        mut reacted: Reacted,
+    ) -> Result<(), RuntimeError> {
+        let mut held = live.hold().await?;
+        let core = held.core()?;
+        let mine = core.state.active().and_then(|active| active.step.as_ref());
+        if mine.is_none_or(|step| step.step.id != turn.step.id) {
+            return Ok(());
+        }
+        let left = reacted.outcome.open_calls.clone();
+        let began = (turn.open_calls.as_slice(), &turn.trigger);
+        if !self.still_wait(left.as_ref(), began).await? {
+            // A sub-agent goes on meanwhile: the step is taken up where it stands.
+            let commands = writer.take().into_iter();
+            held.commit(commands.map(|command| (None, command)), None)
+                .await?;
+            return Ok(());
+        }
+        let n_steps = turn.step.iteration.saturating_add(1);
+        let exhausted = turn.run.max_steps.is_some_and(|max| n_steps >= max);
+        let transfer = self.transfer(reacted.handoff.take(), &turn.run, &turn.trigger)?;
+        let next = (reacted.wants_more && !exhausted && transfer.is_none())
+            .then(|| self.inner.ids.mint().into());
+        let more = next.is_some();
+        let mut commands = writer.take();
+        if reacted.outcome.tool_calls.is_some() {
+            commands.push(substate(false));
+        }
+        if let Some(transfer) = &transfer {
+            reacted.memory = None;
+            commands.extend(transfer.event.clone());
+        }
+        commands.push(Command::CompleteStep {
+            outcome: reacted.outcome,
+            next,
+        });
+        if !more {
+            // An empty list is left where nobody can answer.
+            let is_overtaken = core.state.active().is_some_and(Active::is_overtaken);
+            let waits = !OpenCall::list(left.as_ref()).is_empty() && !is_overtaken;
+            let goes_on = transfer.as_ref().is_some_and(|it| it.start.is_some());
+            if !goes_on && !waits {
+                self.wake_parents(live, turn.run.parent.as_ref()).await?;
+            }
+            let ending = if let Some(transfer) = &transfer {
+                transfer.ending.clone()
+            } else if reacted.wants_more {
+                let limit = turn.run.max_steps.unwrap_or_default();
+                let detail = format!("the limit of {limit} steps is reached");
+                Ending::Stopped(Interruption::new("max_steps", detail))
+            } else {
+                Ending::Completed
+            };
+            commands.push(Command::End { ending });
+            if let Some(start) = transfer.and_then(|transfer| transfer.start) {
+                commands.push(start);
+            } else if core.state.waiting().len() > 0 {
+                let parent = turn.run.parent.clone().filter(|_| waits);
+                commands.push(self.start_waiting(&core.state, parent)?);
+            }
+        }
+        held.commit(commands.into_iter().map(|command| (None, command)), None)
+            .await?;
+        let core = held.core()?;
+        let unwanted = StoppedChildren::left(left.as_ref(), &core.state);
+        self.stop_children(unwanted);
+        // What came to the history from elsewhere while the step ran is not in what it remembers.
+        if core.generation == turn.generation {
+            let (agent, generation) = (turn.run.agent.clone(), turn.generation);
+            core.memory = reacted.memory.map(|value| Memory {
+                agent,
+                generation,
+                value,
+            });
+        }
+        Ok(())
+    }
+}
