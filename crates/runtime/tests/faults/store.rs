@@ -2,15 +2,14 @@
 
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
-use runtime::checkpoint::CheckpointTable;
+use runtime::suite::Layer;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, MemoryStore, NewRecord, Store, StoreError, TenantId, ThreadRow, Token,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timeline::{Removed, Seq, ThreadId};
+use timeline::{Seq, ThreadId};
 
 /// How late an answer is that is late.
 const LATE: Duration = Duration::from_millis(300);
@@ -52,7 +51,11 @@ fn spend(count: &AtomicUsize) -> bool {
         .is_ok()
 }
 
-impl Store for Rigged {
+impl Layer for Rigged {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -89,18 +92,6 @@ impl Store for Rigged {
         self.inner.find(tenant, key)
     }
 
-    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
-        self.inner.row(thread)
-    }
-
-    fn list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        page: Page,
-    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.inner.list(tenant, page)
-    }
-
     fn forks<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -126,10 +117,6 @@ impl Store for Rigged {
             }
             Ok(())
         })
-    }
-
-    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        self.inner.head(thread)
     }
 
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
@@ -159,89 +146,5 @@ impl Store for Rigged {
             }
             Ok(tail)
         })
-    }
-
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        token: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        self.inner.answer(thread, token)
-    }
-
-    fn read<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-        filter: Filter,
-    ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
-        self.inner.read(thread, after, limit, filter)
-    }
-
-    fn place_of<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        landmark: Landmark<'a>,
-    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        self.inner.place_of(thread, landmark)
-    }
-
-    fn triggers_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.inner.triggers_before(thread, before, limit)
-    }
-
-    fn triggers_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.inner.triggers_after(thread, after, limit)
-    }
-
-    fn run_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.inner.run_before(thread, before)
-    }
-
-    fn run_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.inner.run_after(thread, after)
-    }
-
-    fn removals<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        of: Vec<Removed>,
-    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        self.inner.removals(thread, of)
-    }
-
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
-        self.inner.unfinished()
-    }
-
-    fn checkpoints(&self) -> &dyn CheckpointTable {
-        self.inner.checkpoints()
-    }
-
-    fn objects(&self) -> &dyn runtime::objects::ObjectTable {
-        self.inner.objects()
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.close()
     }
 }

@@ -2,13 +2,10 @@
 
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
-use runtime::checkpoint::CheckpointTable;
-use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow, Token,
-};
+use runtime::suite::Layer;
+use runtime::{Append, Filter, Logged, MemoryStore, NewRecord, Store, StoreError};
 use std::sync::{Arc, Mutex};
-use timeline::{Command, Removed, Seq, ThreadId};
+use timeline::{Command, Seq, ThreadId};
 use tokio::sync::watch;
 
 /// A store with a gate before the writes to one thread.
@@ -73,57 +70,9 @@ pub(crate) async fn write(store: &dyn Store, thread: &ThreadId, command: Command
     store.append(append).await.unwrap();
 }
 
-impl Store for Gate {
-    fn get_or_create<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        first: Vec<NewRecord>,
-        token: Option<Token>,
-    ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        self.inner.get_or_create(tenant, first, token)
-    }
-
-    fn find<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
-        self.inner.find(tenant, key)
-    }
-
-    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
-        self.inner.row(thread)
-    }
-
-    fn list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        page: Page,
-    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.inner.list(tenant, page)
-    }
-
-    fn forks<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.inner.forks(thread)
-    }
-
-    fn delete<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        thread: &'a ThreadId,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.inner.delete(tenant, thread)
-    }
-
-    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        self.inner.head(thread)
-    }
-
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.inner.claim(thread)
+impl Layer for Gate {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
@@ -139,14 +88,6 @@ impl Store for Gate {
         })
     }
 
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        token: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        self.inner.answer(thread, token)
-    }
-
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,
@@ -159,68 +100,6 @@ impl Store for Gate {
             self.whole_reads.lock().unwrap().push(read);
         }
         self.inner.read(thread, after, limit, filter)
-    }
-
-    fn place_of<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        landmark: Landmark<'a>,
-    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        self.inner.place_of(thread, landmark)
-    }
-
-    fn triggers_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.inner.triggers_before(thread, before, limit)
-    }
-
-    fn triggers_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.inner.triggers_after(thread, after, limit)
-    }
-
-    fn run_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.inner.run_before(thread, before)
-    }
-
-    fn run_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.inner.run_after(thread, after)
-    }
-
-    fn removals<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        of: Vec<Removed>,
-    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        self.inner.removals(thread, of)
-    }
-
-    fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
-        self.inner.unfinished()
-    }
-
-    fn checkpoints(&self) -> &dyn CheckpointTable {
-        self.inner.checkpoints()
-    }
-
-    fn objects(&self) -> &dyn runtime::objects::ObjectTable {
-        self.inner.objects()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

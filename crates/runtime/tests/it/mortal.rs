@@ -2,14 +2,13 @@
 
 use futures_util::future::{BoxFuture, ready};
 use loomline_runtime as runtime;
-use runtime::checkpoint::CheckpointTable;
+use runtime::suite::Layer;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, MemoryStore, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow, Token,
+    Append, Created, Filter, Logged, MemoryStore, NewRecord, Store, StoreError, TenantId, Token,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use timeline::{Removed, Seq, ThreadId};
+use timeline::{Seq, ThreadId};
 
 /// How one process sees the store that outlives it: after so many writes it is dead.
 pub(crate) struct Mortal {
@@ -78,16 +77,6 @@ impl Mortal {
         self.dead.load(Ordering::SeqCst)
     }
 
-    fn alive<'a, T: Send + 'a>(
-        &self,
-        answer: BoxFuture<'a, Result<T, StoreError>>,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        if self.is_dead() {
-            return Box::pin(ready(Err(StoreError::Closed)));
-        }
-        answer
-    }
-
     async fn write<T>(&self, write: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
         let spend = |n: usize| n.checked_sub(1);
         let order = Ordering::SeqCst;
@@ -109,7 +98,21 @@ impl Mortal {
     }
 }
 
-impl Store for Mortal {
+impl Layer for Mortal {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
+    fn passed<'a, T: Send + 'a>(
+        &'a self,
+        answer: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        if self.is_dead() {
+            return Box::pin(ready(Err(StoreError::Closed)));
+        }
+        answer
+    }
+
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -119,59 +122,8 @@ impl Store for Mortal {
         Box::pin(self.write(self.inner.get_or_create(tenant, first, token)))
     }
 
-    fn find<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
-        self.alive(self.inner.find(tenant, key))
-    }
-
-    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
-        self.alive(self.inner.row(thread))
-    }
-
-    fn list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        page: Page,
-    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.alive(self.inner.list(tenant, page))
-    }
-
-    fn forks<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
-        self.alive(self.inner.forks(thread))
-    }
-
-    fn delete<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        thread: &'a ThreadId,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.alive(self.inner.delete(tenant, thread))
-    }
-
-    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        self.alive(self.inner.head(thread))
-    }
-
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.alive(self.inner.claim(thread))
-    }
-
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
         Box::pin(self.write(self.inner.append(append)))
-    }
-
-    fn answer<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        token: &'a str,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        self.alive(self.inner.answer(thread, token))
     }
 
     fn read<'a>(
@@ -182,79 +134,21 @@ impl Store for Mortal {
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
         Box::pin(async move {
-            let read = self.alive(self.inner.read(thread, after, limit, filter));
+            let read = self.passed(self.inner.read(thread, after, limit, filter));
             let records = read.await?;
             self.n_read.fetch_add(records.len(), Ordering::SeqCst);
             Ok(records)
         })
     }
 
-    fn place_of<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        landmark: Landmark<'a>,
-    ) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        self.alive(self.inner.place_of(thread, landmark))
-    }
-
-    fn triggers_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.alive(self.inner.triggers_before(thread, before, limit))
-    }
-
-    fn triggers_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Seq>, StoreError>> {
-        self.alive(self.inner.triggers_after(thread, after, limit))
-    }
-
-    fn run_before<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        before: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.alive(self.inner.run_before(thread, before))
-    }
-
-    fn run_after<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        after: Seq,
-    ) -> BoxFuture<'a, Result<Option<Ran>, StoreError>> {
-        self.alive(self.inner.run_after(thread, after))
-    }
-
-    fn removals<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        of: Vec<Removed>,
-    ) -> BoxFuture<'a, Result<Vec<(Removed, Seq)>, StoreError>> {
-        self.alive(self.inner.removals(thread, of))
-    }
-
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(async move {
-            let mut threads = self.alive(self.inner.unfinished()).await?;
+            let mut threads = self.passed(self.inner.unfinished()).await?;
             if self.reversed {
                 threads.reverse();
             }
             Ok(threads)
         })
-    }
-
-    fn checkpoints(&self) -> &dyn CheckpointTable {
-        self.inner.checkpoints()
-    }
-
-    fn objects(&self) -> &dyn runtime::objects::ObjectTable {
-        self.inner.objects()
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
