@@ -50,9 +50,9 @@ use wanted::Wanted;
 /// changes nothing that was said, for that is in the log. An execution that is stopped or taken
 /// over has no way back.
 ///
-/// What the run's parameters say ([`RunOptions`]) holds for the run: other
-/// instructions, tools that the client executes, another model, settings. What they are is kept with the
-/// execution, so that it goes on the same after a crash and with answers.
+/// What the run's parameters say ([`RunOptions`](interop::options::RunOptions)) holds for the run: other
+/// instructions, tools that the client executes, another model, settings. What they are is kept with
+/// the execution, so that it goes on the same after a crash and with answers.
 #[derive(Clone)]
 pub struct AgentReactor {
     agent: Agent,
