@@ -10,6 +10,7 @@ mod client;
 mod responses;
 mod talk;
 mod threads;
+mod unnamed;
 
 use crate::config::{RemoteConfig, RemoteProtocol};
 use crate::outbound::Outbound;
@@ -17,9 +18,11 @@ use agents::{Agent, AgentOptions, OptionsError};
 use async_stream::try_stream;
 use client::Client;
 use futures_util::future::BoxFuture;
+use interop::remote::Refused;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use talk::{Step, Talk};
+use talk::{Notes, Step, Talk};
+use unnamed::{Made, Unnamed};
 use upp::{Capabilities, Error, Model, ModelEvent, ModelStream, Request};
 
 /// An agent that is one elsewhere, under a name here. Nobody is asked yet.
@@ -46,6 +49,7 @@ pub(crate) fn options(
     let client = Client::new(name, config, outbound);
     let model = RemoteAgent {
         client: Arc::new(client),
+        unnamed: Arc::default(),
     };
     let mut options = AgentOptions::new(name, Arc::new(model));
     // The same in every process, so that a resumed run is the same agent's.
@@ -59,6 +63,7 @@ pub(crate) fn options(
 #[derive(Clone)]
 struct RemoteAgent {
     client: Arc<Client>,
+    unnamed: Arc<Unnamed>,
 }
 
 impl RemoteAgent {
@@ -67,8 +72,21 @@ impl RemoteAgent {
         Ok(match self.client.config.protocol {
             RemoteProtocol::Responses => Box::new(responses::Talk::new(client, request)?),
             RemoteProtocol::A2a => Box::new(a2a::Talk::new(client, request)?),
-            RemoteProtocol::Threads => Box::new(threads::Talk::new(client, request)),
+            RemoteProtocol::Threads => Box::new(threads::Talk::new(client, request)?),
         })
+    }
+
+    /// Notes that the agent refuses for good what it was told, if that is why it has no answer.
+    async fn refused(&self, request: &Request, error: Error) -> Error {
+        if !talk::is_for_good(&error) {
+            return error;
+        }
+        let refused = Refused {
+            agent: self.client.agent.clone(),
+            at: self.client.at.shown().to_owned(),
+        };
+        let noted = Notes::of(request).write(&refused.note()).await;
+        noted.err().unwrap_or(error)
     }
 }
 
@@ -98,10 +116,19 @@ impl Model for RemoteAgent {
         let this = self.clone();
         Box::pin(try_stream! {
             let signal = request.signal.token().clone();
-            let mut talk = this.talk(&request)?;
-            loop {
+            let talk = match this.talk(&request) {
+                Ok(talk) => talk,
+                Err(error) => Err(this.refused(&request, error).await)?,
+            };
+            let key = request.kept.as_ref().map(|kept| kept.key().to_owned());
+            let mut made = Made::new(&this.unnamed, key, talk);
+            while let Some(talk) = made.talk() {
                 let step = signal.run_until_cancelled(talk.next()).await;
-                match step.unwrap_or_else(|| Err(this.client.cancelled()))? {
+                let step = match step.unwrap_or_else(|| Err(this.client.cancelled())) {
+                    Ok(step) => step,
+                    Err(error) => Err(this.refused(&request, error).await)?,
+                };
+                match step {
                     Step::Events(events) => {
                         for event in events {
                             yield ModelEvent::Event(event);
@@ -117,8 +144,11 @@ impl Model for RemoteAgent {
     }
 
     fn abandon(&self, note: Value) -> BoxFuture<'static, ()> {
-        let client = Arc::clone(&self.client);
+        let Self { client, unnamed } = self.clone();
         Box::pin(async move {
+            let Some(note) = noted(&unnamed, note).await else {
+                return;
+            };
             let stopped = match client.config.protocol {
                 RemoteProtocol::Responses => responses::cancel(&client, &note).await,
                 RemoteProtocol::A2a => a2a::cancel(&client, &note).await,
@@ -129,4 +159,12 @@ impl Model for RemoteAgent {
             }
         })
     }
+}
+
+/// The note of what was begun, also where that was not known yet when the call was given up.
+async fn noted(unnamed: &Unnamed, note: Value) -> Option<Value> {
+    let Some(key) = note.get(talk::CALL).and_then(Value::as_str) else {
+        return Some(note);
+    };
+    talk::begun(unnamed.given_up(key).await?).await
 }

@@ -1,10 +1,13 @@
 //! What is said to an agent that speaks A2A 1.0; what it says is in `reader`.
 
+mod object;
 mod reader;
 
 use super::news::News;
 use super::place::{Ask, AskKind};
-pub use reader::{End, Reader, Unread, result};
+use crate::a2a::ErrorKind;
+pub use object::{Unread, result};
+pub use reader::{End, Reader};
 use serde_json::{Map, Value, json};
 use upp::{Message, ToolResult, UserContent};
 
@@ -14,6 +17,19 @@ pub const INPUT_REQUIRED: &str = "input_required";
 pub const AUTH_REQUIRED: &str = "auth_required";
 /// The refusal of what can't be done with this task, or by this agent.
 pub const UNSUPPORTED: i64 = -32_004;
+
+/// Whether a refusal is of the message itself, so that the same would be refused again; of one that answers what a task
+/// asks also that there is no such task, or that it is over.
+pub fn is_final(code: i64, answers: bool) -> bool {
+    let is = |kind: ErrorKind| i64::from(kind.code()) == code;
+    let of_message = [
+        ErrorKind::InvalidRequest,
+        ErrorKind::InvalidParams,
+        ErrorKind::ContentTypeNotSupported,
+    ];
+    let of_task = [ErrorKind::TaskNotFound, ErrorKind::UnsupportedOperation];
+    of_message.into_iter().any(is) || answers && of_task.into_iter().any(is)
+}
 
 /// A JSON-RPC call.
 pub fn call(method: &str, id: &str, params: &Value) -> Value {

@@ -1,14 +1,15 @@
 //! What an agent elsewhere has not heard yet.
 
-use super::place::Place;
-use upp::{Message, Messages, ToolResult};
+use super::place::{Address, Place};
+use super::refused::Refused;
+use upp::{Message, Messages, ToolResult, ToolResultMessage};
 
 /// At most so many messages are told, the last: a conversation that others had before an agent elsewhere came to it
 /// is as long as it is.
 const MAX_MESSAGES: usize = 100;
 
-/// What an agent elsewhere has not heard yet, from its last answer on. Finding it costs what it is, and not what
-/// the conversation is.
+/// What an agent elsewhere has not heard yet, from its last answer on, but for what it refuses to hear. Finding it
+/// costs what it is, and not what the conversation is.
 #[derive(Clone, Debug, Default)]
 pub struct News<'a> {
     /// Where the conversation stands there; none where it has not begun.
@@ -21,41 +22,52 @@ pub struct News<'a> {
     pub messages: Vec<&'a Message>,
     /// Whether something else was said in the place of answers: what it asks is withdrawn.
     pub superseded: bool,
+    /// Whether what is answered was asked in another conversation, which this one was forked off from.
+    pub asked_elsewhere: bool,
     /// Whether older messages are left out.
     pub cut: bool,
 }
 
 impl<'a> News<'a> {
     /// What is new to `agent`, which is asked at `at` for the thread `conversation`.
-    pub fn of(messages: &'a Messages, agent: &str, at: &str, conversation: &str) -> Self {
+    pub fn of(messages: &'a Messages, agent: &str, at: &Address, conversation: &str) -> Self {
         let mut news = Self::default();
         let mut since = Vec::new();
-        for place in (0..messages.len()).rev() {
+        let mut is_refused = false;
+        for (n_seen, place) in (0..messages.len()).rev().enumerate() {
             let Some(message) = messages.get(place) else {
                 break;
             };
-            if let Message::Assistant(answer) = message
-                && let Some(stands) = Place::of(answer)
-                && stands.agent == agent
-                && stands.at == at
-                && (stands.conversation == conversation || stands.context.is_none())
-            {
-                news.said = texts(message);
-                news.place = Some(stands);
-                break;
+            let stands = match message {
+                Message::Assistant(answer) => Place::of(answer),
+                Message::User(_) | Message::ToolResult(_) => None,
+            };
+            if let Some(stands) = stands.filter(|it| it.agent == agent && at.is(&it.at)) {
+                if stands.conversation == conversation || stands.context.is_none() {
+                    news.said = texts(message);
+                    news.place = Some(stands);
+                    break;
+                }
+                news.asked_elsewhere |= !stands.asks.is_empty() && are_answers(&since);
+                // What another conversation refused came after what it has answered.
+                is_refused = false;
             }
-            if since.len() == MAX_MESSAGES {
+            if n_seen == MAX_MESSAGES {
                 news.cut = true;
                 break;
             }
-            since.push(message);
+            let refused = Refused::of(message);
+            is_refused |= refused.is_some_and(|it| it.agent == agent && at.is(&it.at));
+            if !is_refused {
+                since.push(message);
+            }
         }
         since.reverse();
         let asks = news.place.as_ref().is_some_and(|it| !it.asks.is_empty());
         for message in since {
             match message {
                 Message::ToolResult(results) if asks => {
-                    news.superseded |= results.id.as_str().ends_with(":superseded");
+                    news.superseded |= is_superseded(results);
                     news.results.extend(&results.results);
                 }
                 // Of calls of other agents the answers tell.
@@ -74,6 +86,20 @@ impl<'a> News<'a> {
             Some(_) | None => &[],
         }
     }
+}
+
+/// Whether nothing but answers was said.
+fn are_answers(since: &[&Message]) -> bool {
+    let is_answer = |message: &&Message| match message {
+        Message::ToolResult(results) => !is_superseded(results),
+        Message::User(_) | Message::Assistant(_) => false,
+    };
+    !since.is_empty() && since.iter().all(is_answer)
+}
+
+/// Whether something else was said in the place of these answers.
+fn is_superseded(results: &ToolResultMessage) -> bool {
+    results.id.as_str().ends_with(":superseded")
 }
 
 fn texts(message: &Message) -> Vec<&str> {
@@ -95,7 +121,11 @@ fn texts(message: &Message) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use upp::{AssistantMessage, MessageOptions, ToolResultMessage};
+    use upp::{AssistantMessage, MessageOptions};
+
+    fn address() -> Address {
+        Address::new("https://a.b/c", "https://a.b")
+    }
 
     fn answer(conversation: &str, context: Option<&str>, asks: bool) -> Message {
         let ask = super::super::Ask {
@@ -106,7 +136,7 @@ mod tests {
         };
         let place = Place {
             agent: "far".into(),
-            at: "https://a.b".into(),
+            at: address().shown().into(),
             conversation: conversation.into(),
             context: context.map(Into::into),
             run: Some("r".into()),
@@ -123,7 +153,7 @@ mod tests {
 
     fn told(messages: Vec<Message>) -> (bool, usize, usize) {
         let messages: Messages = messages.into_iter().collect();
-        let news = News::of(&messages, "far", "https://a.b", "t");
+        let news = News::of(&messages, "far", &address(), "t");
         (
             news.place.is_some(),
             news.results.len(),
@@ -154,6 +184,27 @@ mod tests {
     }
 
     #[test]
+    fn a_fork_can_not_answer_what_the_first_conversation_is_asked() {
+        let result = ToolResult {
+            tool_call_id: "c".into(),
+            result: "42".into(),
+            is_error: false,
+        };
+        let results = ToolResultMessage::new(vec![result], MessageOptions::default());
+        let stray = |conversation, context, rest: Option<&str>| {
+            let rest = rest.map(Message::from);
+            let all = [answer(conversation, context, true), results.clone().into()];
+            let messages: Messages = all.into_iter().chain(rest).collect();
+            News::of(&messages, "far", &address(), "t").asked_elsewhere
+        };
+        assert!(stray("other", Some("x"), None));
+        // What is said after that is heard in a conversation of its own.
+        assert!(!stray("other", Some("x"), Some("go on")));
+        assert!(!stray("t", Some("x"), None));
+        assert!(!stray("other", None, None));
+    }
+
+    #[test]
     fn answers_are_told_from_words_in_their_place() {
         let result = ToolResult {
             tool_call_id: "c".into(),
@@ -170,10 +221,41 @@ mod tests {
         for (id, superseded) in [("m", false), ("m:superseded", true)] {
             let all = vec![answer("t", Some("x"), true), results(id), "go on".into()];
             let messages: Messages = all.into_iter().collect();
-            let news = News::of(&messages, "far", "https://a.b", "t");
+            let news = News::of(&messages, "far", &address(), "t");
             assert_eq!((news.superseded, news.results.len()), (superseded, 1));
             assert_eq!(news.messages.len(), 1);
         }
+    }
+
+    /// A message with which an agent refuses what it was told up to there.
+    fn refused(text: &str, agent: &str) -> Message {
+        let refused = Refused {
+            agent: agent.into(),
+            at: address().shown().into(),
+        };
+        refused.marked(Message::from(text))
+    }
+
+    #[test]
+    fn what_was_refused_is_not_told_again_nor_what_came_with_it() {
+        let said = |text: &str| Message::from(text);
+        let all = vec![
+            answer("t", Some("x"), false),
+            said("a"),
+            refused("b", "far"),
+            said("c"),
+        ];
+        assert_eq!(told(all), (true, 0, 1));
+        // What another agent refuses is told.
+        assert_eq!(told(vec![refused("a", "near"), said("b")]), (false, 0, 2));
+        // A fork is told what the first conversation had heard.
+        let all = vec![
+            said("a"),
+            answer("other", Some("x"), false),
+            refused("b", "far"),
+            said("c"),
+        ];
+        assert_eq!(told(all), (false, 0, 3));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! An agent that speaks A2A: a message makes a task in the conversation's context, or answers what a task asks.
 
 use super::client::{Answered, Ask, Client};
-use super::talk::{self, Breaks, Notes, Poll, Step, done};
+use super::talk::{self, Breaks, Notes, Opening, Poll, Step, done};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use interop::remote::a2a::{End, Reader, UNSUPPORTED, Unread, call, message, parts, result};
+use interop::remote::a2a::{
+    End, Reader, UNSUPPORTED, Unread, call, is_final, message, parts, result,
+};
 use interop::remote::{Ask as Asked, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +19,18 @@ use upp::{Code, Error, Request, StopReason, ToolCall};
 #[serde(default)]
 struct Note {
     #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<String>,
+}
+
+impl Note {
+    fn of(task: &str) -> Self {
+        Self {
+            call: None,
+            task: Some(task.to_owned()),
+        }
+    }
 }
 
 /// One answer.
@@ -31,6 +44,7 @@ pub(super) struct Talk {
     /// The task whose question is withdrawn, before anything else is said.
     withdraws: Option<String>,
     reader: Reader,
+    opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     note: Option<Note>,
     breaks: Breaks,
@@ -46,7 +60,7 @@ impl Talk {
             return Err(client.error(Code::InvalidRequest, text));
         }
         let notes = Notes::of(request);
-        let news = talk::news(&client, request, &notes);
+        let news = talk::news(&client, request, &notes)?;
         let place = news.place.as_ref();
         let asked = place
             .filter(|place| !place.asks.is_empty())
@@ -68,6 +82,7 @@ impl Talk {
             answers: answers.map(|task| (task, asks)),
             withdraws,
             reader: Reader::of(&news),
+            opening: Opening::default(),
             events: None,
             note: notes.read(),
             notes,
@@ -116,14 +131,15 @@ impl Talk {
         if let Some(task) = self.task().map(str::to_owned) {
             return self.attach(&task).await;
         }
+        if self.opening.is_sent() {
+            return self.tell().await;
+        }
         if self.note.is_some()
-            && let Some((task, asks)) = self.answers.take()
+            && let Some((task, asks)) = self.answers.clone()
         {
             // A task that is answered is at work, and takes no message, not even the same again.
             if !self.waits(&task, &asks).await? {
-                let note = Note {
-                    task: Some(task.clone()),
-                };
+                let note = Note::of(&task);
                 self.notes.write(&note).await?;
                 self.note = Some(note);
                 return self.attach(&task).await;
@@ -135,44 +151,52 @@ impl Talk {
         }
         if let Some(task) = self.withdraws.take() {
             let params = json!({ "id": task });
-            if let Err(error) = self.call("CancelTask", &params).await {
+            if let Err(error) = self.asked("CancelTask", &params).await {
                 // It may be over by now; if it is not, the agent says so to the message.
                 tracing::debug!(error = %error, "a question elsewhere could not be withdrawn");
             }
         }
         if self.note.is_none() {
-            let note = Note::default();
+            let note = Note {
+                call: Some(self.notes.key.clone()),
+                task: None,
+            };
             self.notes.write(&note).await?;
             self.note = Some(note);
         }
+        self.tell().await
+    }
+
+    /// Sends the message.
+    async fn tell(&mut self) -> Result<(), Error> {
         let message = self.message.clone();
-        self.send("SendStreamingMessage", message).await
+        let sent = self.send("SendStreamingMessage", message).await;
+        sent.map_err(|failed| failed.of_message(&self.client, self.answers.is_some()))
     }
 
     /// Sends a call whose answer is a stream, unless the agent does not stream.
-    async fn send(&mut self, method: &str, params: Value) -> Result<(), Error> {
+    async fn send(&mut self, method: &str, params: Value) -> Result<(), Failed> {
         if self.streams {
             match self.stream(method, &params).await {
                 Err(Failed::Refused(UNSUPPORTED, _)) => self.streams = false,
-                Err(failed) => return Err(failed.error(&self.client)),
-                Ok(()) => return Ok(()),
+                streamed => return streamed,
             }
         }
-        let answer = if method == "SendStreamingMessage" {
+        if method == "SendStreamingMessage" {
             let mut params = params;
             params["configuration"] = json!({"returnImmediately": true});
-            self.call("SendMessage", &params).await?
-        } else {
-            self.poll.pause().await;
-            let task = self.call("GetTask", &params).await?;
-            json!({ "task": task })
-        };
-        self.take(&answer).await
+            return self.stream("SendMessage", &params).await;
+        }
+        self.poll.pause().await;
+        let task = self.call("GetTask", &params).await?;
+        let taken = self.take(&json!({ "task": task })).await;
+        taken.map_err(Failed::Error)
     }
 
     async fn stream(&mut self, method: &str, params: &Value) -> Result<(), Failed> {
-        let body = call(method, &self.notes.key, params);
-        let answered = self.client.stream(Ask::post("", &body)).await;
+        let body = || call(method, &self.notes.key, params).to_string();
+        let request = || self.client.begun(String::new(), body(), None);
+        let answered = self.opening.answered(request).await;
         match answered.map_err(Failed::Error)? {
             Answered::Events(events) => {
                 self.events = Some(events);
@@ -180,12 +204,7 @@ impl Talk {
             }
             Answered::Whole(text) => {
                 let value = parsed(&self.client, &text).map_err(Failed::Error)?;
-                let result = match result(&value) {
-                    Err(Unread::Refused { code, message }) => {
-                        return Err(Failed::Refused(code, message));
-                    }
-                    read => read.map_err(|error| Failed::Error(unread(&self.client, &error)))?,
-                };
+                let result = self.result(&value)?;
                 self.take(result).await.map_err(Failed::Error)
             }
         }
@@ -194,31 +213,45 @@ impl Talk {
     /// Finds a task that has begun: as it stands, and what comes of it.
     async fn attach(&mut self, task: &str) -> Result<(), Error> {
         let params = json!({ "id": task });
-        let found = self.call("GetTask", &params).await?;
+        let found = self.asked("GetTask", &params).await?;
         self.take(&json!({ "task": found })).await?;
         if self.reader.end.is_some() {
             return Ok(());
         }
-        self.send("SubscribeToTask", params).await
+        let sent = self.send("SubscribeToTask", params).await;
+        sent.map_err(|failed| failed.error(&self.client))
     }
 
     /// Whether a task still asks what is answered.
     async fn waits(&mut self, task: &str, asks: &[Asked]) -> Result<bool, Error> {
-        let found = self.call("GetTask", &json!({ "id": task })).await?;
+        let found = self.asked("GetTask", &json!({ "id": task })).await?;
         let mut reader = Reader::default();
         let read = reader.task(&found);
         read.map_err(|error| unread(&self.client, &error))?;
         Ok(match &reader.end {
             Some(End::Asks(_, open)) => open.iter().any(|ask| asks.contains(ask)),
-            Some(End::Completed | End::Failed(_)) | None => false,
+            Some(End::Completed | End::Failed(_) | End::Rejected(_)) | None => false,
         })
     }
 
-    async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+    async fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failed> {
         let body = call(method, &self.notes.key, params);
-        let answer = self.client.json(Ask::post("", &body)).await?;
-        let result = result(&answer).map_err(|error| unread(&self.client, &error))?;
-        Ok(result.clone())
+        let answer = self.client.json(Ask::post("", &body)).await;
+        let answer = answer.map_err(Failed::Error)?;
+        self.result(&answer).cloned()
+    }
+
+    /// A call of something else than the message.
+    async fn asked(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
+        let called = self.call(method, params).await;
+        called.map_err(|failed| failed.error(&self.client))
+    }
+
+    fn result<'a>(&self, answer: &'a Value) -> Result<&'a Value, Failed> {
+        result(answer).map_err(|error| match error {
+            Unread::Refused { code, message } => Failed::Refused(code, message),
+            Unread::Malformed(_) => Failed::Error(unread(&self.client, &error)),
+        })
     }
 
     async fn event(&mut self, data: &str) -> Result<(), Error> {
@@ -228,7 +261,7 @@ impl Talk {
         if let Some(task) = self.task().map(str::to_owned)
             && self.reader.wants_task(result)
         {
-            let found = self.call("GetTask", &json!({ "id": task })).await?;
+            let found = self.asked("GetTask", &json!({ "id": task })).await?;
             return self.take(&json!({ "task": found })).await;
         }
         self.take(result).await
@@ -238,10 +271,10 @@ impl Talk {
     async fn take(&mut self, response: &Value) -> Result<(), Error> {
         let taken = self.reader.take(response);
         taken.map_err(|error| unread(&self.client, &error))?;
-        if self.task().is_none() && self.reader.task.is_some() {
-            let note = Note {
-                task: self.reader.task.clone(),
-            };
+        if self.task().is_none()
+            && let Some(task) = &self.reader.task
+        {
+            let note = Note::of(task);
             self.notes.write(&note).await?;
             self.note = Some(note);
         }
@@ -266,6 +299,10 @@ impl Talk {
             Some(End::Completed) => Ok(self.done(Vec::new(), Vec::new())),
             Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks)),
             Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            Some(End::Rejected(why)) => {
+                let error = self.client.error(Code::ContentFiltered, &why);
+                Err(talk::for_good(error))
+            }
             None => Err(self.client.invalid("something follows the answer")),
         }
     }
@@ -273,7 +310,7 @@ impl Talk {
     fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>) -> Step {
         let place = Place {
             agent: self.client.agent.clone(),
-            at: self.client.config.url.clone(),
+            at: self.client.at.shown().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: self.reader.context.clone(),
             run: self.reader.task.clone(),
@@ -289,9 +326,18 @@ impl talk::Talk for Talk {
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
         Box::pin(self.step())
     }
+
+    fn is_unnamed(&self) -> bool {
+        let is_sent = self.opening.is_sent() || self.events.is_some() || self.reader.task.is_some();
+        self.task().is_none() && is_sent
+    }
+
+    fn begun(&self) -> Option<Value> {
+        serde_json::to_value(Note::of(self.reader.task.as_deref()?)).ok()
+    }
 }
 
-/// Why a stream was not opened.
+/// Why a call has no result.
 enum Failed {
     /// The agent refuses, with its code.
     Refused(i64, String),
@@ -303,6 +349,15 @@ impl Failed {
         match self {
             Self::Refused(code, message) => unread(client, &Unread::Refused { code, message }),
             Self::Error(error) => error,
+        }
+    }
+
+    /// The error of the message; `answers` if it answers what a task asks.
+    fn of_message(self, client: &Client, answers: bool) -> Error {
+        match self {
+            Self::Refused(code, _) if is_final(code, answers) => talk::for_good(self.error(client)),
+            Self::Refused(..) => self.error(client),
+            Self::Error(error) => talk::unsent(error),
         }
     }
 }

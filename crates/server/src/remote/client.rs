@@ -4,11 +4,14 @@ use crate::config::RemoteConfig;
 use crate::outbound::{Outbound, OutboundError, OutboundRequest, OutboundStream};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use interop::remote::Address;
 use secrecy::ExposeSecret;
 use serde_json::Value;
+use std::sync::Arc;
 use upp::{Code, Error};
 
 /// The longest event of a stream, in bytes.
@@ -22,6 +25,8 @@ pub(super) struct Client {
     pub(super) agent: String,
     /// The host, for errors: the address may say more than others should know.
     pub(super) host: String,
+    /// The address, as the record has it.
+    pub(super) at: Address,
     pub(super) config: RemoteConfig,
     outbound: Outbound,
 }
@@ -84,8 +89,10 @@ impl Client {
     pub(super) fn new(agent: &str, config: RemoteConfig, outbound: Outbound) -> Self {
         let url = reqwest::Url::parse(&config.url).ok();
         let host = url.as_ref().and_then(|url| url.host_str());
+        let origin = url.as_ref().map(|url| url.origin().ascii_serialization());
         Self {
             agent: agent.to_owned(),
+            at: Address::new(&config.url, &origin.unwrap_or_default()),
             host: host.unwrap_or_default().to_owned(),
             config,
             outbound,
@@ -117,10 +124,7 @@ impl Client {
     }
 
     /// Asks for a stream.
-    pub(super) async fn stream(
-        self: &std::sync::Arc<Self>,
-        ask: Ask<'_>,
-    ) -> Result<Answered, Error> {
+    pub(super) async fn stream(self: &Arc<Self>, ask: Ask<'_>) -> Result<Answered, Error> {
         let answer = self.open(ask.streaming()).await?;
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -132,7 +136,7 @@ impl Client {
         if !kind.trim_start().starts_with("text/event-stream") {
             return Err(self.invalid("the answer is neither JSON nor a stream of events"));
         }
-        let this = std::sync::Arc::clone(self);
+        let this = Arc::clone(self);
         let bytes = async_stream::try_stream! {
             let mut answer = answer;
             while let Some(piece) = answer.piece().await.map_err(|error| this.unsent(error))? {
@@ -142,6 +146,25 @@ impl Client {
         let protocol = self.config.protocol.as_str();
         let events = upp::event_data(bytes, MAX_EVENT, protocol);
         Ok(Answered::Events(events.boxed()))
+    }
+
+    /// The same with a body, as a request that needs nobody to wait for it.
+    pub(super) fn begun(
+        self: &Arc<Self>,
+        path: String,
+        body: String,
+        key: Option<String>,
+    ) -> BoxFuture<'static, Result<Answered, Error>> {
+        let this = Arc::clone(self);
+        Box::pin(async move {
+            let ask = Ask {
+                method: Method::POST,
+                body: Some(body),
+                key: key.as_deref(),
+                ..Ask::get(&path)
+            };
+            this.stream(ask).await
+        })
     }
 
     async fn open(&self, ask: Ask<'_>) -> Result<OutboundStream, Error> {
@@ -233,6 +256,8 @@ impl Client {
             408 | 504 => Code::Timeout,
             429 => Code::RateLimited,
             500.. => Code::ProviderError,
+            // Nothing is wrong with the request.
+            _ if is_locked(&body) => Code::ProviderError,
             _ => Code::InvalidRequest,
         };
         let said = said_in(&body);
@@ -253,6 +278,15 @@ impl Client {
             .filter(|secret| secret.len() >= 8)
             .collect()
     }
+}
+
+/// Whether an error says that the conversation is busy, for which Responses has the status of a wrong request.
+fn is_locked(body: &[u8]) -> bool {
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    let code = body
+        .as_ref()
+        .and_then(|body| body.get("error")?.get("code"));
+    code.and_then(Value::as_str) == Some("conversation_locked")
 }
 
 /// The message of an error, as the protocols have it.

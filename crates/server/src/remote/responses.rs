@@ -1,7 +1,7 @@
 //! An agent behind Responses. It keeps the conversation: each request goes on from the last response.
 
 use super::client::{Answered, Ask, Client};
-use super::talk::{self, Breaks, Notes, Step};
+use super::talk::{self, Breaks, Notes, Opening, Step};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -22,7 +22,18 @@ const PATH: &str = "/responses";
 #[serde(default)]
 struct Note {
     #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<String>,
+}
+
+impl Note {
+    fn of(response: &str) -> Self {
+        Self {
+            call: None,
+            response: Some(response.to_owned()),
+        }
+    }
 }
 
 /// One answer.
@@ -35,8 +46,11 @@ pub(super) struct Talk {
     /// For the response as its last event has it.
     last: Option<Box<dyn Decoder>>,
     own: OwnCalls,
+    opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     note: Option<Note>,
+    /// The response, before it is noted.
+    response: Option<String>,
     /// The number of the last event.
     seen: Option<u64>,
     breaks: Breaks,
@@ -47,7 +61,7 @@ pub(super) struct Talk {
 impl Talk {
     pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         let notes = Notes::of(request);
-        let news = talk::news(&client, request, &notes);
+        let news = talk::news(&client, request, &notes)?;
         let previous = news.place.as_ref().and_then(|place| place.run.as_deref());
         let mut messages = Messages::new();
         // Where something else was said in the place of answers, the calls are left there, too.
@@ -69,7 +83,8 @@ impl Talk {
             params: Arc::new(params),
             ..request.clone()
         };
-        let mut body: Value = serde_json::from_str(&codec.encode(&asked)?.body)
+        let encoded = codec.encode(&asked).map_err(talk::for_good)?;
+        let mut body: Value = serde_json::from_str(&encoded.body)
             .map_err(|cause| client.invalid("the request is no JSON").caused_by(cause))?;
         if client.config.agent.is_none()
             && let Some(fields) = body.as_object_mut()
@@ -83,7 +98,9 @@ impl Talk {
             decoder: Some(codec.decoder(&asked)),
             last: Some(codec.decoder(&asked)),
             own: OwnCalls::default(),
+            opening: Opening::default(),
             events: None,
+            response: None,
             seen: None,
             breaks: Breaks::default(),
             done: None,
@@ -133,23 +150,27 @@ impl Talk {
                 let path = format!("{PATH}/{id}?stream=true{}", after.unwrap_or_default());
                 self.client.stream(Ask::get(&path)).await?
             }
-            (Some(_), None) if !self.client.config.repeatable => {
+            (Some(_), None) if !self.opening.is_sent() && !self.client.config.repeatable => {
                 let text = "the connection was lost before it said what it had begun, and it has no way to find out; \
                     it may have run";
                 return Err(self.client.error(Code::ProviderError, text));
             }
             (Some(_) | None, None) => {
                 if self.note.is_none() {
-                    let note = Note::default();
+                    let note = Note {
+                        call: Some(self.notes.key.clone()),
+                        response: None,
+                    };
                     self.notes.write(&note).await?;
                     self.note = Some(note);
                 }
-                let ask = Ask {
-                    method: http::Method::POST,
-                    body: Some(self.body.clone()),
-                    ..Ask::get(PATH)
+                let (body, key) = (&self.body, &self.notes.key);
+                let request = || {
+                    let key = Some(key.clone());
+                    self.client.begun(PATH.to_owned(), body.clone(), key)
                 };
-                self.client.stream(ask.with_key(&self.notes.key)).await?
+                let answered = self.opening.answered(request).await;
+                answered.map_err(talk::unsent)?
             }
         };
         match answered {
@@ -212,9 +233,8 @@ impl Talk {
         if self.id().is_none()
             && let Some(id) = id
         {
-            let note = Note {
-                response: Some(id.to_owned()),
-            };
+            let note = Note::of(id);
+            self.response = Some(id.to_owned());
             self.notes.write(&note).await?;
             self.note = Some(note);
         }
@@ -262,7 +282,20 @@ impl Talk {
         let mut named = self.client.error(code, &error.message);
         named.status = error.status;
         named.retry_after = error.retry_after;
-        named
+        match code {
+            Code::InvalidRequest | Code::ContentFiltered | Code::ContextLengthExceeded => {
+                talk::for_good(named)
+            }
+            Code::AuthenticationFailed
+            | Code::RateLimited
+            | Code::ModelNotFound
+            | Code::InvalidResponse
+            | Code::QuotaExceeded
+            | Code::ProviderError
+            | Code::NetworkError
+            | Code::Timeout
+            | Code::Cancelled => named,
+        }
     }
 
     async fn broke(&mut self, what: &str) -> Result<Step, Error> {
@@ -291,7 +324,7 @@ impl Talk {
         });
         let place = Place {
             agent: self.client.agent.clone(),
-            at: self.client.config.url.clone(),
+            at: self.client.at.shown().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: None,
             run: self.id().map(str::to_owned),
@@ -317,6 +350,15 @@ impl Talk {
 impl talk::Talk for Talk {
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
         Box::pin(self.step())
+    }
+
+    fn is_unnamed(&self) -> bool {
+        let is_sent = self.opening.is_sent() || self.events.is_some() || self.response.is_some();
+        self.id().is_none() && is_sent
+    }
+
+    fn begun(&self) -> Option<Value> {
+        serde_json::to_value(Note::of(self.response.as_deref()?)).ok()
     }
 }
 

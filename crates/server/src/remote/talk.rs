@@ -1,10 +1,11 @@
 //! What one answer of an agent elsewhere takes, whatever it speaks.
 
-use super::client::Client;
+use super::client::{Answered, Client};
 use futures_util::future::BoxFuture;
-use interop::remote::{Ask, News, Place};
+use interop::remote::{Ask, News, Place, Refused};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use upp::{
@@ -19,10 +20,55 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How long at most until something is asked for again.
 const LONGEST_POLL: Duration = Duration::from_secs(5);
 
+/// The field of a note with the key of the call, until it is known what that has begun.
+pub(super) const CALL: &str = "call";
+
 /// An answer as it comes.
 pub(super) trait Talk: Send {
-    /// What comes next.
+    /// What comes next. Who stops waiting loses nothing that is on its way.
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>>;
+
+    /// Whether something was sent, and it is not noted yet what that has begun.
+    fn is_unnamed(&self) -> bool;
+
+    /// The note of what was begun, once that is known.
+    fn begun(&self) -> Option<Value>;
+}
+
+/// The note of what a call that was given up has begun, once that is known; none if there is nothing to be stopped.
+pub(super) async fn begun(mut talk: Box<dyn Talk>) -> Option<Value> {
+    loop {
+        let begun = talk.begun();
+        if begun.is_some() {
+            return begun;
+        }
+        match talk.next().await {
+            Ok(Step::Events(_)) => {}
+            Ok(Step::Done(_)) => return None,
+            // It can't be noted any more.
+            Err(_) => return talk.begun(),
+        }
+    }
+}
+
+/// A request that begins something, on its way. It goes on when nobody waits for it.
+#[derive(Default)]
+pub(super) struct Opening(Option<BoxFuture<'static, Result<Answered, Error>>>);
+
+impl Opening {
+    pub(super) fn is_sent(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What is answered to the request, which is made unless it is on its way.
+    pub(super) async fn answered(
+        &mut self,
+        request: impl FnOnce() -> BoxFuture<'static, Result<Answered, Error>>,
+    ) -> Result<Answered, Error> {
+        let answered = self.0.get_or_insert_with(request).await;
+        self.0 = None;
+        answered
+    }
 }
 
 /// A piece of an answer.
@@ -55,9 +101,10 @@ impl Notes {
         }
     }
 
-    /// What was noted before a crash.
+    /// What was noted before a crash. What was refused has begun nothing.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let noted = self.kept.as_ref()?.noted()?;
+        let noted = Refused::noted(&noted).is_none().then_some(noted)?;
         serde_json::from_value(noted).ok()
     }
 
@@ -70,6 +117,35 @@ impl Notes {
             Error::new(Code::InvalidRequest, "", "a note has no JSON form").caused_by(error)
         })?;
         kept.note(note).await
+    }
+}
+
+/// Why a failure is that of this message alone: the cause of its error.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not sent this message again, nor what came with it")]
+struct ForGood;
+
+/// The error of an agent that refuses for good what it is told.
+pub(super) fn for_good(error: Error) -> Error {
+    error.caused_by(ForGood)
+}
+
+/// Whether an agent refuses for good what it is told.
+pub(super) fn is_for_good(error: &Error) -> bool {
+    matches!(error.cause.as_deref(), Some(cause) if cause.is::<ForGood>())
+}
+
+/// Whether an answer to what was sent says that the same would be refused again.
+pub(super) fn is_final(error: &Error) -> bool {
+    error.code == Code::InvalidRequest && matches!(error.status, Some(400 | 413 | 415 | 422))
+}
+
+/// The error of a message that could not be sent.
+pub(super) fn unsent(error: Error) -> Error {
+    if is_final(&error) {
+        for_good(error)
+    } else {
+        error
     }
 }
 
@@ -101,9 +177,23 @@ impl Breaks {
 }
 
 /// What a request has that the agent has not heard.
-pub(super) fn news<'a>(client: &Client, request: &'a Request, notes: &Notes) -> News<'a> {
-    let (agent, at) = (&client.agent, &client.config.url);
-    News::of(&request.messages, agent, at, &notes.conversation)
+///
+/// # Errors
+///
+/// If it answers what another conversation is asked.
+pub(super) fn news<'a>(
+    client: &Client,
+    request: &'a Request,
+    notes: &Notes,
+) -> Result<News<'a>, Error> {
+    let (agent, at) = (&client.agent, &client.at);
+    let news = News::of(&request.messages, agent, at, &notes.conversation);
+    if news.asked_elsewhere {
+        let text = "what is answered here was asked in the conversation that this one was forked off from, and can \
+            only be answered there; the next message begins a conversation of its own";
+        return Err(client.error(Code::InvalidRequest, text));
+    }
+    Ok(news)
 }
 
 /// The names of what was said by what goes on when it is answered; else nobody asks for them.

@@ -1,7 +1,7 @@
 //! An agent behind the Threads API: a thread there for each thread here, and a run for each answer.
 
 use super::client::{Answered, Ask, Client};
-use super::talk::{self, Breaks, Notes, Poll, Step, done};
+use super::talk::{self, Breaks, Notes, Opening, Poll, Step, done};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -24,7 +24,19 @@ struct Note {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     sent: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
+}
+
+impl Note {
+    fn of_run(&self, run: &str) -> Self {
+        Self {
+            call: None,
+            run: Some(run.to_owned()),
+            ..self.clone()
+        }
+    }
 }
 
 /// What begins the answer.
@@ -44,6 +56,7 @@ pub(super) struct Talk {
     /// The run whose question is withdrawn, before anything else is said.
     withdraws: Option<String>,
     reader: Reader,
+    opening: Opening,
     events: Option<BoxStream<'static, Result<String, Error>>>,
     breaks: Breaks,
     poll: Poll,
@@ -52,9 +65,9 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(client: Arc<Client>, request: &Request) -> Self {
+    pub(super) fn new(client: Arc<Client>, request: &Request) -> Result<Self, Error> {
         let notes = Notes::of(request);
-        let news = talk::news(&client, request, &notes);
+        let news = talk::news(&client, request, &notes)?;
         let place = news.place.as_ref();
         let mut note: Note = notes.read().unwrap_or_default();
         if note.thread.is_none() {
@@ -79,18 +92,19 @@ impl Talk {
                 Begin::Run(run(assistant, &notes.key, &news, &request.tools, &params))
             }
         };
-        Self {
+        Ok(Self {
             was_sent: note.sent,
             begin,
             withdraws,
             reader: Reader::of(&news),
             note,
             notes,
+            opening: Opening::default(),
             events: None,
             breaks: Breaks::default(),
             poll: Poll::default(),
             client,
-        }
+        })
     }
 
     async fn step(&mut self) -> Result<Step, Error> {
@@ -104,7 +118,11 @@ impl Talk {
                 Err(error) => self.again(error).await,
             };
         };
-        match events.next().await {
+        let idle = self.client.config.idle_timeout;
+        let Ok(event) = tokio::time::timeout(idle, events.next()).await else {
+            return self.silent();
+        };
+        match event {
             Some(Ok(data)) if data == "[DONE]" => {
                 if self.note.run.is_none() {
                     let text = "the stream ended before it said which run it is";
@@ -131,6 +149,17 @@ impl Talk {
         }
     }
 
+    /// A stream that only shows signs of life may be of a run that waits for somebody there, and does not tell when its
+    /// time is up: it is asked for.
+    fn silent(&mut self) -> Result<Step, Error> {
+        if self.note.run.is_none() {
+            let text = "nothing came for too long, not even which run it is";
+            return Err(self.client.error(Code::Timeout, text));
+        }
+        self.events = None;
+        Ok(self.shown())
+    }
+
     fn shown(&mut self) -> Step {
         Step::Events(self.reader.said().take_events())
     }
@@ -141,11 +170,13 @@ impl Talk {
             return self.attach(&run).await;
         }
         let thread = self.thread().await?;
+        if self.opening.is_sent() {
+            return self.tell(&thread).await;
+        }
         if std::mem::take(&mut self.was_sent)
             && let Some(run) = self.found(&thread).await?
         {
-            self.note.run = Some(run.clone());
-            self.notes.write(&self.note).await?;
+            self.name(&run).await?;
             return self.attach(&run).await;
         }
         if let Some(run) = self.withdraws.take() {
@@ -157,8 +188,14 @@ impl Talk {
         }
         if !self.note.sent {
             self.note.sent = true;
+            self.note.call = Some(self.notes.key.clone());
             self.notes.write(&self.note).await?;
         }
+        self.tell(&thread).await
+    }
+
+    /// Sends what begins the answer.
+    async fn tell(&mut self, thread: &str) -> Result<(), Error> {
         let (path, body) = match &self.begin {
             Begin::Run(body) => (format!("/threads/{thread}/runs"), body),
             Begin::Outputs { run, body } => (
@@ -166,13 +203,17 @@ impl Talk {
                 body,
             ),
         };
-        let ask = Ask::post(&path, body).with_key(&self.notes.key);
-        match self.client.stream(ask).await? {
-            Answered::Events(events) => {
+        let request = || {
+            let key = Some(self.notes.key.clone());
+            self.client.begun(path, body.to_string(), key)
+        };
+        match self.opening.answered(request).await {
+            Err(error) => Err(self.unsent(error, thread).await),
+            Ok(Answered::Events(events)) => {
                 self.events = Some(events);
                 Ok(())
             }
-            Answered::Whole(text) => {
+            Ok(Answered::Whole(text)) => {
                 let value: Value = serde_json::from_str(&text).map_err(|cause| {
                     self.client
                         .invalid("the answer is not JSON")
@@ -181,6 +222,28 @@ impl Talk {
                 self.take(&value).await
             }
         }
+    }
+
+    /// The error of what could not be sent. A thread that is busy refuses with the same status, and not for good.
+    async fn unsent(&mut self, error: Error, thread: &str) -> Error {
+        let begins = matches!(self.begin, Begin::Run(_));
+        if begins && talk::is_final(&error) && self.is_busy(thread).await {
+            return error;
+        }
+        talk::unsent(error)
+    }
+
+    /// Whether the thread's last run is not over, or nobody can say.
+    async fn is_busy(&mut self, thread: &str) -> bool {
+        let path = format!("/threads/{thread}/runs?order=desc&limit=1");
+        let Ok(list) = self.client.json(Ask::get(&path)).await else {
+            return true;
+        };
+        let runs = list.get("data").and_then(Value::as_array);
+        runs.into_iter().flatten().any(|run| {
+            let mut reader = Reader::default();
+            reader.take(run).is_err() || matches!(reader.end, None | Some(End::Asks(..)))
+        })
     }
 
     /// The thread there, made for the first answer.
@@ -222,7 +285,12 @@ impl Talk {
                 let waits = match &reader.end {
                     Some(End::Asks(_, asks)) => asks.iter().any(|ask| place.contains(&ask.call)),
                     Some(
-                        End::Completed | End::Incomplete(_) | End::Failed(_) | End::Limited(_),
+                        End::Completed
+                        | End::Incomplete(_)
+                        | End::Failed(_)
+                        | End::Rejected(_)
+                        | End::Expired(_)
+                        | End::Limited(_),
                     )
                     | None => false,
                 };
@@ -262,10 +330,19 @@ impl Talk {
     async fn take(&mut self, object: &Value) -> Result<(), Error> {
         let taken = self.reader.take(object);
         taken.map_err(|error| self.unread(&error))?;
-        if self.note.run.is_none() && self.reader.run.is_some() {
-            self.note.run.clone_from(&self.reader.run);
-            self.notes.write(&self.note).await?;
+        if self.note.run.is_none()
+            && let Some(run) = self.reader.run.clone()
+        {
+            self.name(&run).await?;
         }
+        Ok(())
+    }
+
+    /// Notes which run it is.
+    async fn name(&mut self, run: &str) -> Result<(), Error> {
+        let note = self.note.of_run(run);
+        self.notes.write(&note).await?;
+        self.note = note;
         Ok(())
     }
 
@@ -298,6 +375,11 @@ impl Talk {
             }
             Some(End::Asks(calls, asks)) => Ok(self.done(calls, asks, StopReason::EndTurn)),
             Some(End::Failed(why)) => Err(self.client.error(Code::ProviderError, &why)),
+            Some(End::Rejected(why)) => {
+                let error = self.client.error(Code::ContentFiltered, &why);
+                Err(talk::for_good(error))
+            }
+            Some(End::Expired(why)) => Err(self.client.error(Code::Timeout, &why)),
             Some(End::Limited(why)) => Err(self.client.error(Code::RateLimited, &why)),
             None => Err(self.client.invalid("something follows the answer")),
         }
@@ -306,7 +388,7 @@ impl Talk {
     fn done(&mut self, calls: Vec<ToolCall>, asks: Vec<Asked>, reason: StopReason) -> Step {
         let place = Place {
             agent: self.client.agent.clone(),
-            at: self.client.config.url.clone(),
+            at: self.client.at.shown().to_owned(),
             conversation: self.notes.conversation.clone(),
             context: self.note.thread.clone(),
             run: self.note.run.clone(),
@@ -329,6 +411,16 @@ impl Talk {
 impl talk::Talk for Talk {
     fn next(&mut self) -> BoxFuture<'_, Result<Step, Error>> {
         Box::pin(self.step())
+    }
+
+    fn is_unnamed(&self) -> bool {
+        let is_sent = self.opening.is_sent() || self.events.is_some() || self.reader.run.is_some();
+        self.note.run.is_none() && is_sent
+    }
+
+    fn begun(&self) -> Option<Value> {
+        let note = self.note.of_run(self.reader.run.as_deref()?);
+        serde_json::to_value(note).ok()
     }
 }
 

@@ -2,6 +2,9 @@
 
 mod broken;
 mod crash;
+mod gate;
+mod refused;
+mod stopped;
 mod talks;
 mod team;
 

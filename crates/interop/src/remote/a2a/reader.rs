@@ -1,47 +1,12 @@
 //! What an agent says of one task.
 
+use super::object::{Unread, name_of, named, named_in, words};
 use super::{AUTH_REQUIRED, INPUT_REQUIRED};
 use crate::remote::news::News;
 use crate::remote::place::{Ask, AskKind};
 use crate::remote::said::Said;
 use serde_json::{Value, json};
 use upp::{Arguments, Media, MediaSource, ToolCall};
-
-/// Why what an agent says can't be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
-    /// It refuses the call.
-    #[error("it refuses: {message} ({code})")]
-    Refused {
-        /// The code of JSON-RPC, or A2A's.
-        code: i64,
-        /// What it says.
-        message: String,
-    },
-    /// It is not what the protocol says.
-    #[error("{0}")]
-    Malformed(&'static str),
-}
-
-/// What a JSON-RPC answer has.
-///
-/// # Errors
-///
-/// See [`Unread`].
-pub fn result(answer: &Value) -> Result<&Value, Unread> {
-    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-        let message = error.get("message").and_then(Value::as_str);
-        return Err(Unread::Refused {
-            code: error
-                .get("code")
-                .and_then(Value::as_i64)
-                .unwrap_or_default(),
-            message: message.unwrap_or_default().chars().take(500).collect(),
-        });
-    }
-    let what = "the answer is no JSON-RPC response";
-    answer.get("result").ok_or(Unread::Malformed(what))
-}
 
 /// How a task ended, or why it waits.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +15,10 @@ pub enum End {
     Completed,
     /// It asks something: these are calls here.
     Asks(Vec<ToolCall>, Vec<Ask>),
-    /// It failed, was rejected, or was stopped there; in words.
+    /// It failed, or was stopped there; in words.
     Failed(String),
+    /// The agent won't do that; in words.
+    Rejected(String),
 }
 
 /// Reads what an agent says of one task.
@@ -203,7 +170,10 @@ impl Reader {
         let state = status.and_then(|status| status.get("state")?.as_str());
         let state = state.ok_or(Unread::Malformed("a task has no state"))?;
         let message = status.and_then(|status| status.get("message"));
-        let words = || message.map(words).unwrap_or_default();
+        let why = || {
+            let words = message.map(words).filter(|words| !words.is_empty());
+            words.unwrap_or_else(|| "it does not say why".to_owned())
+        };
         if !matches!(
             state,
             "TASK_STATE_SUBMITTED" | "TASK_STATE_WORKING" | "SUBMITTED" | "WORKING"
@@ -226,8 +196,8 @@ impl Reader {
             }
             "INPUT_REQUIRED" => self.asks(message, INPUT_REQUIRED),
             "AUTH_REQUIRED" => self.asks(message, AUTH_REQUIRED),
-            "FAILED" => self.end = Some(End::Failed(format!("the task failed: {}", words()))),
-            "REJECTED" => self.end = Some(End::Failed(format!("it won't do that: {}", words()))),
+            "FAILED" => self.end = Some(End::Failed(format!("the task failed: {}", why()))),
+            "REJECTED" => self.end = Some(End::Rejected(format!("it rejects the task: {}", why()))),
             "CANCELED" => self.end = Some(End::Failed("the task was stopped there".into())),
             _ => {
                 return Err(Unread::Malformed(
@@ -417,41 +387,6 @@ impl Reader {
                 .file(media.with_title(text("filename").map(str::to_owned)));
         }
     }
-}
-
-fn named(artifact: &Value) -> String {
-    let id = artifact.get("artifactId").and_then(Value::as_str);
-    format!("artifact {}", id.unwrap_or_default())
-}
-
-/// What the data of a message has under a name.
-fn named_in<'a>(message: Option<&'a Value>, name: &str) -> Vec<&'a Value> {
-    let parts = message.and_then(|message| message.get("parts")?.as_array());
-    let parts = parts.into_iter().flatten();
-    let named = parts.filter_map(|part| part.get("data")?.get(name)?.as_array());
-    named.flatten().collect()
-}
-
-fn name_of(message: &Value) -> String {
-    let id = message.get("messageId").and_then(Value::as_str);
-    format!("message {}", id.unwrap_or_default())
-}
-
-/// The texts of something with parts; data as its JSON, on a line of its own.
-fn words(of: &Value) -> String {
-    let parts = of.get("parts").and_then(Value::as_array);
-    let mut words = String::new();
-    for part in parts.into_iter().flatten() {
-        if let Some(text) = part.get("text").and_then(Value::as_str) {
-            words.push_str(text);
-        } else if let Some(data) = part.get("data") {
-            if !words.is_empty() && !words.ends_with('\n') {
-                words.push('\n');
-            }
-            words.push_str(&data.to_string());
-        }
-    }
-    words
 }
 
 fn call_of(id: &str, name: &str, input: &str) -> ToolCall {

@@ -1,4 +1,4 @@
-use super::super::Place;
+use super::super::{Address, Place};
 use super::*;
 use upp::{
     AssistantContent, AssistantMessage, MessageOptions, Messages, StreamEvent, ToolResultMessage,
@@ -358,7 +358,7 @@ fn answers_go_to_what_asked_and_words_are_no_leave() {
     ]
     .into_iter()
     .collect();
-    let news = News::of(&messages, "a", "u", "t");
+    let news = News::of(&messages, "a", &Address::new("u", ""), "t");
     let data: Vec<Value> = parts(&news).into_iter().collect();
     assert_eq!(
         data,

@@ -234,3 +234,61 @@ async fn a_redirect_takes_the_key_nowhere_else() {
         assert!(detail.contains("redirect"), "{protocol}: {detail}");
     }
 }
+
+#[tokio::test]
+async fn how_a_task_or_a_run_ends_elsewhere_is_the_reason_here() {
+    let task = |state: &str| {
+        let message = json!({"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "no"}]});
+        let status = json!({"state": state, "message": message});
+        let task = json!({"id": "task_1", "contextId": "c", "status": status});
+        json!({"jsonrpc": "2.0", "id": "1", "result": { "task": task }})
+    };
+    let run = |status: &str, code: &str| {
+        json!({"object": "thread.run", "id": "run_1", "status": status,
+            "last_error": {"code": code, "message": "no"}})
+    };
+    for (protocol, ended, reason, detail) in [
+        (
+            "a2a",
+            task("TASK_STATE_FAILED"),
+            "error",
+            "the task failed: no",
+        ),
+        (
+            "a2a",
+            task("TASK_STATE_REJECTED"),
+            "safety_halt",
+            "it rejects the task: no",
+        ),
+        ("a2a", task("TASK_STATE_CANCELED"), "error", "stopped there"),
+        (
+            "threads",
+            run("failed", "server_error"),
+            "error",
+            "the run failed: no",
+        ),
+        (
+            "threads",
+            run("failed", "invalid_prompt"),
+            "safety_halt",
+            "the run failed: no",
+        ),
+        (
+            "threads",
+            run("failed", "rate_limit_exceeded"),
+            "rate_limited",
+            "the run failed: no",
+        ),
+        ("threads", run("expired", ""), "timeout", "expired there"),
+        ("threads", run("cancelled", ""), "error", "stopped there"),
+    ] {
+        let thread = json!({"object": "thread", "id": "thread_1"});
+        let begun = (protocol == "threads").then_some(thread);
+        let answers = begun.into_iter().chain([ended]);
+        let answers = answers.map(|it| response("200 OK", "application/json", &it.to_string()));
+        let stub = Stub::of(answers.collect(), true).await;
+        let (said, why) = ends(protocol, &stub.url, OPEN).await;
+        assert_eq!(said, reason, "{protocol}: {why}");
+        assert!(why.contains(detail), "{protocol}: {why}");
+    }
+}

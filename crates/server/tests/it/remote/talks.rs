@@ -199,3 +199,56 @@ async fn who_cancels_here_cancels_there() {
         assert_eq!(said.last().unwrap(), "You said: still there?", "{protocol}");
     }
 }
+
+#[tokio::test]
+async fn what_another_conversation_is_asked_is_not_answered_in_a_fork_of_it() {
+    for protocol in ["a2a", "threads"] {
+        let two = Two::new(protocol).await;
+        two.say("t", "asker", "lookup {\"what\": \"it\"}").await;
+        let call = pending(&two).await;
+        let forked = two
+            .near
+            .post("/api/v1/threads/t/fork", json!({"key": "f"}))
+            .await;
+        assert!(forked.status.is_success(), "{}", forked.text);
+        let answer = json!({"toolCallId": call["toolCallId"], "output": "rain"});
+        let body = json!({"answers": [answer], "stream": true});
+        let in_fork = two.near.post("/api/v1/threads/f/answers", body.clone());
+        assert_eq!(in_fork.await.status, 200, "{protocol}");
+        let ends = two.near.at_rest("f").await;
+        let ends: Vec<&Value> = ends
+            .iter()
+            .filter(|(_, event)| event["type"] == "execution.status.changed")
+            .map(|(_, event)| &event["interruption"])
+            .collect();
+        let why = ends.last().unwrap()["detail"].as_str().unwrap_or_default();
+        assert!(why.contains("forked off"), "{protocol}: {ends:?}");
+        // Where it was asked it is answered, and the fork goes on by itself.
+        let body = two.near.post("/api/v1/threads/t/answers", body).await;
+        assert_eq!(body.status, 200, "{}", body.text);
+        let said = texts(&two.messages("t").await);
+        assert_eq!(said.last().unwrap(), "lookup gave rain.", "{protocol}");
+        let said = texts(&two.say("f", "asker", "never mind").await);
+        assert!(
+            said.last().unwrap().contains("never mind"),
+            "{protocol}: {said:?}"
+        );
+        assert_eq!(two.far_threads().await.len(), 2, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn the_record_has_no_more_of_an_address_than_its_origin() {
+    for (protocol, path) in [
+        ("responses", "/v1"),
+        ("a2a", "/a2a/helper"),
+        ("threads", "/v1"),
+    ] {
+        let two = Two::new(protocol).await;
+        two.say("t", "helper", "hello").await;
+        let events = two.near.at_rest("t").await;
+        let shown = format!("{events:?} {}", two.messages("t").await);
+        assert!(shown.contains("http://127.0.0.1:"), "{protocol}: {shown}");
+        assert!(!shown.contains(path), "{protocol}: {shown}");
+    }
+}
