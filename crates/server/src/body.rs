@@ -1,8 +1,10 @@
 //! Request bodies: how long, how deep, and of what shape they may be.
 
+use crate::by_name::ByName;
 use crate::error::ApiError;
 use crate::protocol::Dialect;
 use crate::state::Api;
+use crate::wording;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::{HeaderMap, header};
@@ -158,7 +160,7 @@ fn check(text: &str, max_depth: usize) -> Result<(), ApiError> {
 /// Reads JSON as a type; says where it is of another shape.
 pub(crate) fn typed<T: DeserializeOwned>(text: &str, max_depth: usize) -> Result<T, ApiError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    serde_path_to_error::deserialize(ByName(&mut json)).map_err(|error| {
         let pointer = pointer(error.path());
         let error = error.into_inner();
         let what = error.to_string();
@@ -166,7 +168,7 @@ pub(crate) fn typed<T: DeserializeOwned>(text: &str, max_depth: usize) -> Result
             .rsplit_once(" at line ")
             .map_or(what.as_str(), |(what, _)| what);
         if error.is_data() {
-            ApiError::field(pointer, what)
+            ApiError::field(pointer, wording::JSON.of(what))
         } else if what.contains("recursion limit") {
             ApiError::TooDeep {
                 pointer,
@@ -260,7 +262,25 @@ mod tests {
             (error.code, error.pointer.as_deref()),
             ("invalid_field", Some("/list/1/a~1b"))
         );
-        assert_eq!(error.message, "invalid type: string \"x\", expected u8");
+        assert_eq!(
+            error.message,
+            "this is the text \"x\", expected a whole number from 0 to 255"
+        );
+    }
+
+    #[test]
+    fn a_list_is_no_object_whose_fields_stand_in_order() {
+        for (text, pointer) in [("[[]]", ""), (r#"{"list":[{"a/b":1},[1]]}"#, "/list/1")] {
+            let error = typed::<Shape>(text, 128).unwrap_err().failure();
+            assert_eq!(
+                (error.code, error.pointer.as_deref(), error.message.as_str()),
+                (
+                    "invalid_field",
+                    Some(pointer),
+                    "this is a list, expected an object"
+                )
+            );
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub use report::{AgentReport, ModelReport, SubagentReport, ToolKind, ToolReport}
 use crate::config::{Checked, Config, Severity, StrategyConfig};
 use crate::metrics::Metrics;
 use crate::reactors::ConfiguredAgents;
+use crate::serve::check_exposed;
+use crate::{app, tls};
 use agents::mcp::McpTransport;
 use serde::Serialize;
 use std::path::Path;
@@ -75,6 +77,7 @@ pub fn inspect(checked: Checked) -> Inspection {
         Ok(agents) => abilities(&config, &agents, &mut findings),
         Err(error) => findings.push(found(Severity::Error, chain(&error))),
     }
+    refusals(&config, &mut findings);
     places(&config, &mut findings);
     Inspection {
         agents: report::agents(&config),
@@ -116,6 +119,26 @@ fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Foun
         if !agent.tools().is_empty() && !can.tools {
             lacks("tools", "has tools");
         }
+    }
+}
+
+/// What keeps a server from starting, whatever its agents are.
+fn refusals(config: &Config, findings: &mut Vec<Found>) {
+    let mut refused = |error: &dyn std::error::Error| {
+        findings.push(found(Severity::Error, chain(error)));
+    };
+    if let Some(address) = config.server.listen
+        && let Err(error) = check_exposed(config, address)
+    {
+        refused(&error);
+    }
+    if let Some(files) = &config.server.tls
+        && let Err(error) = tls::check(files)
+    {
+        refused(&error);
+    }
+    if let Err(error) = app::tokens(config) {
+        refused(&error);
     }
 }
 

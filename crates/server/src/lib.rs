@@ -36,8 +36,10 @@ mod guard;
 mod hex;
 mod state;
 mod unread;
+mod wording;
 
 mod body;
+mod by_name;
 mod metrics;
 mod openapi;
 pub mod outbound;

@@ -131,6 +131,11 @@ fn load(files: &TlsConfig, provider: &CryptoProvider) -> Result<Arc<CertifiedKey
     Ok(Arc::new(key))
 }
 
+/// Whether a certificate can be shown.
+pub(crate) fn check(files: &TlsConfig) -> Result<(), TlsError> {
+    load(files, &rustls::crypto::aws_lc_rs::default_provider()).map(|_| ())
+}
+
 /// What listens: sockets, and the handshake before anything is read.
 ///
 /// Handshakes go on beside each other, so that a client that is slow, or says nothing, holds up

@@ -23,6 +23,16 @@ use timeline::{
     Trigger,
 };
 
+/// What a document must have beside its version: `actions` up to 1.0.0, `turns` from 2.0.0 on.
+const MEMBERS: [&str; 6] = [
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "agents",
+    "turns",
+    "actions",
+];
+
 /// A conversation from a document: what the thread is made with, and the commands that write it,
 /// each decided in order after `Create`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +50,11 @@ pub struct Imported {
 /// Why a document can't be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
+    /// It has none of what a document must have.
+    #[error("it is no ThreadProtocol document: it has none of {}", MEMBERS.join(", "))]
+    NotADocument,
     /// It is of a version that is not read here.
-    #[error("documents of version {0:?} can't be imported")]
+    #[error("documents of version {0:?} can't be imported, expected 1.0.0, 2.0.0, 0.0.3 or 0.0.4")]
     Version(String),
     /// Something in it can't be kept as JSON.
     #[error("a value can't be kept")]
@@ -60,6 +73,9 @@ pub fn from_document(
     thread: &Thread,
     ids: &mut dyn FnMut() -> String,
 ) -> Result<Converted<Imported>, ImportError> {
+    if MEMBERS.iter().all(|it| thread.root().get(it).is_none()) {
+        return Err(ImportError::NotADocument);
+    }
     let document = newest(thread)?;
     let created_at = document.created_at().and_then(|text| text.parse().ok());
     let mut import = Import {

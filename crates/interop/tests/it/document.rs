@@ -363,6 +363,29 @@ fn a_document_of_an_unknown_version_is_refused() {
 }
 
 #[test]
+fn an_object_that_has_none_of_what_a_document_must_have_is_none() {
+    for text in [
+        "{}",
+        r#"{"version":"0.0.4"}"#,
+        r#"{"name":"loomline","version":"2.0.0","dependencies":[]}"#,
+    ] {
+        let error = from_document(&Thread::decode(text).unwrap(), &mut ids()).unwrap_err();
+        assert!(
+            matches!(error, ImportError::NotADocument),
+            "{text}: {error}"
+        );
+    }
+    for text in [
+        r#"{"version":"0.0.4","turns":5}"#,
+        r#"{"version":"0.0.4","thread_id":"t"}"#,
+        r#"{"version":"1.0.0","actions":[]}"#,
+    ] {
+        let thread = Thread::decode(text).unwrap();
+        assert!(from_document(&thread, &mut ids()).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn what_does_not_come_back_is_reported_where_it_stood() {
     let text = r#"{"version":"0.0.4","thread_id":"t","created_at":"2025-01-15T10:00:00Z","updated_at":"2025-01-15T10:00:00Z",
         "agents":{},"turns":[{"turn_type":"robot"},{"turn_type":"user","submitted_at":"2025-01-15T10:00:00Z","parts":[],"$order":1}]}"#;

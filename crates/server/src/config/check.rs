@@ -17,11 +17,15 @@ use super::file::{File, Server, Store, Telemetry, Tools};
 use super::{
     AitpConfig, Config, ServerConfig, StoreConfig, TelemetryConfig, TlsConfig, ToolsConfig,
 };
+use crate::by_name::ByName;
+use crate::wording;
 use http::HeaderValue;
 use secrecy::ExposeSecret;
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
@@ -91,8 +95,9 @@ pub(super) fn check(
     text: &str,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Checked, ConfigError> {
-    let file: File = toml::from_str(text)
-        .map_err(|error| ConfigError::at(text, error.span().unwrap_or(0..0), first_line(&error)))?;
+    let read = toml::Deserializer::parse(text).and_then(|it| File::deserialize(ByName(it)));
+    let file =
+        read.map_err(|error| ConfigError::at(text, error.span().unwrap_or(0..0), said(&error)))?;
     let findings = RefCell::default();
     let checker = Checker {
         text,
@@ -104,8 +109,9 @@ pub(super) fn check(
     Ok(Checked { config, findings })
 }
 
-fn first_line(error: &toml::de::Error) -> &str {
-    error.message().lines().next().unwrap_or_default()
+/// What is wrong, on one line.
+fn said(error: &toml::de::Error) -> String {
+    wording::TOML.of(error.message().lines().next().unwrap_or_default())
 }
 
 impl Checker<'_> {
@@ -129,8 +135,8 @@ impl Checker<'_> {
             Some(name) => toml::Table::from_iter([(tag.to_owned(), name.into())]).into(),
             None => place.get_ref().clone(),
         };
-        let read: Result<T, toml::de::Error> = value.try_into();
-        read.map_err(|error| self.wrong(place, first_line(&error)))
+        let read: Result<T, toml::de::Error> = T::deserialize(ByName(value));
+        read.map_err(|error| self.wrong(place, said(&error)))
     }
 
     fn config(&self, file: File) -> Result<Config, ConfigError> {
@@ -178,8 +184,11 @@ impl Checker<'_> {
         }
         self.distinct_keys(&file.tenants)?;
         for (name, tenant) in file.tenants {
+            if name.get_ref().is_empty() {
+                return Err(self.wrong(&name, "the name of the tenant is empty, expected one"));
+            }
             let tenant = self.tenant(&tenant)?;
-            config.tenants.insert(name, tenant);
+            config.tenants.insert(name.into_inner(), tenant);
         }
         Ok(config)
     }
@@ -261,6 +270,13 @@ impl Checker<'_> {
         })
     }
 
+    fn listen(&self, address: &Spanned<String>) -> Result<SocketAddr, ConfigError> {
+        let text = address.get_ref();
+        let expected = "expected an IP address and a port, such as \"127.0.0.1:8787\"";
+        text.parse()
+            .map_err(|_| self.wrong(address, format!("{text:?} is no address, {expected}")))
+    }
+
     fn server(&self, file: Server) -> Result<ServerConfig, ConfigError> {
         let default = ServerConfig::default();
         let max_depth = match &file.max_depth {
@@ -301,7 +317,7 @@ impl Checker<'_> {
             }
         }
         Ok(ServerConfig {
-            listen: file.listen,
+            listen: file.listen.map(|it| self.listen(&it)).transpose()?,
             data: file.data,
             max_body_bytes: file
                 .max_body_bytes

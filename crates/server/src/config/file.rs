@@ -11,7 +11,6 @@ pub(super) use model::{Model, Retry};
 use crate::auth::Scope;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use toml::Spanned;
@@ -30,13 +29,13 @@ pub(super) struct File {
     pub(super) aitp: Aitp,
     pub(super) telemetry: Option<Telemetry>,
     pub(super) auth: Auth,
-    pub(super) tenants: BTreeMap<String, Tenant>,
+    pub(super) tenants: BTreeMap<Spanned<String>, Tenant>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Server {
-    pub(super) listen: Option<SocketAddr>,
+    pub(super) listen: Option<Spanned<String>>,
     pub(super) data: Option<PathBuf>,
     pub(super) max_body_bytes: Option<NonZeroUsize>,
     pub(super) max_file_bytes: Option<NonZeroUsize>,

@@ -34,10 +34,11 @@ pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option
     if TOLD_BY_THE_BODY.contains(&route) {
         return None;
     }
+    let path = || path.replace("%3A", ":").replace("%3a", ":");
     let looks = LOOKED_AT_WITH_POST.contains(&route)
         || LOOKED_AT_BEHIND_A_COLON
             .iter()
-            .any(|(known, end)| *known == route && path.ends_with(end));
+            .any(|(known, end)| *known == route && path().ends_with(end));
     if looks && method == Method::POST {
         return Some(Scope::Read);
     }
@@ -61,6 +62,8 @@ mod tests {
         }
         for (path, scope) in [
             ("/a2a/v1/tasks/x:subscribe", Scope::Read),
+            ("/a2a/v1/tasks/x%3Asubscribe", Scope::Read),
+            ("/a2a/v1/tasks/x%3acancel", Scope::Write),
             ("/a2a/v1/tasks/x:cancel", Scope::Write),
             ("/a2a/v1/tasks/x", Scope::Write),
         ] {

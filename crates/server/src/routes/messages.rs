@@ -16,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use interop::model::unreadable_part;
+use interop::model::{unreadable_part, unsaid_part};
 use runtime::{Accepted, Filter, Logged, Policy, React, Run, TenantId, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -329,6 +329,12 @@ fn content(content: &Payload) -> Result<Payload, ApiError> {
         )),
         Value::Array(_) => {
             check_content(content).map_err(|error| ApiError::content("/content", &error))?;
+            if let Some(place) = unsaid_part(content) {
+                return Err(ApiError::field(
+                    format!("/content/{place}/type"),
+                    "only agents say this, expected input_text, input_image, input_file or a type with a namespace",
+                ));
+            }
             if let Some(place) = unreadable_part(content) {
                 return Err(ApiError::field(
                     format!("/content/{place}"),

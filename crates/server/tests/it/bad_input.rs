@@ -94,6 +94,22 @@ async fn a_field_of_the_wrong_type_is_pointed_at() {
             json!({ "content": [{ "type": "input_text", "text": "a" }, { "type": "input_text", "text": 1 }] }),
             "/content/1/text",
         ),
+        (
+            json!({ "content": [{ "type": "output_text", "text": "a" }] }),
+            "/content/0/type",
+        ),
+        (
+            json!({ "content": [{ "type": "input_text", "text": "a" }, { "type": "reasoning", "text": "b" }] }),
+            "/content/1/type",
+        ),
+        (
+            json!({ "content": [{ "type": "refusal", "refusal": "a" }] }),
+            "/content/0/type",
+        ),
+        (
+            json!({ "content": [{ "type": "tool-compute", "toolCallId": "c", "state": "output-available" }] }),
+            "/content/0/type",
+        ),
         (json!({ "content": "a", "agent": 7 }), "/agent"),
         (json!({ "content": "a", "policy": "maybe" }), "/policy"),
         (json!({ "content": "a", "maxSteps": 0 }), "/maxSteps"),
@@ -101,10 +117,21 @@ async fn a_field_of_the_wrong_type_is_pointed_at() {
         (json!({ "content": "a", "stream": 1 }), "/stream"),
         (json!({}), ""),
         (json!([]), ""),
+        // What would be the fields in order.
+        (json!(["a"]), ""),
     ] {
         let answer = refused(&server, server.post(MESSAGES, body.clone())).await;
         assert_eq!(answer, typed(422, "invalid_field", Some(pointer)), "{body}");
     }
+    for path in ["", "/t/fork", "/t/cancel", "/t/answers", "/t/runs/x/cancel"] {
+        let path = format!("/api/v1/threads{path}");
+        let answer = refused(&server, server.post(&path, json!(["made"]))).await;
+        assert_eq!(answer, typed(422, "invalid_field", Some("")), "{path}");
+    }
+    assert_eq!(
+        server.get("/api/v1/threads/made").await.error().1,
+        "thread_not_found"
+    );
     let misspelt = refused(
         &server,
         server.post(MESSAGES, json!({ "content": "a", "contnet": 1 })),
@@ -257,6 +284,11 @@ async fn an_illegal_transition_is_told_with_the_states() {
             "{path}"
         );
     }
+    let again = server.post("/api/v1/threads/t/close", json!({})).await;
+    let error = &again.json()["error"];
+    assert_eq!(error["message"], "the thread is closed already");
+    let details = json!({ "entity": "thread", "from": "closed", "to": "closed" });
+    assert_eq!(error["details"], details);
     let answer = server
         .post("/api/v1/threads/t/reopen", json!({}))
         .await
@@ -332,9 +364,13 @@ async fn a_thread_that_runs_or_has_forks_is_not_deleted() {
         typed(409, "has_forks", None)
     );
     server.begin("u", "slow 50ms say 20 words").await;
-    assert_eq!(
-        server.delete("/api/v1/threads/u").await.error().1,
-        "thread_busy"
+    let busy = server.delete("/api/v1/threads/u").await;
+    assert_eq!(busy.error().1, "thread_busy");
+    let message = busy.json()["error"]["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(
+        message.ends_with("; wait until it ends, or cancel it"),
+        "{message}"
     );
     assert_eq!(server.delete("/api/v1/threads/child").await.status, 204);
     assert_eq!(server.delete("/api/v1/threads/t").await.status, 204);
@@ -360,11 +396,27 @@ async fn a_key_that_is_taken_is_not_forked_into() {
 }
 
 #[tokio::test]
+async fn a_place_beyond_the_end_is_not_forked_at() {
+    let server = thread().await;
+    let end = server.seq("t").await;
+    let fork = |at: u64| server.post("/api/v1/threads/t/fork", json!({ "key": "f", "at": at }));
+    let beyond = fork(end + 1).await;
+    assert_eq!(beyond.error(), typed(422, "invalid_field", Some("/at")));
+    assert_eq!(
+        beyond.json()["error"]["message"],
+        format!("the thread has no event {}: it ends at {end}", end + 1)
+    );
+    assert_eq!(server.get("/api/v1/threads/f").await.status, 404);
+    assert_eq!(fork(end).await.json()["fork"]["seq"], end);
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_conversation_is_refused() {
     let server = thread().await;
     for (from, body) in [
         ("threadprotocol", json!([])),
         ("threadprotocol", json!({ "version": "9.9.9" })),
+        ("threadprotocol", json!({ "version": "0.0.4" })),
         ("pydantic-ai", json!({})),
         ("pydantic-ai", json!([{ "kind": "gift" }])),
     ] {

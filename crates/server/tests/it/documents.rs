@@ -66,7 +66,7 @@ async fn a_document_that_was_given_out_is_taken_in_again() {
 async fn what_is_said_after_an_import_is_given_out_whatever_the_document_had_in_its_place() {
     let server = Server::new("").await;
     for (key, document) in [
-        ("none", r#"{"version":"0.0.4","x":1}"#),
+        ("none", r#"{"version":"0.0.4","agents":[],"x":1}"#),
         ("other", r#"{"turns":5,"version":"0.0.4","agents":[]}"#),
     ] {
         let path = format!("/api/v1/import?from=threadprotocol&key={key}");

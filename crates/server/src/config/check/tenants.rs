@@ -12,9 +12,10 @@ impl Checker<'_> {
     /// Refuses a key that stands in the file twice: nobody could say which of the two counts.
     pub(super) fn distinct_keys(
         &self,
-        tenants: &BTreeMap<String, Tenant>,
+        tenants: &BTreeMap<Spanned<String>, Tenant>,
     ) -> Result<(), ConfigError> {
         let named = tenants.iter().flat_map(|(tenant, it)| {
+            let tenant = tenant.get_ref();
             let plain = it.key_hashes.iter().zip(0..);
             let plain = plain.map(move |(hash, at): (_, usize)| {
                 (hash, format!("tenants.{tenant}.key_hashes[{at}]"))

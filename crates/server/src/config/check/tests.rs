@@ -279,8 +279,56 @@ fn what_requests_may_reach_is_public_unless_the_file_allows_more() {
                 24,
                 "this can't be allowed",
             ),
-            ("http = 1", 8, "boolean"),
+            (
+                "http = 1",
+                8,
+                "this is the number 1, expected true or false",
+            ),
             ("https = true", 1, "unknown field"),
         ],
+    );
+}
+
+#[test]
+fn what_has_another_shape_is_told_without_names_of_types() {
+    for (text, told) in [
+        (
+            "server = [\"127.0.0.1:1\"]",
+            "line 1, column 10: this is a list, expected a table",
+        ),
+        (
+            "[server]\ntls = \"cert.pem\"",
+            "line 2, column 7: this is the text \"cert.pem\", expected a table",
+        ),
+        (
+            "[server]\nlisten = \"localhost\"",
+            "line 2, column 10: \"localhost\" is no address, expected an IP address and a port, such as \"127.0.0.1:8787\"",
+        ),
+        (
+            "[server]\nmax_streams = 0",
+            "line 2, column 15: this is the number 0, expected a whole number, 1 or more",
+        ),
+        (
+            "[server]\ncors_origins = \"*\"",
+            "line 2, column 16: this is the text \"*\", expected a list",
+        ),
+        (
+            "[models.m]\nprovider = \"openai\"\nmodel = \"x\"\nretry = 5",
+            "line 4, column 9: this is the number 5, expected a table",
+        ),
+        (
+            "[tenants]\nacme = 5",
+            "line 2, column 8: this is the number 5, expected a table",
+        ),
+    ] {
+        assert_eq!(said(text), told);
+    }
+}
+
+#[test]
+fn a_tenant_has_a_name() {
+    assert_eq!(
+        said("[tenants.\"\"]"),
+        "line 1, column 10: the name of the tenant is empty, expected one"
     );
 }

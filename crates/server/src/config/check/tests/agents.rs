@@ -212,7 +212,7 @@ fn what_is_wrong_with_an_agent_is_said_with_its_place() {
             (
                 "strategy = { kind = \"loop\", max_iterations = 0 }",
                 12,
-                "nonzero",
+                "expected a whole number",
             ),
             (
                 "strategy = { kind = \"plan\", plan_schema = { type = 5 } }",
@@ -247,7 +247,7 @@ fn what_is_wrong_with_an_agent_is_said_with_its_place() {
             ),
             ("handoffs = [\"a\"]", 13, "to itself"),
             ("handoffs = [\"b\", \"b\"]", 18, "twice"),
-            ("max_tool_rounds = 0", 19, "nonzero"),
+            ("max_tool_rounds = 0", 19, "expected a whole number"),
         ],
     );
     refused(

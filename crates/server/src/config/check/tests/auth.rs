@@ -39,7 +39,7 @@ fn shared_secrets_and_no_signature_are_no_algorithms() {
             ("algorithms = [\"none\"]", 15, "expected one of: RS256"),
             ("algorithms = [\"ES256\", \"es384\"]", 24, "ES384"),
             ("leeway_s = 301", 12, "at most 300"),
-            ("requests_per_minute = 0", 23, "nonzero"),
+            ("requests_per_minute = 0", 23, "expected a whole number"),
         ],
     );
 }

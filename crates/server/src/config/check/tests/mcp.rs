@@ -123,8 +123,8 @@ fn what_is_wrong_with_an_mcp_server_is_said_with_its_place() {
                 "what became of a call",
             ),
             ("lifecycle = \"never\"", 13, "unknown variant `never`"),
-            ("connect_timeout_s = 0", 21, "nonzero"),
-            ("max_tools = 0", 13, "nonzero"),
+            ("connect_timeout_s = 0", 21, "expected a whole number"),
+            ("max_tools = 0", 13, "expected a whole number"),
         ],
     );
     refused(

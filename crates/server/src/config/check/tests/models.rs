@@ -171,7 +171,7 @@ fn what_is_wrong_with_a_model_is_said_with_its_place() {
                 22,
                 "only the providers \"anthropic\"",
             ),
-            ("connect_timeout_s = 0", 21, "nonzero"),
+            ("connect_timeout_s = 0", 21, "expected a whole number"),
             ("retry = \"hope\"", 9, "unknown variant `hope`"),
             (
                 "retry = { strategy = \"none\", max_attempts = 1 }",
