@@ -8,7 +8,9 @@ pub(crate) use versions::{
     Attribution, Diff, Downgrade, ForeignTools, Merge, Render, Unanswered, Upgrade,
 };
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::store::is_empty_variable;
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -57,6 +59,23 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// Reads the command line, or says what is wrong with it and ends the program.
+    pub(crate) fn read() -> Self {
+        let matches = without_empty(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// A variable that is empty is as good as none.
+fn without_empty(command: clap::Command) -> clap::Command {
+    let set = |arg: clap::Arg| match arg.get_env() {
+        Some(name) if is_empty_variable(name) => arg.env(None::<&'static str>),
+        Some(_) | None => arg,
+    };
+    command.mut_args(set).mut_subcommands(without_empty)
 }
 
 /// How what is logged is written.
@@ -166,7 +185,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// At most so many steps.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) whose: Whose,
@@ -188,7 +207,7 @@ pub(crate) enum Threads {
         #[arg(long, default_value = "")]
         prefix: String,
         /// At most so many.
-        #[arg(long, default_value_t = 50)]
+        #[arg(long, default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
         limit: usize,
         #[command(flatten)]
         whose: Whose,

@@ -158,6 +158,18 @@ pub(crate) enum CliError {
         /// The key.
         key: String,
     },
+    /// No agent of the configuration has this name.
+    #[error("there is no agent {agent:?}; `loomline agents list` shows what there is")]
+    UnknownAgent {
+        /// The name.
+        agent: String,
+    },
+    /// The run was left before it ended.
+    #[error("interrupted; the answer is not finished, go on with --thread {key}")]
+    Interrupted {
+        /// The thread's key.
+        key: String,
+    },
     /// A key can't be made.
     #[error("can't make a key")]
     Key(#[from] server::auth::NoRandomness),

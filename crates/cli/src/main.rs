@@ -27,7 +27,7 @@ mod work;
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
 use crate::output::Output;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use std::process::ExitCode;
 
 /// Small allocations are most of what a run takes, and this one is quicker with them than the system's.
@@ -35,7 +35,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read();
     let output = Output::new(arguments.json);
     let serving = matches!(arguments.command, Command::Serve { .. });
     let place = store::Place {
@@ -111,6 +111,7 @@ async fn dispatch(place: store::Place, command: Command, output: &Output) -> Res
 
 /// 1: it failed. 2: the command line (by clap, but for what it can't know). 3: a document is not
 /// valid, not carried whole, in conflict or another. 4: no such thing.
+/// 130: it was interrupted.
 fn code(output: &Output, error: &CliError) -> ExitCode {
     output.error(error);
     ExitCode::from(match error {
@@ -122,7 +123,11 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Lines { .. }
         | CliError::Conflicts { .. }
         | CliError::Differ => 3,
-        CliError::NotFound { .. } | CliError::NoStore { .. } | CliError::NoAgent { .. } => 4,
+        CliError::NotFound { .. }
+        | CliError::NoStore { .. }
+        | CliError::NoAgent { .. }
+        | CliError::UnknownAgent { .. } => 4,
+        CliError::Interrupted { .. } => 130,
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)

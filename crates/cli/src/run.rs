@@ -5,9 +5,10 @@ mod nested;
 use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::output::{DIM, Output, TOOL, clean};
+use crate::serve::stopped;
 use crate::store::{Place, checked};
 use futures_util::StreamExt;
-use runtime::{Logged, React, Run, SubagentEvent, Until, Watched};
+use runtime::{Logged, React, Run, RuntimeError, SubagentEvent, Until, Watch, Watched};
 use serde_json::{Value, json};
 use server::OpenMode;
 use std::ops::ControlFlow;
@@ -33,7 +34,7 @@ pub(crate) async fn run(
         ..React::new(tenant, key.clone(), NewItem::user(runtime.mint(), content))
     };
     let tenant = request.tenant.clone();
-    let accepted = runtime.react(request).await?;
+    let accepted = runtime.react(request).await.map_err(unknown)?;
     if accepted.queued {
         output.say(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
     }
@@ -46,21 +47,22 @@ pub(crate) async fn run(
         column: false,
         hands_over: false,
     };
-    let mut watch = runtime
+    let watch = runtime
         .watch(&tenant, &key, accepted.after, Until::Rest)
         .await?;
-    while let Some(watched) = watch.next().await {
-        match watched.map_err(runtime::RuntimeError::from)? {
-            Watched::Record(logged) => {
-                if screen.show(&logged)?.is_break() {
-                    break;
-                }
-            }
-            Watched::Subagent(event) => screen.inside(&event)?,
-        }
-    }
-    drop(watch);
+    let is_over = tokio::select! {
+        () = stopped() => false,
+        followed = screen.follow(watch) => followed.map(|()| true)?,
+    };
     screen.end()?;
+    if !is_over {
+        // Who asks again does not wait.
+        tokio::select! {
+            closed = app.shutdown() => closed?,
+            () = stopped() => {}
+        }
+        return Err(CliError::Interrupted { key });
+    }
     output.say(&format!(
         "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
     ));
@@ -69,6 +71,14 @@ pub(crate) async fn run(
         Some(reason) => Err(CliError::RunFailed { reason }),
         None => Ok(()),
     }
+}
+
+/// Says where the names are, of an agent that is none.
+fn unknown(error: RuntimeError) -> CliError {
+    if let RuntimeError::UnknownAgent(agent) = error {
+        return CliError::UnknownAgent { agent };
+    }
+    error.into()
 }
 
 /// Shows the run that answers an item, as it comes.
@@ -88,6 +98,21 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
+    /// Shows the run to its end.
+    async fn follow(&mut self, mut watch: Watch) -> Result<(), CliError> {
+        while let Some(watched) = watch.next().await {
+            match watched.map_err(RuntimeError::from)? {
+                Watched::Record(logged) => {
+                    if self.show(&logged)?.is_break() {
+                        break;
+                    }
+                }
+                Watched::Subagent(event) => self.inside(&event)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Shows an event, and says whether it is the run's last.
     fn show(&mut self, logged: &Logged) -> Result<ControlFlow<()>, CliError> {
         if self.output.is_json() {

@@ -5,7 +5,7 @@ mod hang_up;
 use crate::args::LogFormat;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, GOOD, Output};
-use crate::store::Place;
+use crate::store::{Place, environment};
 use hang_up::HangUp;
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -14,9 +14,9 @@ use server::{App, OpenMode, ServeError, Sockets};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
 
@@ -35,8 +35,9 @@ pub(crate) fn level(verbose: u8, serving: bool) -> &'static str {
 
 /// Structured logs on standard error. Spans of agent runs go to `telemetry`.
 pub(crate) fn log(level: &str, format: LogFormat, telemetry: Option<&TelemetryGuard>) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LOOMLINE_LOG").unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new(format!(
+    let wanted = environment("LOOMLINE_LOG").and_then(|text| EnvFilter::try_new(text).ok());
+    let filter = wanted.unwrap_or_else(|| {
+        EnvFilter::new(format!(
             "warn,rmcp=warn,loomline={level},server={level},audit={level}"
         ))
     });
@@ -135,7 +136,8 @@ The agent \"demo\" uses the scripted model: deterministic, offline, no key. Thre
     )
 }
 
-async fn stopped() {
+/// Waits until someone wants the program to end.
+pub(crate) async fn stopped() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {

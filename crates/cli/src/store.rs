@@ -6,6 +6,7 @@ use runtime::TenantId;
 use server::config::Checked;
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
 use server::{App, Config, DEV_TENANT, OpenError, OpenMode, StoreKey};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Where the data and the configuration are.
@@ -14,12 +15,22 @@ pub(crate) struct Place {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// What a variable holds; nothing, if it is empty.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
 )]
 pub(crate) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Whether a variable is there, and empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
+pub(crate) fn is_empty_variable(name: &OsStr) -> bool {
+    std::env::var_os(name).is_some_and(|value| value.is_empty())
 }
 
 /// The export of spans, for the commands that run agents; off unless OpenTelemetry's variables or the
@@ -122,6 +133,7 @@ fn tenant(config: &Config, Whose { tenant }: &Whose) -> Result<TenantId, CliErro
             .join(", ")
     };
     let what = match (tenant.as_deref(), config.tenants.len()) {
+        (Some(""), _) => "a tenant has a name, and this one is empty".to_owned(),
         (Some(name), 0) => return Ok(name.into()),
         (Some(name), _) if name == DEV_TENANT || config.tenants.contains_key(name) => {
             return Ok(name.into());

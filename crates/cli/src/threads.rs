@@ -81,14 +81,18 @@ async fn list(
     output: &Output,
 ) -> Result<(), CliError> {
     let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
+    let prefix = (!prefix.is_empty()).then_some(prefix);
     let page = Page {
         after: None,
-        prefix: (!prefix.is_empty()).then_some(prefix),
+        prefix: prefix.clone(),
         limit,
     };
     let rows = app.runtime().list(&tenant, page).await?;
     if rows.is_empty() {
-        return output.line("no threads yet; `loomline run \"hello\"` makes one");
+        return output.line(&match prefix {
+            Some(prefix) => format!("no thread has a key that begins with {prefix:?}"),
+            None => "no threads yet; `loomline run \"hello\"` makes one".to_owned(),
+        });
     }
     for row in rows {
         let key = row.thread.key.unwrap_or_default();

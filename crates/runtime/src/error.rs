@@ -14,7 +14,7 @@ pub enum RuntimeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An execution runs, and the policy is *reject*.
-    #[error("the thread is busy with execution {0}; wait, or use the policy queue or interrupt")]
+    #[error("the thread is busy with execution {0}; wait until it ends, or cancel it")]
     Busy(ExecutionId),
     /// It was to go on from a place that something has come after since.
     #[error("something was said or has run on the thread since event {0}")]
@@ -40,6 +40,14 @@ pub enum RuntimeError {
     /// A thread can only be forked where it is at rest.
     #[error("the thread is not at rest at event {0}; fork at an event where no execution runs")]
     NotAtRest(Seq),
+    /// A thread can only be forked at a place that it has.
+    #[error("the thread has no event {at}: it ends at {tail}")]
+    BeyondEnd {
+        /// The place.
+        at: Seq,
+        /// Where the thread ends.
+        tail: Seq,
+    },
     /// An import needs an empty thread.
     #[error("the thread has content already; import into a new key")]
     NotEmpty,
@@ -73,6 +81,7 @@ impl RuntimeError {
             | Self::UnknownExecution(_)
             | Self::UnknownAgent(_)
             | Self::NotAtRest(_)
+            | Self::BeyondEnd { .. }
             | Self::NotEmpty
             | Self::Json(_)
             | Self::BrokenOff

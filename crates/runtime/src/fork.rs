@@ -74,16 +74,19 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`RuntimeError::NotAtRest`] if an execution runs there.
+    /// [`RuntimeError::NotAtRest`] if an execution runs there, [`RuntimeError::BeyondEnd`] if the thread has
+    /// no such event.
     pub async fn fork_point(&self, row: ThreadRow, at: Option<Seq>) -> Result<Fork, RuntimeError> {
         let rests = row.thread.status != ThreadStatus::Streaming;
+        let tail = row.tail;
         let seq = match at {
-            Some(at) if at < row.tail => {
+            Some(at) if at > tail => return Err(RuntimeError::BeyondEnd { at, tail }),
+            Some(at) if at < tail => {
                 self.check_rest(&row.thread.id, at).await?;
                 at
             }
-            Some(_) | None if rests => row.tail,
-            Some(_) | None => return Err(RuntimeError::NotAtRest(row.tail)),
+            Some(_) | None if rests => tail,
+            Some(_) | None => return Err(RuntimeError::NotAtRest(tail)),
         };
         Ok(Fork {
             thread_id: row.thread.id,

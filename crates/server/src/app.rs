@@ -130,13 +130,7 @@ impl App {
         let runtime = over(shared);
         let passing = over(Arc::new(MemoryStore::new()));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
-        let tokens = match &config.tokens {
-            None => None,
-            Some(tokens) => {
-                let outbound = Outbound::new(config.outbound.clone())?;
-                Some(Arc::new(Tokens::new(tokens.clone(), outbound)?))
-            }
-        };
+        let tokens = tokens(&config)?.map(Arc::new);
         Ok(Self {
             config,
             store,
@@ -269,6 +263,15 @@ impl App {
         self.agents.close().await;
         stopped
     }
+}
+
+/// What judges tokens, where the configuration takes any.
+pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
+    let Some(tokens) = &config.tokens else {
+        return Ok(None);
+    };
+    let outbound = Outbound::new(config.outbound.clone())?;
+    Ok(Some(Tokens::new(tokens.clone(), outbound)?))
 }
 
 fn make_directory(path: &Path) -> Result<(), OpenError> {

@@ -232,6 +232,11 @@ impl ApiError {
         }
     }
 
+    /// Whether it is a fault of the server, for its operator to look at.
+    pub(crate) fn is_fault(&self) -> bool {
+        self.verdict().status.is_server_error()
+    }
+
     /// How it is shown to a client.
     pub(crate) fn failure(&self) -> Failure {
         self.shown(self.verdict())
@@ -371,6 +376,9 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         }
         RuntimeError::NotAtRest(seq) => {
             Verdict::new(S::CONFLICT, "not_at_rest").with(json!({ "seq": seq }))
+        }
+        RuntimeError::BeyondEnd { .. } => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at("/at")
         }
         RuntimeError::NotEmpty => Verdict::new(S::CONFLICT, "not_empty"),
         RuntimeError::Json(_) => {

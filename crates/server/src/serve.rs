@@ -127,7 +127,8 @@ pub(crate) fn send_at_once(socket: &TcpStream) {
     }
 }
 
-fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), ServeError> {
+/// Refuses an address that others can reach, where nobody is asked for a key.
+pub(crate) fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), ServeError> {
     if config.is_development() && !addr.ip().is_loopback() {
         return Err(ServeError::Exposed { addr });
     }

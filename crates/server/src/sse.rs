@@ -83,7 +83,7 @@ pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
                     Ok(happened) => view.write(&happened, &mut text),
                     Err(error) => {
                         let error = error.into();
-                        tracing::error!(error = crate::error::told(&error), "a stream can't go on");
+                        noted(&error);
                         view.fail(&error, &mut text);
                         ControlFlow::Break(())
                     }
@@ -109,6 +109,16 @@ pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
         HeaderValue::from_static("no"),
     );
     response
+}
+
+/// A fault is the operator's to look at; that a thread was deleted is what somebody wanted.
+fn noted(error: &ApiError) {
+    let told = crate::error::told(error);
+    if error.is_fault() {
+        tracing::error!(error = told, "a stream can't go on");
+    } else {
+        tracing::debug!(error = told, "a stream is over");
+    }
 }
 
 /// Writes a record as a frame: its place as the id, its type as the event.

@@ -368,6 +368,10 @@ impl State {
     fn close(&self) -> Result<Vec<Event>, Rejected> {
         let (thread, context) = self.existing()?;
         self.idle()?;
+        if thread.status.is_final() {
+            // It is that it is closed, and not that it can't stream on its way there.
+            thread.status.transition(ThreadStatus::Closed)?;
+        }
         let mut events = streaming(thread)?;
         events.push(context_moved(context, ContextStatus::Closed)?);
         events.push(thread_moved(

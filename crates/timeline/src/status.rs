@@ -32,7 +32,7 @@ impl std::fmt::Display for Entity {
 
 /// A move that no row of the table allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a {entity} can't go from {from} to {to}")]
+#[error("the {entity} is {from}{}", outcome(from, to))]
 pub struct IllegalTransition {
     /// What was to move.
     pub entity: Entity,
@@ -40,6 +40,14 @@ pub struct IllegalTransition {
     pub from: &'static str,
     /// Where it was to go.
     pub to: &'static str,
+}
+
+fn outcome(from: &str, to: &str) -> String {
+    if from == to {
+        " already".to_owned()
+    } else {
+        format!(", and can't become {to}")
+    }
 }
 
 /// A status whose moves are listed in one table.

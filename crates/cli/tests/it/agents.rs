@@ -151,3 +151,31 @@ fn agents_are_listed() {
             .starts_with("demo (default)  scripted")
     );
 }
+
+#[test]
+fn what_would_not_be_served_is_an_error_of_the_check() {
+    let tenant = "[tenants.acme]\nkey_hashes = [\"sha256:1111111111111111111111111111111111111111111111111111111111111111\"]\n";
+    let issuer = "[auth.jwt]\nissuer = \"https://id.example\"\naudience = [\"a\"]\njwks_file = \"no.json\"\n";
+    let token = [issuer, tenant].concat();
+    for (text, words) in [
+        (
+            "[server]\ntls = { cert = \"no.pem\", key = \"no.key\" }\n",
+            "no.pem has no certificate in PEM form",
+        ),
+        (
+            "[server]\nlisten = \"0.0.0.0:0\"\n",
+            "0.0.0.0:0 can be reached by others, and no tenant is configured",
+        ),
+        (&token, "[auth.jwt] can't be used"),
+    ] {
+        let mut home = Home::new();
+        home.configure(text);
+        let checked = home.run(&["agents", "check"]);
+        assert_eq!(checked.code, 1, "{checked:?}");
+        assert!(checked.out.contains(words), "{checked:?}");
+        // Which is what the server says.
+        let served = home.run(&["serve"]);
+        assert_eq!(served.code, 1, "{served:?}");
+        assert!(served.err.contains(words), "{served:?}");
+    }
+}

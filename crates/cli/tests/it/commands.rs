@@ -3,6 +3,7 @@
 use crate::support::cli::Home;
 use serde_json::json;
 use std::io::{Seek, SeekFrom, Write};
+use std::process::Command;
 
 #[test]
 fn the_help_of_each_command_says_what_it_needs() {
@@ -65,6 +66,8 @@ fn a_command_line_that_makes_no_sense_is_exit_2() {
         &["export"],
         &["import", "x.json"],
         &["completions", "ksh"],
+        &["run", "x", "--max-steps", "0"],
+        &["threads", "list", "--limit", "0"],
     ] {
         let ran = home.run(arguments);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}");
@@ -162,6 +165,10 @@ fn a_damaged_store_is_a_finding_and_exit_1() {
         ran.out.contains("bad store is sound: ") && ran.err.contains("finding"),
         "{ran:?}"
     );
+    assert!(ran.out.contains("put a backup in its place"), "{ran:?}");
+    let last = home.run(&["doctor", "--json"]).json().pop().unwrap();
+    let advice = last["advice"].as_str().unwrap();
+    assert!(advice.contains("loomline export --thread KEY"), "{advice}");
 }
 
 #[test]
@@ -178,6 +185,26 @@ fn a_file_that_is_no_store_is_a_finding_and_is_left_alone() {
         std::fs::read(home.data().join("loomline.db")).unwrap(),
         before
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_can_not_be_read_where_it_lies_is_a_finding_with_advice() {
+    let home = Home::new();
+    home.ok(&["run", "hello", "--thread", "k"]);
+    let store = home.data().join("loomline.db-shm");
+    // As where the folder can't be written: the file that reading needs can't be made.
+    std::os::unix::fs::symlink("/nowhere/shm", store).unwrap();
+    let ran = home.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let data = home.data().display().to_string();
+    for words in [
+        "bad store opens: ",
+        "copy the directory, and give the copy",
+        &data,
+    ] {
+        assert!(ran.out.contains(words), "{words}: {ran:?}");
+    }
 }
 
 #[test]
@@ -256,4 +283,28 @@ fn output_has_colours_only_where_a_terminal_reads() {
             .contains("\u{1b}[1muser\u{1b}[0m")
     );
     assert!(!home.ok(&["threads", "show", "k"]).contains('\u{1b}'));
+}
+
+#[test]
+fn a_variable_that_is_empty_is_as_good_as_none() {
+    let mut home = Home::new();
+    for name in ["DATA", "CONFIG", "LISTEN", "LOG_FORMAT", "LOG"] {
+        home.set(&format!("LOOMLINE_{name}"), "");
+    }
+    assert!(home.ok(&["doctor"]).contains("development mode"));
+    // The directory is then the user's.
+    let user = home.path("user");
+    let shown = Command::new(env!("CARGO_BIN_EXE_loomline"))
+        .arg("doctor")
+        .envs([("LOOMLINE_DATA", ""), ("LOOMLINE_CONFIG", "")])
+        .env("XDG_DATA_HOME", &user)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let expected = user.join("loomline").display().to_string();
+    assert!(shown.contains(&expected), "{shown}");
+    // What is logged is what is logged without a filter.
+    home.server();
+    let log = std::fs::read_to_string(home.data().join("server.log")).unwrap();
+    assert!(log.contains(" INFO "), "{log}");
 }

@@ -1,6 +1,8 @@
 //! What is logged, and how.
 
 use crate::support::cli::{Home, Running};
+use crate::support::http;
+use crate::support::server::{Server, agent};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,6 +25,13 @@ fn asked(server: &mut Running, head: &str, body: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// A stream of events that has begun.
+fn follow(server: &Server, path: &str) -> ureq::http::Response<ureq::Body> {
+    let request = agent().get(server.url(path));
+    let request = request.header("accept", "text/event-stream");
+    request.call().unwrap()
 }
 
 /// The line that is logged when somebody makes a thread.
@@ -101,4 +110,21 @@ fn no_key_is_in_the_log_however_much_is_logged() {
     for key in [KEY, OWN_KEY] {
         assert!(!ran.err.contains(key), "{}", ran.err);
     }
+}
+
+#[test]
+fn that_a_thread_is_deleted_that_somebody_follows_is_no_error() {
+    let home = Home::new();
+    let server = home.server();
+    http::post(&server, "/api/v1/threads", "{\"key\":\"k\"}", &[]);
+    let followed = follow(&server, "/api/v1/threads/k/events");
+    let deleted = agent().delete(server.url("/api/v1/threads/k")).call();
+    assert_eq!(deleted.unwrap().status().as_u16(), 204);
+    // The stream says it, and ends.
+    let told = followed.into_body().read_to_string().unwrap();
+    let (_, last) = told.trim_end().rsplit_once("\n\n").unwrap();
+    assert!(last.starts_with("event: error\n"), "{last}");
+    assert!(last.contains("thread_not_found"), "{last}");
+    let log = std::fs::read_to_string(home.data().join("server.log")).unwrap();
+    assert!(!log.contains("ERROR"), "{log}");
 }

@@ -123,8 +123,11 @@ fn a_limit_of_steps_keeps_what_was_complete() {
 fn an_agent_that_is_not_there_makes_no_thread() {
     let home = Home::new();
     let ran = home.run(&["run", "hello", "--agent", "nobody", "--thread", "k"]);
-    assert_eq!(ran.code, 1);
-    assert_eq!(ran.err, "error: there is no agent named \"nobody\"\n");
+    assert_eq!((ran.code, ran.out.as_str()), (4, ""));
+    assert_eq!(
+        ran.err,
+        "error: there is no agent \"nobody\"; `loomline agents list` shows what there is\n"
+    );
     assert_eq!(home.run(&["threads", "show", "k"]).code, 4);
 }
 
@@ -275,4 +278,24 @@ fn a_run_goes_on_with_the_agent_that_it_was_handed_over_to() {
         "→ transfer_to_writer {}\n← transfer_to_writer Transferred to writer.\n\
          transfer_to_writer gave Transferred to writer.\n"
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_is_interrupted_says_how_to_go_on() {
+    let home = Home::new();
+    for signal in ["INT", "TERM"] {
+        let mut run = home.spawn(&["run", "slow 30ms say 40 words"]);
+        run.bytes::<10>();
+        run.signal(signal);
+        let told = run.told("go on with --thread ");
+        assert_eq!(run.close().code, 130);
+        let key = told.trim().rsplit(' ').next().unwrap();
+        let next = home.run(&["run", "again", "--thread", key]);
+        assert_eq!(next.code, 0, "{next:?}");
+        assert!(next.out.ends_with("You said: again\n"), "{next:?}");
+        let ends = ended(&home.log(key));
+        let done = ends.iter().filter(|it| **it == ExecutionStatus::Completed);
+        assert_eq!(done.count(), 2, "{ends:?}");
+    }
 }

@@ -70,6 +70,16 @@ fn an_empty_place_says_how_to_make_a_thread() {
 }
 
 #[test]
+fn a_prefix_that_no_key_begins_with_is_told_so() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    assert_eq!(
+        home.ok(&["threads", "list", "--prefix", "x"]),
+        "no thread has a key that begins with \"x\"\n"
+    );
+}
+
+#[test]
 fn commands_work_on_the_threads_of_the_tenant_that_is_meant() {
     let mut home = Home::new();
     let tenant = |name: &str, digit: &str| {
@@ -112,6 +122,24 @@ fn a_key_that_the_server_would_not_take_is_refused() {
             assert!(refused.err.contains("a key"), "{refused:?}");
         }
     }
+    assert_eq!(keys(&home, &[]), ["k"]);
+}
+
+#[test]
+fn a_tenant_has_a_name() {
+    let refused = Home::new().run(&["run", "hi", "--tenant", ""]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("a tenant has a name"), "{refused:?}");
+}
+
+#[test]
+fn a_place_beyond_the_end_is_not_forked_at() {
+    let home = Home::new();
+    said(&home, &[("k", "x")]);
+    let refused = home.run(&["threads", "fork", "k", "f", "--at", "1000"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let words = format!("no event 1000: it ends at {}", home.log("k").len());
+    assert!(refused.err.contains(&words), "{refused:?}");
     assert_eq!(keys(&home, &[]), ["k"]);
 }
 

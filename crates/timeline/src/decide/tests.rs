@@ -75,8 +75,16 @@ fn a_closed_thread_can_not_stream_again() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a thread can't go from closed to streaming"
+        "the thread is closed, and can't become streaming"
     );
+}
+
+#[test]
+fn a_closed_thread_that_is_closed_is_said_to_be_closed() {
+    let error = after([create(), Command::Close])
+        .decide(Command::Close, Timestamp::UNIX_EPOCH)
+        .unwrap_err();
+    assert_eq!(error.to_string(), "the thread is closed already");
 }
 
 #[test]
