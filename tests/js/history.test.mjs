@@ -312,6 +312,56 @@ for (const major of [5, 6, 7]) {
       }
     });
 
+    test("what the agent and a sub-agent ask at once is sent when both are answered, whichever comes first", async () => {
+      const { lastAssistantMessageIsCompleteWithApprovalResponses } = MAJORS[major];
+      const task = JSON.stringify({ task: "use compute 6 * 7" });
+      const text = `use read_file {"path": "README.md"} and delegate ${task}`;
+      for (const [first, reload] of [["compute", false], ["read_file", false], ["compute", true]]) {
+        const id = `both-${first}-${reload}`;
+        const options = { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses };
+        let chat = open(id, options);
+        await chat.sendMessage({ text });
+        ready(chat);
+        const seen = calls(chat.plain.at(-1));
+        await validateUIMessages({ messages: chat.plain });
+        assert.deepEqual(calls((await stored(chat.id)).at(-1)).map(({ toolCallId, state }) => [toolCallId, state]), seen.map(({ toolCallId, state }) => [toolCallId, state]));
+        if (reload) chat = open(id, { ...options, messages: await stored(chat.id) });
+        for (const name of [first, first === "compute" ? "read_file" : "compute"]) {
+          assert.equal(chat.status, "ready");
+          assert.equal(chat.lastMessage.metadata?.finishReason, "tool-calls");
+          const asked = calls(chat.lastMessage).find((call) => call.type === `tool-${name}`);
+          await chat.addToolApprovalResponse({ id: asked.approval.id, approved: true });
+        }
+        await until("the answer", () => chat.status === "ready" && said([chat.lastMessage])[0] !== "");
+        assert.deepEqual(new Set(calls(chat.lastMessage).map((call) => call.state)), new Set(["output-available"]));
+        assert.equal(chat.messages.length, 2);
+        await chat.sendMessage({ text: "thanks" });
+        ready(chat);
+        await agrees(chat);
+      }
+    });
+
+    test("what was asked beside something that is answered elsewhere is sent from a page that is loaded then", async () => {
+      const { lastAssistantMessageIsCompleteWithApprovalResponses } = MAJORS[major];
+      const first = open("left");
+      await first.sendMessage({ text: 'use read_file {"path": "README.md"} and read_file {"path": "README.md"}' });
+      ready(first);
+      const [one, two] = calls(first.plain.at(-1));
+      const answers = [{ toolCallId: one.toolCallId, approved: true }];
+      const response = await fetch(`${server.base}/api/v1/threads/${first.id}/answers`, {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "text/event-stream" },
+        body: JSON.stringify({ answers }),
+      });
+      assert.equal(response.status, 200);
+      await response.text();
+      const options = { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses };
+      const chat = open("left", { ...options, messages: await stored(first.id) });
+      await chat.addToolApprovalResponse({ id: two.approval.id, approved: true });
+      await until("the answer", () => chat.status === "ready" && said([chat.lastMessage])[0] !== "");
+      await agrees(chat);
+    });
+
     test("an answer that goes on after an approval is resumed to the whole of it", async () => {
       const chat = open("resumed");
       await chat.sendMessage({ text: 'slow 40ms use read_file {"path": "README.md"} then say 60 words' });

@@ -5,7 +5,7 @@ use super::message::Incoming;
 use super::part;
 use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
-use timeline::{ANSWER, Answer, OpenCall, OpenKind};
+use timeline::{ANSWER, Answer, ContentError, OpenCall, OpenKind};
 
 /// A call that waits for somebody outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,7 +174,7 @@ fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer
     fields.insert("type".to_owned(), ANSWER.into());
     let part = Value::Object(fields);
     let read = Answer::read(Some(&json!([part]).into()));
-    let read = read.map_err(|error| RequestError::param(pointer.as_str(), error))?;
+    let read = read.map_err(|error| unfit(&pointer, &error))?;
     let Some(read) = read.into_iter().next() else {
         return Err(RequestError::new(ErrorKind::Internal, "an answer was lost"));
     };
@@ -184,6 +184,21 @@ fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer
         tool_call_id: read.tool_call_id,
         part,
     })
+}
+
+/// Why what a client sent is no answer. What the log calls it, is ours.
+fn unfit(pointer: &str, error: &ContentError) -> RequestError {
+    match error {
+        ContentError::Reinterpreted {
+            field, expected, ..
+        } => RequestError::param(
+            pointer,
+            format_args!("expected {expected} as the answer's {field:?}"),
+        ),
+        ContentError::NotAPart { .. }
+        | ContentError::NotAList
+        | ContentError::NotNamespaced { .. } => RequestError::param(pointer, error),
+    }
 }
 
 /// All of a message as one result: a text as it is, data as it is.

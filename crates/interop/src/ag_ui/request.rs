@@ -6,6 +6,8 @@ use crate::request::{file, is_inline, is_web};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind, Payload};
 
+/// What a model is told of a call whose result nobody gives.
+const GIVEN_UP: &str = "Nobody gave a result.";
 /// The most messages a request may have; all but those at the end that no agent has written are counted and
 /// not read.
 const MAX_MESSAGES: usize = 10_000;
@@ -83,6 +85,38 @@ pub struct Resume {
 }
 
 impl Resume {
+    /// Whether it gives the result of a call.
+    pub fn gives_result(&self) -> bool {
+        let has = |member: &str| {
+            self.payload
+                .as_ref()
+                .is_some_and(|it| it.get(member).is_some())
+        };
+        has("output") || has("errorText")
+    }
+
+    /// The result of a call that a client has run, as a part of the log's. Giving up is a failure.
+    ///
+    /// # Errors
+    ///
+    /// The payload has no result, or more than one.
+    pub fn result(&self, tool_call_id: &str, pointer: &str) -> Result<Value, RunInputError> {
+        let mut answer = json!({"type": ANSWER, "toolCallId": tool_call_id});
+        let Some(payload) = &self.payload else {
+            answer["errorText"] = GIVEN_UP.into();
+            return Ok(answer);
+        };
+        match (payload.get("output"), payload.get("errorText")) {
+            (Some(output), None) => answer["output"] = output.clone(),
+            (None, Some(Value::String(error))) => answer["errorText"] = error.as_str().into(),
+            (None | Some(_), _) => {
+                let words = "an object with an \"output\", or with a string as \"errorText\"";
+                return Err(expected(format!("{pointer}/payload"), words));
+            }
+        }
+        Ok(answer)
+    }
+
     /// The answer to the question whether a call may run, as a part of the log's. Giving up is a refusal.
     ///
     /// # Errors

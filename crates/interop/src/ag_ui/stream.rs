@@ -527,19 +527,38 @@ fn interrupt(open: &OpenCall) -> Option<Value> {
     }))
 }
 
-/// The same of a sub-agent's call, which no message of the client's has: so it is told here.
+/// What a sub-agent's call waits for, which no message of the client's has: so it is told here.
 fn interrupt_beneath(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
-    let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
+    let tool = ToolPart::read(&open.part)?;
+    let name = tool.tool_name();
+    let (reason, message, schema) = match open.kind {
+        OpenKind::Approval => {
+            let message = format!("May {name} run for a sub-agent?");
+            ("tool_call", message, approval_schema())
+        }
+        OpenKind::External => {
+            let message = format!("What is the result of {name} for a sub-agent?");
+            ("input_required", message, result_schema())
+        }
+        OpenKind::Others | OpenKind::Child => return None,
+    };
     let input: Value = serde_json::from_str(arguments(&tool)).unwrap_or_default();
     Some(json!({
-        "id": call_of(thread_key, &open.tool_call_id)?, "reason": "tool_call", "toolCallId": own,
-        "message": format!("May {} run for a sub-agent?", tool.tool_name()),
-        "responseSchema": approval_schema(),
+        "id": call_of(thread_key, &open.tool_call_id)?, "reason": reason, "toolCallId": own,
+        "message": message, "responseSchema": schema,
         "metadata": {
             "threadKey": thread_key, "toolCallId": open.tool_call_id,
-            "toolName": tool.tool_name(), "input": input,
+            "toolName": name, "input": input,
         },
     }))
+}
+
+fn result_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"output": {}, "errorText": {"type": "string"}},
+        "oneOf": [{"required": ["output"]}, {"required": ["errorText"]}],
+    })
 }
 
 fn approval_schema() -> Value {

@@ -42,8 +42,8 @@ pub struct Difference {
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
     message: Value,
-    /// The calls that were left for somebody else to run.
-    external: BTreeSet<String>,
+    /// The calls that each of its steps has left open.
+    left: Vec<Vec<OpenCall>>,
     execution: Option<ExecutionId>,
     /// Of the executions that write it after the first: whether each answers calls.
     goes_on: Vec<bool>,
@@ -65,16 +65,13 @@ pub fn stored_messages(transcript: &Transcript) -> Vec<StoredMessage> {
 impl StoredMessage {
     fn of(shown: Shown<'_>) -> Self {
         let steps = shown.chain.iter().flat_map(|reaction| &reaction.steps);
-        let open = steps.flat_map(|step| OpenCall::list(step.step.outcome.open_calls.as_ref()));
-        let external = open
-            .filter(|open| open.kind == OpenKind::External)
-            .map(|open| open.tool_call_id);
+        let left = steps.map(|step| OpenCall::list(step.step.outcome.open_calls.as_ref()));
         let answers = |reaction: &&Reaction| {
             let mut said = reaction.steps.iter().filter_map(super::messages::response);
             said.next().is_some_and(|said| said.answers)
         };
         Self {
-            external: external.collect(),
+            left: left.collect(),
             execution: shown.chain.first().map(|first| first.execution.id.clone()),
             goes_on: shown.chain.iter().skip(1).map(answers).collect(),
             message: shown.message,
@@ -89,6 +86,11 @@ impl StoredMessage {
     /// Whether an agent has said it.
     pub fn is_answer(&self) -> bool {
         self.message["role"] == SentRole::Assistant.name()
+    }
+
+    /// The calls that its steps have left open, step by step.
+    pub fn left(&self) -> &[Vec<OpenCall>] {
+        &self.left
     }
 
     /// Compares what a client has sent with it. Linear in both.
@@ -141,11 +143,14 @@ impl StoredMessage {
 
     fn compare_answer(&self, sent: &SentMessage) -> Result<(), Difference> {
         let mut said = Said::of(self.parts());
+        let left = self.left.iter().flatten();
+        let external = left.filter(|open| open.kind == OpenKind::External);
+        said.external = external.map(|open| open.tool_call_id.as_str()).collect();
         for (place, part) in sent.parts.iter().enumerate() {
             let checked = match text(part, "type").unwrap_or_default() {
                 "step-start" => Ok(()),
                 "text" | "reasoning" => said.says(part),
-                _ if is_tool(part) => self.compare_call(part, &said),
+                _ if is_tool(part) => said.has_call(part),
                 _ => said.has(part),
             };
             checked.map_err(|what| Difference {
@@ -154,18 +159,6 @@ impl StoredMessage {
             })?;
         }
         Ok(())
-    }
-
-    fn compare_call(&self, part: &Value, said: &Said<'_>) -> Result<(), String> {
-        let id = text(part, "toolCallId").unwrap_or_default();
-        let Some(stored) = said.calls.get(id) else {
-            // Whether a sub-agent asks so is for its thread to say, which takes the answer.
-            return match subagent::read_call(id) {
-                Some(_) => Ok(()),
-                None => Err(format!("the agent has made no call {id:?}")),
-            };
-        };
-        tool::compare(stored, part, self.external.contains(id))
     }
 }
 
@@ -215,6 +208,8 @@ struct Said<'a> {
     /// Texts and reasoning, in order.
     spoken: Vec<(&'a str, &'a str)>,
     calls: BTreeMap<&'a str, &'a Value>,
+    /// The calls that were left for somebody else to run.
+    external: BTreeSet<&'a str>,
     others: Vec<&'a Value>,
     /// How much of what is spoken was found.
     at: usize,
@@ -226,6 +221,7 @@ impl<'a> Said<'a> {
         let mut said = Self {
             spoken: Vec::new(),
             calls: BTreeMap::new(),
+            external: BTreeSet::new(),
             others: Vec::new(),
             at: 0,
             n_replays: 0,
@@ -267,6 +263,18 @@ impl<'a> Said<'a> {
             return Ok(());
         }
         Err(format!("the agent has not said this {kind}"))
+    }
+
+    fn has_call(&self, part: &Value) -> Result<(), String> {
+        let id = text(part, "toolCallId").unwrap_or_default();
+        let Some(stored) = self.calls.get(id) else {
+            // Whether a sub-agent asks so is for its thread to say, which takes the answer.
+            return match subagent::read_call(id) {
+                Some(_) => Ok(()),
+                None => Err(format!("the agent has made no call {id:?}")),
+            };
+        };
+        tool::compare(stored, part, self.external.contains(id))
     }
 
     fn has(&self, part: &Value) -> Result<(), String> {

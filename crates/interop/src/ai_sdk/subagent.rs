@@ -1,7 +1,9 @@
 //! The calls that sub-agents ask about, as a client of the thread above them sees them.
 //!
 //! A client can answer a question only at a part of a message of its own chat. So each question of a
-//! sub-agent stands there as a call whose id tells whose it is.
+//! sub-agent stands there as a call whose id tells whose it is. A client sends answers once all calls of
+//! the last step have one, and looks at no other step: so the thread's own questions are asked again
+//! beside those of its sub-agents.
 
 use super::{Major, Reducer};
 use crate::parts::ToolPart;
@@ -27,15 +29,25 @@ pub fn read_call(id: &str) -> Option<(&str, &str)> {
     id.strip_prefix(PREFIX)?.rsplit_once(MARK)
 }
 
-/// What a client is asked by sub-agents: a step of its own, so that it is complete when these questions
-/// are answered. None where nothing is asked that a client of this version can answer.
-pub fn questions<'a>(
-    asked: impl IntoIterator<Item = (&'a str, &'a OpenCall)>,
-    major: u8,
-) -> Vec<Value> {
+/// A call that a client of a thread is asked about at the end of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The key of the thread that has the call.
+    pub thread_key: &'a str,
+    /// The call.
+    pub call: &'a OpenCall,
+    /// Whether it is one of the client's own thread: then the client was asked already, where the call
+    /// stands, and both questions have one name, so that an answer is to both.
+    pub is_own: bool,
+}
+
+/// What a client is asked at the end of a message: a step of its own, so that it is complete when these
+/// questions are answered. None where nothing is asked that a client of this version can answer.
+pub fn questions<'a>(asked: impl IntoIterator<Item = Question<'a>>, major: u8) -> Vec<Value> {
     let mut chunks = Vec::new();
-    for (thread_key, open) in asked {
-        let id = call_of(thread_key, &open.tool_call_id);
+    for question in asked {
+        let open = question.call;
+        let id = call_of(question.thread_key, &open.tool_call_id);
         let (Some(id), Some(tool)) = (id, ToolPart::read(&open.part)) else {
             continue;
         };
@@ -53,8 +65,10 @@ pub fn questions<'a>(
             "input": input,
         }));
         if open.kind == OpenKind::Approval {
+            let own = tool.approval.as_ref().filter(|_| question.is_own);
+            let approval = own.map_or(id.as_str(), |approval| approval.id.as_str());
             chunks.push(json!({
-                "type": "tool-approval-request", "approvalId": id, "toolCallId": id,
+                "type": "tool-approval-request", "approvalId": approval, "toolCallId": id,
             }));
         }
     }
@@ -66,7 +80,7 @@ pub fn questions<'a>(
     chunks
 }
 
-/// Puts what sub-agents ask after the last message, as a client has it that saw the chunks.
+/// Puts questions after the last message, as a client has it that saw the chunks.
 pub fn ask(messages: &mut [Value], questions: Vec<Value>) {
     let Some(last) = messages.last_mut() else {
         return;
@@ -83,8 +97,8 @@ pub fn ask(messages: &mut [Value], questions: Vec<Value>) {
     }
 }
 
-/// What a chunk of a sub-agent's own stream tells of a call that a client of the thread above has, if
-/// that is its end.
+/// What a chunk of the stream of the thread with this key tells of a call that a client has under the
+/// name of that thread, if it is the call's end.
 pub fn outcome(thread_key: &str, chunk: &Value, calls: &BTreeSet<String>) -> Option<Value> {
     let kind = chunk.get("type").and_then(Value::as_str)?;
     let is_end = matches!(
@@ -100,7 +114,7 @@ pub fn outcome(thread_key: &str, chunk: &Value, calls: &BTreeSet<String>) -> Opt
     calls.contains(&id).then_some(told)
 }
 
-/// Whether a chunk is about a sub-agent's call that a client of the thread above has.
+/// Whether a chunk is about a call that a client has under the name of a thread.
 pub fn is_of_call(chunk: &Value) -> bool {
     let id = chunk.get("toolCallId").and_then(Value::as_str);
     id.is_some_and(|id| read_call(id).is_some())

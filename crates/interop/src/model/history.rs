@@ -6,6 +6,7 @@ use super::prompt::prompt_message;
 use super::result::{UNKNOWN, result_of};
 use super::user::user_message;
 use crate::parts::{StepResponse, ToolPart};
+use crate::remote::Refused;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use timeline::{
@@ -96,6 +97,7 @@ pub fn marked_history(transcript: &Transcript, running: Option<&StepId>) -> Mark
                 let mut beside = std::mem::take(&mut beside).into_iter();
                 let steps = reaction.steps.iter();
                 for step in steps.filter(|step| running != Some(&step.step.id)) {
+                    told.refuse(step);
                     let from = told.marked.messages.len();
                     push_step(&mut told.marked.messages, step);
                     let what = || Removed::Step(step.step.id.clone());
@@ -152,6 +154,19 @@ impl Told<'_> {
         self.release();
         self.marked.messages.push(item_message(item));
         self.marked.messages.len().saturating_sub(1)
+    }
+
+    /// Marks what was said last as refused, if the agent of this step refuses it, and that is not taken back.
+    fn refuse(&mut self, step: &StepRecord) {
+        let Some(refused) = Refused::of_step(step) else {
+            return;
+        };
+        let what = Removed::Step(step.step.id.clone());
+        if !self.transcript.removed().contains_key(&what)
+            && let Some(last) = self.marked.messages.pop()
+        {
+            self.marked.messages.push(refused.marked(last));
+        }
     }
 
     /// Notes the messages from a place on, if they are of something that is removed.

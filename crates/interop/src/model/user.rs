@@ -130,6 +130,28 @@ pub fn unreadable_part(content: &Payload) -> Option<usize> {
     })
 }
 
+/// The first part of a message that nobody says to an agent: an agent's own text, reasoning, refusal or
+/// call. Its place in the list.
+pub fn unsaid_part(content: &Payload) -> Option<usize> {
+    let Value::Array(parts) = content.value() else {
+        return None;
+    };
+    parts.iter().position(|part| {
+        match part.get("type").and_then(Value::as_str).and_then(part_kind) {
+            Some(
+                PartKind::OutputText | PartKind::Reasoning | PartKind::Refusal | PartKind::Tool(_),
+            ) => true,
+            Some(
+                PartKind::InputText
+                | PartKind::InputImage
+                | PartKind::InputFile
+                | PartKind::Extension(_),
+            )
+            | None => false,
+        }
+    })
+}
+
 /// Reads `data:` URLs as bytes with their type, other URLs as addresses, the rest as base64; none
 /// where it is nothing of these.
 pub(super) fn source_of(text: &str) -> Option<(MediaSource, Option<String>)> {

@@ -38,8 +38,6 @@ pub(super) fn open() -> OpenApiRouter<Api> {
 pub(super) fn routes() -> OpenApiRouter<Api> {
     let of_each = OpenApiRouter::new()
         .route("/a2a/{agent}", post(rpc::call))
-        .route("/a2a/{agent}/v1/message:send", post(rest::send))
-        .route("/a2a/{agent}/v1/message:stream", post(rest::stream))
         .route("/a2a/{agent}/v1/tasks", get(rest::list))
         .route(
             "/a2a/{agent}/v1/tasks/{id}",
@@ -54,7 +52,9 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
             get(rest::push).delete(rest::push),
         )
         .route("/a2a/{agent}/v1/extendedAgentCard", get(rest::card));
-    OpenApiRouter::new()
+    let of_each = spelled(of_each, "/a2a/{agent}/v1/message", &[":", "%3A", "%3a"]);
+    let routes = spelled(OpenApiRouter::new(), "/a2a/v1/message", &["%3A", "%3a"]);
+    routes
         .routes(routes!(rpc::call))
         .routes(routes!(rest::send))
         .routes(routes!(rest::stream))
@@ -67,6 +67,15 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         )
         .routes(routes!(rest::card))
         .merge(of_each)
+}
+
+/// What is done with a message stands behind a colon, which some clients encode.
+fn spelled(router: OpenApiRouter<Api>, path: &str, colons: &[&str]) -> OpenApiRouter<Api> {
+    colons.iter().fold(router, |router, colon| {
+        router
+            .route(&format!("{path}{colon}send"), post(rest::send))
+            .route(&format!("{path}{colon}stream"), post(rest::stream))
+    })
 }
 
 /// The agent that a path names; the default one where it names none.

@@ -202,12 +202,20 @@ async fn answers<'a>(
         let asks = |call: &&OpenCall| interrupt_id(call).as_deref() == Some(id);
         let asks = open.iter().find(asks);
         match (asks, subagent::read_call(id), Key::read(id)) {
-            (None, Some((key, call)), _) => beneath.push(Beneath {
-                key: key.to_owned(),
-                call: call.to_owned(),
-                part: resume.approval(call, &pointer)?,
-                place,
-            }),
+            (None, Some((key, call)), _) => {
+                let is_result =
+                    resume.gives_result() || wants_result(api, tenant, key, call).await?;
+                beneath.push(Beneath {
+                    key: key.to_owned(),
+                    call: call.to_owned(),
+                    part: if is_result {
+                        resume.result(call, &pointer)?
+                    } else {
+                        resume.approval(call, &pointer)?
+                    },
+                    place,
+                });
+            }
             (None, None, Some(key)) => requests.push((place, key, resume)),
             // One that is open no longer: the runtime says what became of it, or repeats its answer.
             (asks, _, _) => {
@@ -224,6 +232,21 @@ async fn answers<'a>(
         beneath,
         requests,
     })
+}
+
+/// Whether a call of a sub-agent's, on the thread with this key, waits for a result.
+async fn wants_result(
+    api: &Api,
+    tenant: &TenantId,
+    key: &str,
+    call: &str,
+) -> Result<bool, ApiError> {
+    let open = match api.runtime().open_calls(tenant, key).await {
+        Err(RuntimeError::Store(StoreError::NotFound)) => return Ok(false),
+        found => found?.0.map(|open| open.calls).unwrap_or_default(),
+    };
+    let is_it = |open: &OpenCall| open.tool_call_id == call && open.kind == OpenKind::External;
+    Ok(open.iter().any(is_it))
 }
 
 /// What a client adds to a thread.

@@ -22,14 +22,16 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use history::Chat;
 use http::{HeaderMap, StatusCode};
-use interop::ai_sdk::{ChatRequestError, from_chat_request, leave, subagent, to_ui_messages};
+use interop::ai_sdk::{
+    ChatRequest, ChatRequestError, SentMessage, from_chat_request, leave, subagent, to_ui_messages,
+};
 use nested::Shown;
 use runtime::{Filter, React, Run, RuntimeError, StoreError, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use stream::{UiStream, Wanted, questions};
-use timeline::{Interruption, ItemId, NewItem};
+use timeline::{Entry, Interruption, ItemId, NewItem, Rejected, StepId, Transcript};
 use utoipa::{IntoParams, ToSchema};
 
 /// The versions of `ai` whose streams are known.
@@ -162,11 +164,31 @@ pub(crate) async fn post(
     let speech = Speech::new(&api, &caller);
     let first = request.messages.len().saturating_sub(saying.n_said());
     let place = |index| Place::parts(format!("/messages/{}/parts", first + index));
-    let accepted = speech.react(saying.into_react(react), None, place).await?;
+    let react = saying.into_react(react);
+    let takes_back = react.rewind.is_some();
+    let accepted = speech.react(react, None, place).await;
+    let accepted = accepted.map_err(|error| changed_meanwhile(error, takes_back, &request))?;
     let stream = UiStream::new(accepted.item_id, wanted);
     stream
         .response(&api, &caller.tenant, &request.chat_id, accepted.after, open)
         .await
+}
+
+/// Somebody else has taken the chat back to before the message that a request takes it back to.
+fn changed_meanwhile(error: RuntimeError, takes_back: bool, request: &ChatRequest) -> ApiError {
+    let is_gone = matches!(
+        error,
+        RuntimeError::Rejected(Rejected::NotThere(_) | Rejected::RemovedAlready(_))
+    );
+    if !is_gone || !takes_back {
+        return error.into();
+    }
+    let last = request.messages.last();
+    ApiError::HistoryDiffers {
+        pointer: last.map_or_else(|| "/messageId".to_owned(), SentMessage::pointer),
+        what: "this was changed or removed at the same moment: load the messages, and decide anew"
+            .to_owned(),
+    }
 }
 
 fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
@@ -213,7 +235,7 @@ pub(crate) async fn resume(
 
 /// Reads the messages of a chat, or of a piece of it; the answer that is being written is not among them.
 ///
-/// Where sub-agents wait for somebody, the last message ends with what they ask.
+/// Where sub-agents wait for somebody, the last message ends with a step that has all that is asked.
 #[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), PieceQuery),
     responses((status = 200, body = UiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
@@ -231,12 +253,23 @@ pub(crate) async fn messages(
     leave(&mut messages, &open);
     if query.is_tail() {
         let (pending, _) = api.runtime().pending(&tenant, &id).await?;
-        subagent::ask(&mut messages, questions(&pending, *MAJORS.end()));
+        if let Some(step) = last_step(&piece.transcript) {
+            subagent::ask(&mut messages, questions(&pending, step, *MAJORS.end()));
+        }
     }
     Ok(Json(UiMessages {
         messages,
         before: piece.before,
     }))
+}
+
+/// The last step of a thread.
+fn last_step(transcript: &Transcript) -> Option<&StepId> {
+    let mut entries = transcript.entries.iter().rev();
+    entries.find_map(|entry| match entry {
+        Entry::Reaction(reaction) => Some(&reaction.steps.last()?.step.id),
+        Entry::Item(_) => None,
+    })
 }
 
 /// The calls of a chat that wait, or that what runs has answered or leaves waiting.

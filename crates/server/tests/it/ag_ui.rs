@@ -106,6 +106,73 @@ async fn what_a_sub_agent_asks_is_an_interrupt_and_the_run_goes_on_with_the_answ
     assert_eq!(late.error().1, "answered_already");
 }
 
+/// An agent with a sub-agent whose tool runs elsewhere.
+const SCOUTING: &str = r#"
+default_agent = "lead"
+[models.m]
+provider = "scripted"
+[agents.lead]
+model = "m"
+[[agents.lead.subagents]]
+agent = "scout"
+name = "find"
+description = "Finds something."
+parameters = { type = "object", properties = { query = { type = "string" } }, required = ["query"] }
+prompt = "{query}"
+[agents.scout]
+model = "m"
+[[agents.scout.external]]
+name = "locate"
+description = "Where the user is."
+parameters = { type = "object", properties = {} }
+"#;
+
+#[tokio::test]
+async fn a_result_that_a_sub_agent_waits_for_is_an_interrupt_and_the_run_goes_on_with_it() {
+    for (payload, heard) in [
+        (json!({"output": {"city": "Ghent"}}), "Ghent"),
+        (json!({"errorText": "no permission"}), "no permission"),
+        (Value::Null, "Nobody gave a result."),
+    ] {
+        let server = Server::new(SCOUTING).await;
+        let first = run(
+            &server,
+            "r1",
+            &[user("u1", "use find {\"query\": \"use locate\"}")],
+        )
+        .await;
+        let asked = outcome(&first);
+        assert_eq!(asked["type"], "interrupt", "{asked}");
+        let interrupt = &asked["interrupts"][0];
+        assert_eq!(interrupt["reason"], "input_required");
+        assert_eq!(interrupt["metadata"]["toolName"], "locate");
+        assert!(interrupt["responseSchema"]["properties"]["output"].is_object());
+        let mut wrong = json!([{
+            "interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true},
+        }]);
+        let refused = resume(&server, "r2", &wrong).await.error();
+        assert_eq!(
+            (refused.0, refused.2.as_deref()),
+            (422, Some("/resume/0/payload"))
+        );
+        wrong[0]["payload"] = payload.clone();
+        let mut answers = wrong;
+        if payload.is_null() {
+            answers = json!([{"interruptId": interrupt["id"], "status": "cancelled"}]);
+        }
+        let answered = resume(&server, "r2", &answers).await;
+        assert_eq!(outcome(&answered), json!({"type": "success"}));
+        let thread = interrupt["metadata"]["threadKey"].as_str().unwrap();
+        let path = format!("/api/v1/threads/{}/document", thread.replace('/', "%2F"));
+        let document = server.get(&path).await.text;
+        assert!(document.contains(heard), "{document}");
+        if !payload.is_null() {
+            let again = resume(&server, "r2", &answers).await;
+            assert_eq!(again.text, answered.text, "the same run is shown again");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_thread_that_is_no_sub_agents_is_not_answered_through_another_one() {
     let server = Server::new(TEAM).await;

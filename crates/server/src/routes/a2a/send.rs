@@ -20,7 +20,7 @@ use interop::model::unreadable_part;
 use jiff::Timestamp;
 use runtime::{Addressed, AnswerRequest, React, Run, RuntimeError};
 use serde_json::{Value, json};
-use timeline::{NewItem, Payload, Seq, beside, check_content};
+use timeline::{Entity, NewItem, Payload, Rejected, Seq, beside, check_content};
 
 /// A task that a message has set off or goes on with.
 pub(super) struct Sent {
@@ -103,7 +103,8 @@ async fn begin(
         ..React::new(caller.tenant.clone(), key.clone(), item)
     };
     let speech = Speech::new(api, caller);
-    let accepted = speech.react(react, None, |_| place(message)).await?;
+    let accepted = speech.react(react, None, |_| place(message)).await;
+    let accepted = accepted.map_err(not_taken)?;
     let row = api.runtime().find(&caller.tenant, &key).await?;
     let task = Task::of(&row, &accepted.item_id)?;
     let view = TaskView::new(&task.id, &task.key, task.item.clone());
@@ -113,6 +114,19 @@ async fn begin(
         first: None,
         after: accepted.after,
     })
+}
+
+/// Why a message set off no task. A closed thread is to a client what a task is that is over.
+fn not_taken(error: RuntimeError) -> ApiError {
+    let is_closed = matches!(
+        &error,
+        RuntimeError::Rejected(Rejected::Transition(illegal)) if illegal.entity == Entity::Thread
+    );
+    if is_closed {
+        let what = "the context is closed: send the message without a contextId, or with a new one";
+        return RequestError::new(ErrorKind::UnsupportedOperation, what).into();
+    }
+    error.into()
 }
 
 /// The key of the thread that a message is said on: one that is there, or a new one's; and whether it

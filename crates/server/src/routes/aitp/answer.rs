@@ -139,10 +139,11 @@ pub(super) async fn decline(
         Some(code) => found.question.fail(code, reason.unwrap_or_default()),
         None => found.question.decline(reason),
     };
+    let pointer = place_of(body.code.as_deref(), reason);
     let actor = body.actor.or_else(|| found.own_actor());
     let item = saying.item(&message, actor, Role::User);
     let agent = body.agent.or_else(|| asking(&saying.api, &found.question));
-    saying.say(item, agent, "/reason").await
+    saying.say(item, agent, pointer).await
 }
 
 /// Takes a request back; only who asked may.
@@ -164,9 +165,19 @@ pub(super) async fn cancel(
         Party::Assistant => Role::Assistant,
         Party::Initiator | Party::Actor(_) | Party::Agent(_) => Role::User,
     };
+    let pointer = place_of(None, body.reason.as_deref());
     let actor = body.actor.or_else(|| found.own_actor());
     let item = saying.item(&message, actor, role);
-    saying.say(item, None, "/reason").await
+    saying.say(item, None, pointer).await
+}
+
+/// Where the body says why; what is refused without a word stands nowhere in it.
+fn place_of(code: Option<&str>, reason: Option<&str>) -> &'static str {
+    match (code, reason) {
+        (Some(_), _) => "/code",
+        (None, Some(_)) => "/reason",
+        (None, None) => "",
+    }
 }
 
 impl Found {

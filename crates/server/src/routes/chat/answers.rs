@@ -9,14 +9,16 @@ use crate::routes::answers::above::Heard;
 use crate::routes::answers::item;
 use crate::routes::repeated::accepted;
 use axum::response::Response;
-use interop::ai_sdk::{ChatAnswer, MessageSoFar, SentMessage, message_so_far, subagent};
+use interop::ai_sdk::{
+    ChatAnswer, MessageSoFar, SentMessage, StoredMessage, message_so_far, subagent,
+};
 use runtime::{
     Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RuntimeError,
     StoreError, Stretch,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use timeline::{ExecutionId, OpenKind};
+use std::collections::{BTreeMap, BTreeSet};
+use timeline::{ExecutionId, OpenCall, OpenKind};
 
 /// What a client answers: what the thread itself has asked, and what its sub-agents have, by the keys of
 /// their threads.
@@ -57,7 +59,7 @@ pub(super) async fn given(
     message: &SentMessage,
     token: Option<&str>,
 ) -> Result<Given, ApiError> {
-    let answers = message.answers();
+    let answers = answers(chat, message);
     if answers.is_empty() {
         return Ok(Given::default());
     }
@@ -65,41 +67,72 @@ pub(super) async fn given(
     let is_there = pending.is_some();
     let pending = pending.unwrap_or_default();
     let mut given = Given::default();
-    let mut others = BTreeMap::<&str, Vec<ChatAnswer>>::new();
-    for answer in &answers {
-        let (key, call) = match subagent::read_call(&answer.tool_call_id) {
-            Some((key, call)) => (key, call),
-            None => (chat.key, answer.tool_call_id.as_str()),
+    let mut others = BTreeMap::<String, Vec<ChatAnswer>>::new();
+    for (key, answer) in answers {
+        let is_asked = pending.iter().any(|asked| is_to(&answer, asked, &key));
+        let to = match (is_asked, key == chat.key) {
+            (true, true) => &mut given.own,
+            (true, false) => given.beneath.entry(key).or_default(),
+            (false, _) => others.entry(key).or_default(),
         };
-        if !pending.iter().any(|asked| is_to(answer, asked, key, call)) {
-            if key != chat.key {
-                others.entry(key).or_default().push(answer.to(call));
-            }
-        } else if key == chat.key {
-            given.own.push(answer.clone());
-        } else {
-            let of_key = given.beneath.entry(key.to_owned()).or_default();
-            of_key.push(answer.to(call));
-        }
+        to.push(answer);
     }
     if given.is_empty() {
         // Perhaps the same request again: the runtime knows it, or says what became of the calls.
-        let is_own = |answer: &&ChatAnswer| subagent::read_call(&answer.tool_call_id).is_none();
-        let mut own: Vec<ChatAnswer> = answers.iter().filter(is_own).cloned().collect();
-        let known_by = token_for(message, token, chat.key, &own);
-        if !is_there || taken(chat, chat.key, &known_by).await?.is_none() {
-            // What is said to be a result may be one of the server's own tools.
-            own.retain(|answer| answer.is_approval);
-        }
-        given.own = own;
+        let own = others.remove(chat.key).unwrap_or_default();
+        given.own = given_before(chat, message, token, own, is_there).await?;
         for (key, answers) in others.into_iter().filter(|_| is_there) {
-            let known_by = token_for(message, token, key, &answers);
-            let before = taken_before(chat, key, &answers, &known_by).await?;
-            let before = before.map(|accepted| (key.to_owned(), accepted));
-            given.taken.extend(before);
+            let known_by = token_for(message, token, &key, &answers);
+            let before = taken_before(chat, &key, &answers, &known_by).await?;
+            given.taken.extend(before.map(|accepted| (key, accepted)));
         }
     }
     Ok(given)
+}
+
+/// The answers in a message, each to the call as its thread names it, with the key of that thread. Where a
+/// client was asked twice about a call, what it has said last.
+fn answers(chat: Chat<'_>, message: &SentMessage) -> Vec<(String, ChatAnswer)> {
+    let mut seen = BTreeSet::new();
+    let mut answers = Vec::new();
+    for answer in message.answers().into_iter().rev() {
+        let id = answer.tool_call_id.as_str();
+        let (key, call) = subagent::read_call(id).unwrap_or((chat.key, id));
+        if seen.insert((key.to_owned(), call.to_owned())) {
+            answers.push((key.to_owned(), answer.to(call)));
+        }
+    }
+    answers.reverse();
+    answers
+}
+
+/// Of answers to the thread's own calls, none of which waits, those that it has taken from the same request
+/// before, or else those that it is to say something of. Costs what the message has.
+async fn given_before(
+    chat: Chat<'_>,
+    message: &SentMessage,
+    token: Option<&str>,
+    mut own: Vec<ChatAnswer>,
+    is_there: bool,
+) -> Result<Vec<ChatAnswer>, ApiError> {
+    let stored = if is_there && !own.is_empty() {
+        chat.stored(message).await?
+    } else {
+        None
+    };
+    let left = stored.iter().flat_map(StoredMessage::left).rev();
+    // What else the message has was there by then.
+    for left in left.filter(|left| !left.is_empty()) {
+        let is_to = |answer: &&ChatAnswer| left.iter().any(|open| fits(answer, open));
+        let answers: Vec<ChatAnswer> = own.iter().filter(is_to).cloned().collect();
+        let known_by = token_for(message, token, chat.key, &answers);
+        if !answers.is_empty() && taken(chat, chat.key, &known_by).await?.is_some() {
+            return Ok(answers);
+        }
+    }
+    // What is said to be a result may be one of the server's own tools.
+    own.retain(|answer| answer.is_approval);
+    Ok(own)
 }
 
 /// What a thread and those beneath it wait for; none where there is no thread.
@@ -110,14 +143,19 @@ async fn pending(chat: Chat<'_>) -> Result<Option<Vec<Pending>>, ApiError> {
     }
 }
 
-/// Whether an answer is to what is asked: this call of the thread with this key.
-fn is_to(answer: &ChatAnswer, asked: &Pending, key: &str, call: &str) -> bool {
+/// Whether an answer, for the thread with this key, is to what is asked.
+fn is_to(answer: &ChatAnswer, asked: &Pending, key: &str) -> bool {
+    asked.place.key == key && fits(answer, &asked.call)
+}
+
+/// Whether an answer is to this call.
+fn fits(answer: &ChatAnswer, open: &OpenCall) -> bool {
     let kind = if answer.is_approval {
         OpenKind::Approval
     } else {
         OpenKind::External
     };
-    asked.place.key == key && asked.place.tool_call_id == call && asked.call.kind == kind
+    open.tool_call_id == answer.tool_call_id && open.kind == kind
 }
 
 /// Answers those of the chat's own calls that wait which the client has answered in an earlier message than
@@ -128,17 +166,17 @@ pub(super) async fn first(
     message: &SentMessage,
     token: Option<&str>,
 ) -> Result<(), ApiError> {
-    let mut answers = message.answers();
+    let answers = answers(chat, message);
     if answers.is_empty() {
         return Ok(());
     }
     let pending = pending(chat).await?.unwrap_or_default();
-    let is_open = |answer: &ChatAnswer| {
-        let call = answer.tool_call_id.as_str();
+    let is_open = |(key, answer): &(String, ChatAnswer)| {
         let mut pending = pending.iter();
-        pending.any(|asked| is_to(answer, asked, chat.key, call))
+        key == chat.key && pending.any(|asked| is_to(answer, asked, key))
     };
-    answers.retain(is_open);
+    let answers = answers.into_iter().filter(is_open);
+    let answers: Vec<ChatAnswer> = answers.map(|(_, answer)| answer).collect();
     if answers.is_empty() {
         return Ok(());
     }

@@ -141,6 +141,21 @@ impl Chat<'_> {
         }
     }
 
+    /// What is stored of a message of an agent's; none where there is no such message.
+    pub(super) async fn stored(
+        &self,
+        sent: &SentMessage,
+    ) -> Result<Option<StoredMessage>, ApiError> {
+        let Some(place) = self.place(sent).await? else {
+            return Ok(None);
+        };
+        let runtime = self.api.runtime();
+        let piece = Stretch::UpTo { place, n: 1 };
+        let piece = runtime.stretch(self.tenant, self.key, piece, Filter::Facts);
+        let stored = stored_messages(&piece.await?.transcript);
+        Ok(stored.into_iter().rfind(|stored| stored.id() == sent.id))
+    }
+
     /// Where a message stands.
     async fn place(&self, sent: &SentMessage) -> Result<Option<Place>, ApiError> {
         if sent.role != SentRole::User {

@@ -38,7 +38,7 @@ pub(super) struct Nested {
     children: BTreeMap<ThreadId, Child>,
     /// The calls of the thread that have a preliminary output.
     preliminary: BTreeSet<String>,
-    /// The calls of sub-agents that the client has in its message.
+    /// The calls that the client has in its message under the names of threads.
     calls: BTreeSet<String>,
 }
 
@@ -110,7 +110,7 @@ impl Nested {
         }
     }
 
-    /// The client has these calls of sub-agents in its message, and is told what comes of them.
+    /// The client has these calls in its message under the names of threads, and is told what comes of them.
     pub(super) fn with_calls(self, calls: impl IntoIterator<Item = String>) -> Self {
         let calls = calls.into_iter().collect();
         Self { calls, ..self }
@@ -153,6 +153,11 @@ impl Nested {
             }
         }
         shown
+    }
+
+    /// What a chunk of the thread with this key itself tells of a call that the client has twice.
+    pub(super) fn told_again(&self, key: &str, chunk: &Value) -> Option<Value> {
+        subagent::outcome(key, chunk, &self.calls)
     }
 
     /// The chunks before those of a record of the thread itself: a call that is left open has no

@@ -9,13 +9,16 @@ use axum::response::Response;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http::HeaderValue;
-use interop::ai_sdk::{MessageSoFar, StreamView, chunks, subagent};
+use interop::ai_sdk::subagent::Question;
+use interop::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks, subagent};
 use interop::sse::{DONE, write_event};
 use runtime::{Below, Logged, Pending, Runtime, RuntimeError, StoreError, TenantId, Until};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use timeline::{Event, ExecutionId, ItemId, OpenCall, OpenKind, Seq};
+use timeline::{
+    Event, ExecutionId, ExecutionStatus, ItemId, OpenCall, OpenKind, Seq, StepId, StepStatus,
+};
 
 /// How a client wants its stream.
 #[derive(Clone, Copy)]
@@ -30,12 +33,28 @@ enum Happens {
     Own(Arc<Logged>),
     /// A record of the thread, or of one beneath it.
     Tree(Below),
-    /// The thread waits for its sub-agents, and these wait for somebody.
-    Asked(Vec<Pending>),
+    /// The thread has come to rest after a step, and somebody is waited for.
+    Asked(StepId, Vec<Pending>),
+}
+
+impl Happens {
+    /// The event of the thread itself that it is.
+    fn own(&self) -> Option<&Event> {
+        match self {
+            Self::Own(logged) => Some(&logged.record.event),
+            Self::Tree(below) => {
+                let is_own = below.path.is_empty();
+                is_own.then_some(&below.logged.record.event)
+            }
+            Self::Asked(..) => None,
+        }
+    }
 }
 
 /// Shows one run as a UI message stream.
 pub(super) struct UiStream {
+    /// The key of the thread.
+    key: String,
     run: RunEvents,
     view: StreamView,
     nested: Nested,
@@ -71,6 +90,7 @@ impl UiStream {
 
     fn of(run: RunEvents, view: StreamView, wanted: Wanted) -> Self {
         Self {
+            key: String::new(),
             run,
             view: view.with_thread(),
             nested: Nested::new(wanted.major, wanted.subagents),
@@ -88,7 +108,7 @@ impl UiStream {
         }
     }
 
-    /// The client has these calls of sub-agents in its message, and is told what comes of them.
+    /// The client has these calls in its message under the names of threads, and is told what comes of them.
     pub(super) fn with_calls(self, calls: impl IntoIterator<Item = String>) -> Self {
         Self {
             nested: self.nested.with_calls(calls),
@@ -113,13 +133,14 @@ impl UiStream {
 
     /// The stream of what comes after an event.
     pub(super) async fn response(
-        self,
+        mut self,
         api: &Api,
         tenant: &TenantId,
         key: &str,
         after: Seq,
         open: OpenStream,
     ) -> Result<Response, ApiError> {
+        key.clone_into(&mut self.key);
         let (runtime, until) = (api.runtime(), Until::Forever);
         let happens = if self.nested.is_wanted() {
             let tree = runtime.tree(tenant, key, after.into(), until).await?;
@@ -147,8 +168,15 @@ impl UiStream {
         for chunk in chunks(&logged.record, &mut self.view) {
             if self.n_known > 0 {
                 self.n_known -= 1;
-            } else {
-                write_event(&chunk.to_text(), out);
+                continue;
+            }
+            write_event(&chunk.to_text(), out);
+            let again = match &chunk {
+                ChunkJson::Chunk(chunk) => self.nested.told_again(&self.key, chunk),
+                ChunkJson::Done => None,
+            };
+            if let Some(again) = again {
+                write_event(&again.to_string(), out);
             }
         }
         let flow = self.run.see(&logged.record.event).flow();
@@ -172,7 +200,8 @@ impl UiStream {
     }
 }
 
-/// What happens, and after each step that waits for sub-agents what those are waiting for.
+/// What happens, and before the end of each execution that leaves something to be asked apart, what is
+/// waited for.
 fn asked(
     runtime: Runtime,
     tenant: TenantId,
@@ -180,37 +209,49 @@ fn asked(
     mut happens: BoxStream<'static, Result<Happens, StoreError>>,
 ) -> BoxStream<'static, Result<Happens, RuntimeError>> {
     let told = async_stream::try_stream! {
+        let mut left = None;
         while let Some(next) = happens.next().await {
             let next = next?;
-            let waits = match &next {
-                Happens::Own(logged) => waits_beneath(&logged.record.event),
-                Happens::Tree(below) => {
-                    below.path.is_empty() && waits_beneath(&below.logged.record.event)
-                }
-                Happens::Asked(_) => false,
-            };
-            yield next;
-            if waits {
-                yield Happens::Asked(runtime.pending(&tenant, &key).await?.0);
+            if let Some(Event::StepStatusChanged { step_id, to, outcome, .. }) = next.own()
+                && *to == StepStatus::Completed
+            {
+                let open = OpenCall::list(outcome.open_calls.as_ref());
+                let is_apart = open.iter().any(|call| is_apart(call, step_id));
+                left = is_apart.then(|| step_id.clone());
             }
+            if let Some(Event::ExecutionStatusChanged { to, .. }) = next.own()
+                && *to == ExecutionStatus::Completed
+                && let Some(step) = left.take()
+            {
+                yield Happens::Asked(step, runtime.pending(&tenant, &key).await?.0);
+            }
+            yield next;
         }
     };
     told.boxed()
 }
 
-/// Whether a step ends with calls whose sub-agents wait.
-fn waits_beneath(event: &Event) -> bool {
-    let Event::StepStatusChanged { outcome, .. } = event else {
-        return false;
-    };
-    let open = OpenCall::list(outcome.open_calls.as_ref());
-    open.iter().any(|call| call.kind == OpenKind::Child)
+/// Whether what a call that a step leaves open asks is not to be seen in that step: a sub-agent asks it,
+/// or an earlier step has made the call.
+fn is_apart(call: &OpenCall, step: &StepId) -> bool {
+    let is_earlier = call.origin.as_ref().is_some_and(|origin| origin != step);
+    call.kind == OpenKind::Child || (call.kind == OpenKind::Approval && is_earlier)
 }
 
-/// What sub-agents ask, as the chunks of a step.
-pub(super) fn questions(pending: &[Pending], major: u8) -> Vec<Value> {
-    let beneath = pending.iter().filter(|asked| !asked.path.is_empty());
-    let asked = beneath.map(|asked| (asked.place.key.as_str(), &asked.call));
+/// What is asked after the last step of a message, as the chunks of one more, where that step alone does
+/// not have it all.
+pub(super) fn questions(pending: &[Pending], step: &StepId, major: u8) -> Vec<Value> {
+    let is_apart = |asked: &Pending| !asked.path.is_empty() || is_apart(&asked.call, step);
+    if !pending.iter().any(is_apart) {
+        return Vec::new();
+    }
+    let is_asked =
+        |asked: &&Pending| !asked.path.is_empty() || asked.call.kind == OpenKind::Approval;
+    let asked = pending.iter().filter(is_asked).map(|asked| Question {
+        thread_key: &asked.place.key,
+        call: &asked.call,
+        is_own: asked.path.is_empty(),
+    });
     subagent::questions(asked, major)
 }
 
@@ -223,9 +264,9 @@ impl View<Happens> for UiStream {
                 self.below(below, out);
                 ControlFlow::Continue(())
             }
-            Happens::Asked(pending) => {
+            Happens::Asked(step, pending) => {
                 if self.run.has_begun() {
-                    for chunk in questions(pending, self.major) {
+                    for chunk in questions(pending, step, self.major) {
                         write_event(&chunk.to_string(), out);
                     }
                 }

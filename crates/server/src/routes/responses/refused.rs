@@ -11,6 +11,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         RuntimeError::Busy(_)
         | RuntimeError::Followed(_)
         | RuntimeError::NotAtRest(_)
+        | RuntimeError::BeyondEnd { .. }
         | RuntimeError::Rejected(Rejected::Busy(_)) => RequestError::conversation_locked(goes_on),
         RuntimeError::Store(StoreError::HasForks { .. }) => RequestError::has_forks(goes_on),
         RuntimeError::Rejected(Rejected::Closed) => RequestError::conversation_closed(goes_on),
@@ -65,6 +66,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
         | RuntimeError::UnknownAgent(_)
         | RuntimeError::UnknownExecution(_)
         | RuntimeError::NotAtRest(_)
+        | RuntimeError::BeyondEnd { .. }
         | RuntimeError::NotEmpty
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff

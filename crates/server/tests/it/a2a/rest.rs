@@ -212,3 +212,24 @@ async fn a_stream_has_as_much_history_as_is_wanted() {
     );
     assert!(said[0]["task"].get("history").is_none(), "{}", said[0]);
 }
+
+#[tokio::test]
+async fn a_colon_in_a_path_may_be_encoded() {
+    let server = Server::new(CONFIG).await;
+    for path in ["/a2a/v1/message", "/a2a/clerk/v1/message"] {
+        for colon in ["%3A", "%3a"] {
+            let said = says(json!("hi"));
+            let path = format!("{path}{colon}send");
+            let sent = server.a2a("POST", &path, Some(&said)).await;
+            assert_eq!(sent.status, 200, "{path}: {}", sent.text);
+            let task = sent.json()["task"]["id"].as_str().unwrap().to_owned();
+            let path = format!("/a2a/v1/tasks/{task}{colon}cancel");
+            let over = server.a2a("POST", &path, None).await;
+            let reason = &over.json()["error"]["details"][0]["reason"];
+            assert_eq!(reason, "TASK_NOT_CANCELABLE", "{}", over.text);
+        }
+        let path = format!("{path}%3Astream");
+        let said = told(&server.a2a("POST", &path, Some(&says(json!("hi")))).await);
+        assert_eq!(state(&said.last().unwrap()["statusUpdate"]), "COMPLETED");
+    }
+}

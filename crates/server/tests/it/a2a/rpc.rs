@@ -336,3 +336,47 @@ async fn a_page_token_may_count_as_far_as_numbers_go() {
         .await;
     assert_eq!(listed["result"]["totalSize"], usize::MAX, "{listed}");
 }
+
+#[tokio::test]
+async fn a_message_to_a_closed_context_is_told_what_to_do() {
+    let server = Server::new(CONFIG).await;
+    server.say("t", "hello").await;
+    let closed = server.post("/api/v1/threads/t/close", json!({})).await;
+    assert_eq!(closed.status, 200, "{}", closed.text);
+    let message = says(json!({"contextId": "t", "parts": [{"text": "more"}]}));
+    let refused = server.rpc("/a2a", "SendMessage", message.clone()).await;
+    let error = &refused["error"];
+    assert_eq!(error["code"], -32004, "{refused}");
+    assert_eq!(error["data"][0]["reason"], "UNSUPPORTED_OPERATION");
+    let what = error["message"].as_str().unwrap();
+    assert!(what.starts_with("the context is closed"), "{what}");
+    let refused = server
+        .a2a("POST", "/a2a/v1/message:send", Some(&message))
+        .await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_refused_in_the_words_of_the_client() {
+    let server = Server::new(CONFIG).await;
+    let task = server.task("/a2a/clerk", json!("compute 1 + 2")).await;
+    let call = &task["status"]["message"]["parts"][1]["data"]["calls"][0]["toolCallId"];
+    for (answer, expected) in [
+        (
+            json!({"toolCallId": call, "approved": "yes"}),
+            "\"approved\"",
+        ),
+        (json!({"toolCallId": 7, "approved": true}), "\"toolCallId\""),
+        (
+            json!({"toolCallId": call}),
+            "\"approved\", \"output\" and \"errorText\"",
+        ),
+    ] {
+        let message = json!({"taskId": task["id"], "messageId": "m2", "parts": [{"data": answer}]});
+        let refused = server.rpc("/a2a", "SendMessage", says(message)).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let what = refused["error"]["message"].as_str().unwrap();
+        assert!(what.contains(expected), "{what}");
+        assert!(!what.contains("loomline"), "{what}");
+    }
+}

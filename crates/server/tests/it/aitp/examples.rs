@@ -115,3 +115,25 @@ async fn a_message_that_does_not_fit_is_refused_with_what_is_wrong() {
         "{pointers:?}"
     );
 }
+
+#[tokio::test]
+async fn who_began_a_thread_with_a_text_or_a_list_speaks_on_as_itself() {
+    for content in [json!("A flight, please."), json!(["A flight, please."])] {
+        let meeting = Meeting::keys("").await;
+        let message = |actor: &str, role: &str| json!({"role": role, "content": content, "metadata": {"actor": actor}});
+        let body = json!({
+            "metadata": {"actors": [{"id": "me", "capabilities": []}, {"id": "shop", "capabilities": []}]},
+            "messages": [message("me", "user"), message("shop", "assistant")],
+        });
+        let made = meeting.user.post("/v1/thread", body).await;
+        assert_eq!(made.status, 200, "{}", made.text);
+        let path = format!(
+            "/v1/threads/{}/messages",
+            made.json()["id"].as_str().unwrap()
+        );
+        for (actor, role) in [("me", "user"), ("shop", "assistant"), ("me", "user")] {
+            let said = meeting.user.post(&path, message(actor, role)).await;
+            assert_eq!(said.status, 200, "{}", said.text);
+        }
+    }
+}

@@ -171,6 +171,20 @@ async fn a_request_is_declined_reported_and_taken_back() {
         .await;
     let expected = (403, "request_forbidden".into(), json!("not_the_asker"));
     assert_eq!(reason(&refused), expected);
+    // There is no reason in the body that could be wrong.
+    assert_eq!(refused.error().2, None);
+    let own = meeting.about(&meeting.shop, "decision:seat", "decline", json!({}));
+    let refused = own.await;
+    let expected = (403, "request_forbidden".into(), json!("own_request"));
+    assert_eq!((reason(&refused), refused.error().2), (expected, None));
+    let code = json!({"code": "", "reason": "No screen."});
+    let wrong = meeting.about(&meeting.helper, "decision:seat", "decline", code);
+    let expected = (
+        422,
+        "invalid_capability_message".into(),
+        Some("/code".into()),
+    );
+    assert_eq!(wrong.await.error(), expected);
     let why = json!({"reason": "The flight is full."});
     let said = meeting
         .about(&meeting.shop, "decision:seat", "cancel", why)

@@ -106,6 +106,27 @@ async fn the_result_of_a_clients_tool_is_known_again_without_a_token() {
     assert_eq!((again.status.as_u16(), again.text), (200, first.text));
 }
 
+#[tokio::test]
+async fn a_result_beside_that_of_a_servers_tool_is_known_again_without_a_token() {
+    let server = Server::new(ASKING).await;
+    let text = "use compute {\"expression\": \"6 * 7\"} and locate {}";
+    let (messages, call) = asked(&server, text, "tool-locate").await;
+    let beside = part_of(&messages[1], "tool-compute");
+    assert_eq!(messages[1]["parts"][beside]["state"], "output-available");
+    let answer = json!({"state": "output-available", "output": {"city": "Ghent"}});
+    let sent = answered(&messages, call, &answer);
+    let first = send(&server, &sent).await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    let seq = server.seq("c").await;
+    let again = send(&server, &sent).await;
+    assert_eq!((again.status.as_u16(), again.text), (200, first.text));
+    assert_eq!(server.seq("c").await, seq, "nothing was written");
+    // Another result is no repetition.
+    let answer = json!({"state": "output-available", "output": {"city": "Bruges"}});
+    let other = send(&server, &answered(&messages, call, &answer)).await;
+    assert!(other.status.is_client_error(), "{}", other.text);
+}
+
 /// What a model was told of calls, and what was said, in order.
 async fn told(server: &Server) -> String {
     server.get("/api/v1/threads/c/document").await.text

@@ -47,6 +47,27 @@ async fn told(server: &Server) -> Vec<String> {
     chat
 }
 
+#[tokio::test]
+async fn of_changes_of_one_message_at_once_none_is_told_that_it_is_not_there() {
+    let server = Server::new("").await;
+    say(&server, "m1", "one").await;
+    let changes = (0..8).map(|n| {
+        let changed = json!([user("m1", &format!("other {n}"))]);
+        let server = &server;
+        async move { post(server, "submit-message", Some("m1"), &changed).await }
+    });
+    let answers = futures_util::future::join_all(changes).await;
+    let (taken, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|it| it.status == 200);
+    assert!(!taken.is_empty());
+    for answer in refused {
+        let (status, code, pointer) = answer.error();
+        assert_eq!((status, code.as_str()), (409, "history_differs"));
+        assert_eq!(pointer.as_deref(), Some("/messages/0"));
+    }
+    assert_eq!(id_of(&server, 0).await, "m1");
+    assert_eq!(told(&server).await.len(), 2);
+}
+
 async fn id_of(server: &Server, place: usize) -> String {
     let messages = server.get("/api/chat/c/messages").await.json();
     messages["messages"][place]["id"]
