@@ -36,7 +36,7 @@ async fn follower(address: std::net::SocketAddr) -> (usize, Instant) {
 async fn fan_out(n_followers: usize) {
     let directory = tempfile::tempdir_in(".").unwrap();
     let mut config = Config::default();
-    config.server.max_streams = 2_000;
+    config.limits.streams = 2_000;
     let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
     let runtime = app.runtime().clone();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,5 +1,6 @@
 //! Why the runtime did not do it.
 
+use crate::limit::LimitReached;
 use crate::reactor::Refusal;
 use crate::store::StoreError;
 use timeline::{ExecutionId, Rejected, Seq};
@@ -60,6 +61,9 @@ pub enum RuntimeError {
     /// A [`Gate`](crate::Gate) refused what was said, for this reason.
     #[error(transparent)]
     TurnedAway(Box<dyn std::error::Error + Send + Sync>),
+    /// A budget is spent.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
     /// The runtime is shutting down.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -86,6 +90,7 @@ impl RuntimeError {
             | Self::Json(_)
             | Self::BrokenOff
             | Self::TurnedAway(_)
+            | Self::LimitReached(_)
             | Self::ShuttingDown => false,
         }
     }

@@ -350,7 +350,10 @@ mod tests {
     }
 
     fn tenant(keys: Vec<KeyConfig>) -> TenantConfig {
-        TenantConfig { keys }
+        TenantConfig {
+            keys,
+            ..TenantConfig::default()
+        }
     }
 
     #[test]

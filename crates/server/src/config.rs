@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod file;
+mod limits;
 mod models;
 mod remote;
 mod template;
@@ -18,6 +19,7 @@ pub use crate::auth::{KeySource, TokenClaims, TokenConfig};
 pub use crate::outbound::OutboundConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use check::{Checked, ConfigError, Finding, Severity};
+pub use limits::{AddressRange, LimitsConfig, TenantLimits};
 pub use models::{CapabilityOverrides, ModelConfig, ProviderKind, RemoteModel};
 pub use remote::{RemoteConfig, RemoteProtocol};
 pub use stores::{NoStoreKey, StoreKey};
@@ -40,6 +42,8 @@ const DEMO_MODEL: &str = "scripted";
 pub struct Config {
     /// The server.
     pub server: ServerConfig,
+    /// The budgets of the process, and of tenants that have none of their own.
+    pub limits: LimitsConfig,
     /// The store.
     pub store: StoreConfig,
     /// The models, by name.
@@ -77,8 +81,6 @@ pub struct ServerConfig {
     pub max_file_bytes: usize,
     /// How deep the JSON of a body may nest.
     pub max_depth: usize,
-    /// How many streams may be open at once.
-    pub max_streams: usize,
     /// How long an execution may take, if its trigger does not say.
     pub run_timeout: Option<Duration>,
     /// The origins a browser may call from; `*` is all of them.
@@ -106,7 +108,6 @@ impl Default for ServerConfig {
             max_body_bytes: 16 << 20,
             max_file_bytes: 32 << 20,
             max_depth: 128,
-            max_streams: 1_000,
             run_timeout: None,
             cors_origins: Vec::new(),
             public_url: None,
@@ -148,6 +149,8 @@ pub struct AitpConfig {
 pub struct TenantConfig {
     /// Its keys.
     pub keys: Vec<KeyConfig>,
+    /// Its budgets.
+    pub limits: TenantLimits,
 }
 
 impl Default for Config {
@@ -166,6 +169,7 @@ impl Default for Config {
         };
         Self {
             server: ServerConfig::default(),
+            limits: LimitsConfig::default(),
             store: StoreConfig::default(),
             models: BTreeMap::from([(DEMO_MODEL.into(), model)]),
             agents: BTreeMap::from([(DEMO_AGENT.into(), agent)]),

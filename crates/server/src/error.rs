@@ -13,7 +13,7 @@ use crate::auth::{Scope, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::Violation;
-use runtime::{RuntimeError, StoreError};
+use runtime::{LimitKind, LimitReached, RuntimeError, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -118,6 +118,12 @@ pub(crate) enum ApiError {
     Runtime(RuntimeError),
     #[error("the server failed")]
     Export(#[source] ExchangeError),
+}
+
+impl From<LimitReached> for ApiError {
+    fn from(reached: LimitReached) -> Self {
+        Self::Runtime(reached.into())
+    }
 }
 
 impl From<StoreError> for ApiError {
@@ -234,7 +240,8 @@ impl ApiError {
 
     /// Whether it is a fault of the server, for its operator to look at.
     pub(crate) fn is_fault(&self) -> bool {
-        self.verdict().status.is_server_error()
+        let status = self.verdict().status;
+        status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
     }
 
     /// How it is shown to a client.
@@ -387,8 +394,33 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         RuntimeError::BrokenOff | RuntimeError::TurnedAway(_) => {
             Verdict::new(S::INTERNAL_SERVER_ERROR, "internal")
         }
+        RuntimeError::LimitReached(reached) => of_limit(reached),
         RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
     }
+}
+
+fn of_limit(reached: &LimitReached) -> Verdict {
+    use StatusCode as S;
+    let verdict = match reached.kind {
+        LimitKind::Rate { .. } | LimitKind::Concurrency => {
+            Verdict::new(S::TOO_MANY_REQUESTS, "limit_reached")
+        }
+        LimitKind::Storage => Verdict::new(S::INSUFFICIENT_STORAGE, "storage_limit_reached"),
+    };
+    verdict.with(json!({ "limit": reached.name, "max": reached.max }))
+}
+
+/// How long a client waits before it sends a refused request again.
+fn retry_after(error: &ApiError) -> Duration {
+    if let ApiError::RateLimited { wait }
+    | ApiError::Runtime(RuntimeError::LimitReached(LimitReached {
+        kind: LimitKind::Rate { wait },
+        ..
+    })) = error
+    {
+        return *wait + Duration::from_secs(1);
+    }
+    Duration::from_secs(1)
 }
 
 fn of_rejected(error: &Rejected) -> Verdict {
@@ -494,7 +526,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let verdict = self.verdict();
         let status = verdict.status;
-        if status.is_server_error() {
+        if status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE {
             tracing::error!(error = told(&self), code = verdict.code, "a request failed");
         }
         let mut response = status.into_response();
@@ -512,14 +544,11 @@ impl IntoResponse for ApiError {
         }
         if matches!(
             status,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+            StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::INSUFFICIENT_STORAGE
         ) {
-            let wait = if let Self::RateLimited { wait } = &self {
-                wait.as_secs() + 1
-            } else {
-                1
-            };
-            headers.insert(header::RETRY_AFTER, wait.into());
+            headers.insert(header::RETRY_AFTER, retry_after(&self).as_secs().into());
         }
         response.extensions_mut().insert(self.shown(verdict));
         response

@@ -51,7 +51,7 @@ impl OpenStream {
 impl Api {
     pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
         let streams = Arc::new(Semaphore::new(
-            app.config().server.max_streams.min(Semaphore::MAX_PERMITS),
+            app.config().limits.streams.min(Semaphore::MAX_PERMITS),
         ));
         let desks = Arc::new(Desks::new(app.runtime().clone(), true));
         let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
@@ -127,7 +127,7 @@ impl Api {
     }
 
     fn max_streams(&self) -> usize {
-        self.inner.app.config().server.max_streams
+        self.inner.app.config().limits.streams
     }
 
     /// Opens a stream, which lasts as long as the caller's key at most.

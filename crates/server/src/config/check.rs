@@ -2,6 +2,7 @@
 
 mod agents;
 mod auth;
+mod limits;
 mod links;
 mod mcp;
 mod models;
@@ -142,6 +143,7 @@ impl Checker<'_> {
     fn config(&self, file: File) -> Result<Config, ConfigError> {
         let mut config = Config {
             server: self.server(file.server)?,
+            limits: self.limits(&file.limits)?,
             store: self.store(&file.store)?,
             tools: self.tools(file.tools)?,
             outbound: self.outbound(&file.outbound)?,
@@ -187,7 +189,7 @@ impl Checker<'_> {
             if name.get_ref().is_empty() {
                 return Err(self.wrong(&name, "the name of the tenant is empty, expected one"));
             }
-            let tenant = self.tenant(&tenant)?;
+            let tenant = self.tenant(&tenant, config.limits.tenant)?;
             config.tenants.insert(name.into_inner(), tenant);
         }
         Ok(config)
@@ -326,7 +328,6 @@ impl Checker<'_> {
                 .max_file_bytes
                 .map_or(default.max_file_bytes, Into::into),
             max_depth,
-            max_streams: file.max_streams.map_or(default.max_streams, Into::into),
             run_timeout: file
                 .run_timeout_s
                 .map(|seconds| Duration::from_secs(seconds.get())),

@@ -19,6 +19,7 @@ use toml::Spanned;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     pub(super) server: Server,
+    pub(super) limits: Limits,
     pub(super) store: Store,
     pub(super) models: BTreeMap<String, Spanned<Model>>,
     pub(super) agents: BTreeMap<String, Spanned<Agent>>,
@@ -40,11 +41,47 @@ pub(super) struct Server {
     pub(super) max_body_bytes: Option<NonZeroUsize>,
     pub(super) max_file_bytes: Option<NonZeroUsize>,
     pub(super) max_depth: Option<Spanned<NonZeroUsize>>,
-    pub(super) max_streams: Option<NonZeroUsize>,
     pub(super) run_timeout_s: Option<NonZeroU64>,
     pub(super) cors_origins: Vec<Spanned<String>>,
     pub(super) public_url: Option<Spanned<String>>,
     pub(super) tls: Option<Tls>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    pub(super) connections: Option<NonZeroUsize>,
+    pub(super) connections_per_address: Option<NonZeroUsize>,
+    pub(super) trusted_proxies: Vec<Spanned<String>>,
+    pub(super) header_timeout_s: Option<NonZeroU64>,
+    pub(super) idle_timeout_s: Option<NonZeroU64>,
+    pub(super) tls_timeout_s: Option<NonZeroU64>,
+    pub(super) http2_streams: Option<NonZeroU32>,
+    pub(super) body_bytes_in_flight: Option<NonZeroUsize>,
+    pub(super) body_bytes_per_second: Option<NonZeroUsize>,
+    pub(super) message_bytes: Option<NonZeroUsize>,
+    pub(super) streams: Option<NonZeroUsize>,
+    pub(super) stalled_reader_s: Option<NonZeroU64>,
+    pub(super) concurrent_runs: Option<NonZeroUsize>,
+    pub(super) thread_cache_bytes: Option<NonZeroUsize>,
+    pub(super) shutdown_grace_s: Option<NonZeroU64>,
+    pub(super) tenant: TenantTable,
+}
+
+/// The budgets of one tenant: `[limits.tenant]` or `[tenants.NAME.limits]`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TenantTable {
+    pub(super) requests_per_minute: Option<NonZeroU32>,
+    pub(super) streams: Option<NonZeroUsize>,
+    pub(super) streams_per_key: Option<NonZeroUsize>,
+    pub(super) concurrent_runs: Option<NonZeroUsize>,
+    pub(super) queued_triggers: Option<NonZeroUsize>,
+    pub(super) threads: Option<NonZeroU64>,
+    pub(super) ephemeral_threads: Option<NonZeroUsize>,
+    pub(super) stored_bytes: Option<NonZeroU64>,
+    pub(super) files: Option<NonZeroU64>,
+    pub(super) body_bytes_in_flight: Option<NonZeroUsize>,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +169,8 @@ pub(super) struct Tenant {
     pub(super) key_hashes: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) keys: BTreeMap<String, Key>,
+    #[serde(default)]
+    pub(super) limits: TenantTable,
 }
 
 #[derive(Deserialize)]

@@ -134,7 +134,7 @@ async fn disconnecting_does_not_cancel() {
 
 #[tokio::test]
 async fn only_so_many_streams_are_open_at_once() {
-    let server = Server::new("[server]\nmax_streams = 1").await;
+    let server = Server::new("[limits]\nstreams = 1").await;
     server.say("t", "hello").await;
     let follow = || {
         server

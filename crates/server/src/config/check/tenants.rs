@@ -1,7 +1,8 @@
 //! Tenants and their keys.
 
-use super::super::TenantConfig;
 use super::super::file::{Key, Tenant};
+use super::super::{TenantConfig, TenantLimits};
+use super::limits::tenant_limits;
 use super::{Checker, ConfigError};
 use crate::auth::{self, KeyConfig, Rights, ThreadPattern};
 use jiff::Timestamp;
@@ -45,7 +46,11 @@ impl Checker<'_> {
         Ok(())
     }
 
-    pub(super) fn tenant(&self, tenant: &Tenant) -> Result<TenantConfig, ConfigError> {
+    pub(super) fn tenant(
+        &self,
+        tenant: &Tenant,
+        default: TenantLimits,
+    ) -> Result<TenantConfig, ConfigError> {
         let mut keys = Vec::new();
         for (place, hash) in tenant.key_hashes.iter().enumerate() {
             keys.push(KeyConfig {
@@ -60,7 +65,8 @@ impl Checker<'_> {
         for (name, key) in &tenant.keys {
             keys.push(self.key(name, key)?);
         }
-        Ok(TenantConfig { keys })
+        let limits = tenant_limits(&tenant.limits, default);
+        Ok(TenantConfig { keys, limits })
     }
 
     fn key(&self, name: &str, key: &Key) -> Result<KeyConfig, ConfigError> {

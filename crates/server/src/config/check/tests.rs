@@ -87,10 +87,15 @@ fn every_setting_is_read() {
         max_body_bytes = 10
         max_file_bytes = 20
         max_depth = 5
-        max_streams = 2
         run_timeout_s = 3
         cors_origins = ["https://a.example"]
         public_url = "https://b.example/looms/"
+        [limits]
+        streams = 2
+        trusted_proxies = ["10.0.0.0/8"]
+        [limits.tenant]
+        threads = 7
+        files = 8
         [models.m]
         provider = "chat-completions"
         model = "gpt"
@@ -118,6 +123,8 @@ fn every_setting_is_read() {
         capture_content = true
         [tenants.acme]
         key_hashes = ["sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]
+        [tenants.acme.limits]
+        files = 9
         "#,
     )
     .unwrap();
@@ -131,6 +138,9 @@ fn every_setting_is_read() {
     assert_eq!(rounds.get(), 4);
     assert_eq!(config.tools.ledger_effect, Effect::Idempotent);
     assert_eq!(config.tenants["acme"].keys.len(), 1);
+    assert_eq!(config.limits.streams, 2);
+    let limits = config.tenants["acme"].limits;
+    assert_eq!((limits.threads, limits.files), (7, 9));
     assert!(!format!("{config:?}").contains("secret"));
     let telemetry = config.telemetry.unwrap();
     assert_eq!(telemetry.endpoint, "https://traces.example:4318");
@@ -154,7 +164,7 @@ fn what_is_wrong_is_said_with_its_place() {
         said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
         "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
          `max_file_bytes`, \
-         `max_depth`, `max_streams`, `run_timeout_s`, `cors_origins`, `public_url`, `tls`"
+         `max_depth`, `run_timeout_s`, `cors_origins`, `public_url`, `tls`"
     );
     for url in [
         "agents.example",
@@ -305,8 +315,8 @@ fn what_has_another_shape_is_told_without_names_of_types() {
             "line 2, column 10: \"localhost\" is no address, expected an IP address and a port, such as \"127.0.0.1:8787\"",
         ),
         (
-            "[server]\nmax_streams = 0",
-            "line 2, column 15: this is the number 0, expected a whole number, 1 or more",
+            "[limits]\nstreams = 0",
+            "line 2, column 11: this is the number 0, expected a whole number, 1 or more",
         ),
         (
             "[server]\ncors_origins = \"*\"",

@@ -38,6 +38,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)
+        | RuntimeError::LimitReached(_)
         | RuntimeError::ShuttingDown => return error.into(),
     };
     what.into()
@@ -71,6 +72,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)
+        | RuntimeError::LimitReached(_)
         | RuntimeError::ShuttingDown => return refused(error, conversation),
     };
     RequestError::not_removable(item, why).into()

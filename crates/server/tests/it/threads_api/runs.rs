@@ -266,7 +266,7 @@ async fn a_thread_and_its_run_are_made_in_one_request() {
 
 #[tokio::test]
 async fn a_thread_is_not_made_for_a_run_whose_stream_is_refused() {
-    let client = Client(Server::new("[server]\nmax_streams = 1").await);
+    let client = Client(Server::new("[limits]\nstreams = 1").await);
     let body = || {
         json!({"assistant_id": "demo", "stream": true, "thread": {"messages": [
             {"role": "user", "content": "slow 50ms say 200 words"}]}})
