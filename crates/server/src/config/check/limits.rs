@@ -40,6 +40,7 @@ impl Checker<'_> {
             concurrent_runs: file
                 .concurrent_runs
                 .map_or(default.concurrent_runs, Into::into),
+            model_runs: default.model_runs,
             thread_cache_bytes: file
                 .thread_cache_bytes
                 .map_or(default.thread_cache_bytes, Into::into),
