@@ -3,7 +3,9 @@
 use crate::error::RuntimeError;
 use crate::live::Live;
 use crate::react::Runtime;
+use crate::request::{Policy, React};
 use crate::run_slots::{QueuedTriggers, RunSlot};
+use timeline::State;
 
 /// What a request has taken of the limits. Dropped before the request is written, it is free again.
 #[derive(Default)]
@@ -23,6 +25,26 @@ impl Admitted {
 }
 
 impl Runtime {
+    /// Takes what a request needs: a slot if its run begins at once, else a place in the queue. The
+    /// thread's lock is held.
+    pub(crate) fn admit(
+        &self,
+        live: &Live,
+        state: &State,
+        request: &React,
+    ) -> Result<Admitted, RuntimeError> {
+        let is_busy = state.active().is_some() || state.waiting().len() > 0;
+        if is_busy && request.policy == Policy::Queue && request.rewind.is_none() {
+            return self.admit_trigger(live);
+        }
+        if request.run.parent.is_some() {
+            // A sub-agent's run belongs to the run that calls it.
+            return Ok(Admitted::default());
+        }
+        let model = self.inner.reactors.model(&request.run);
+        self.admit_run(live, model.as_deref())
+    }
+
     /// Takes a slot for a run that begins on this thread, unless the thread has one. The thread's lock
     /// is held.
     pub(crate) fn admit_run(

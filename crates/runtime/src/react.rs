@@ -1,6 +1,5 @@
 //! The runtime: threads by key, triggers, and what happens to those that find a thread busy.
 
-use crate::admission::Admitted;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::RuntimeError;
@@ -157,6 +156,11 @@ impl Runtime {
     /// A new id for an item, or for whatever the caller needs one.
     pub fn mint(&self) -> String {
         self.inner.ids.mint()
+    }
+
+    /// The slots of concurrent runs.
+    pub fn slots(&self) -> &Arc<RunSlots> {
+        &self.inner.runs
     }
 
     /// How many threads are being worked on in this process.
@@ -333,6 +337,7 @@ impl Runtime {
             Some(gate) => Some(judged_trigger(live, &mut held, gate.as_ref(), &mut request).await?),
             None => None,
         };
+        let admitted = self.admit(live, &held.core()?.state, &request)?;
         // Not before it is judged: whoever waits for what goes is woken.
         let mut rewound = Vec::new();
         if let Some(to) = &request.rewind {
@@ -343,21 +348,13 @@ impl Runtime {
         let after = core.tail;
         let is_next = core.state.waiting().len() == 0 || request.policy != Policy::Queue;
         let waiting_parent = waiting_parent(&core.state).filter(|_| is_next);
-        let is_spawned = request.run.parent.is_some();
-        if !is_spawned {
+        if request.run.parent.is_none() {
             // The run that waits for answers goes on with what is said in their place.
             request.run.parent.clone_from(&waiting_parent);
         }
         let item_id = request.item.id.clone();
         let named = request.run.execution_id.clone();
-        let model = self.inner.reactors.model(&request.run);
         let mut dealt = self.dealt(&core.state, request.item, request.run, request.policy)?;
-        let admitted = match &dealt.begins {
-            // It belongs to the run whose call it is.
-            Some(_) if is_spawned => Admitted::default(),
-            Some(_) => self.admit_run(live, model.as_deref())?,
-            None => self.admit_trigger(live)?,
-        };
         if !request.before.is_empty() || request.rewind.is_some() {
             // What is remembered between steps has not heard them, or has what goes.
             core.generation += 1;

@@ -179,7 +179,10 @@ impl Runtime {
 
     fn not_recovered(&self, thread: &ThreadId, error: &RuntimeError) {
         self.recovered();
-        if !matches!(error, RuntimeError::Store(StoreError::NotFound | StoreError::Closed)) {
+        if !matches!(
+            error,
+            RuntimeError::Store(StoreError::NotFound | StoreError::Closed)
+        ) {
             tracing::error!(error = told(error), %thread, "a thread could not be resumed");
         }
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use step::Turn;
-pub(crate) use take_up::next_run;
 use take_up::must_take_up;
+pub(crate) use take_up::next_run;
 use timeline::{Command, Ending, Interruption, StepId, ThreadId};
 
 /// How long the work waits after the store failed under it, for the first time.

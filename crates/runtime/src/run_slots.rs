@@ -193,7 +193,10 @@ impl RunSlots {
         let claimant = self.claimant(tenant, model, true);
         let receiver = {
             let mut counts = self.counts();
-            let is_first = !counts.waiting.iter().any(|it| it.claimant.tenant == *tenant);
+            let is_first = !counts
+                .waiting
+                .iter()
+                .any(|it| it.claimant.tenant == *tenant);
             if is_first && self.fits(&counts, &claimant).is_ok() {
                 return self.grant(&mut counts, claimant);
             }

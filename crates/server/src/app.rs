@@ -11,8 +11,8 @@ use crate::outbound::{Outbound, OutboundError};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use jiff::Timestamp;
 use runtime::{
-    MemoryStore, OptionsRefused, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions, Sources,
-    Store, StoreError, TenantId, TenantRunLimits,
+    MemoryStore, OptionsRefused, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions,
+    Sources, Store, StoreError, TenantId, TenantRunLimits,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -118,6 +118,7 @@ impl App {
         };
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
+            restart_pause: config.limits.restart_pause,
             ..RuntimeOptions::default()
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

@@ -66,7 +66,9 @@ impl Runtime {
                 return Ok(());
             };
             let active = core.state.active();
-            let left = active.filter(|active| !live.occupied.has_taken_up(&active.execution.id));
+            // Recovery gives a slot when the pause is over.
+            let is_left = |active: &&Active| !live.occupied.has_taken_up(&active.execution.id);
+            let left = active.filter(is_left).filter(|_| !live.occupied.has_slot());
             let pause = left.map_or(Duration::ZERO, |active| {
                 self.restart_pause(active, core.last_at)
             });

@@ -34,6 +34,9 @@ pub struct LimitsConfig {
     pub stalled_reader: Duration,
     /// Maximum number of runs that execute at once.
     pub concurrent_runs: usize,
+    /// How long the second start of a step waits after a process died with it. Each further start
+    /// waits four times as long, at most a minute.
+    pub restart_pause: Duration,
     /// Maximum number of runs that execute at once with a model, by the model's name; without an
     /// entry a model has no limit of its own.
     pub model_runs: BTreeMap<String, usize>,
@@ -61,6 +64,7 @@ impl Default for LimitsConfig {
             streams: 10_000,
             stalled_reader: Duration::from_secs(30),
             concurrent_runs: 512,
+            restart_pause: Duration::from_secs(1),
             model_runs: BTreeMap::new(),
             thread_cache_bytes: 64 << 20,
             shutdown_grace: Duration::from_secs(10),
