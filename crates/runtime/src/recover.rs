@@ -94,7 +94,8 @@ impl Runtime {
                 Err(error) => self.not_recovered(&left.thread, &error),
             }
             if trial.is_some() {
-                let _ = tokio::time::timeout(TRIAL, self.survived(&left.thread)).await;
+                let trial = tokio::time::timeout(TRIAL, self.survived(&left.thread));
+                let _ = shutdown.run_until_cancelled(trial).await;
             }
         }
     }

@@ -250,7 +250,9 @@ impl App {
         let recovered = self.recovered.get_or_try_init(|| async {
             self.agents.connect().await;
             let n_threads = self.runtime.recover().await?;
-            tracing::info!(n_threads, "unfinished threads are resumed");
+            if n_threads > 0 {
+                tracing::info!(n_threads, "unfinished threads are resumed");
+            }
             Ok(n_threads)
         });
         recovered.await.copied()

@@ -24,8 +24,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether requests are answered without a wait: recovery has begun, and the store answers. Unfinished
-/// runs may still be waiting to go on.
+/// Whether requests are answered at once: recovery has begun, and the store answers.
 #[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "operation", responses((status = 200, body = Health), (status = 503, body = ErrorBody)))]
 pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiError> {
     if api.is_shutting_down() || !api.app().is_recovered() {
