@@ -105,9 +105,11 @@ pub(crate) async fn serve(
     };
     let keys = app.clone();
     tokio::select! {
+        // It is told that the server stops before it has stopped.
+        biased;
+        () = stop => Ok(()),
         () = hang_up.reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
-        () = stop => Ok(()),
     }
 }
 
