@@ -488,10 +488,10 @@ impl Held<'_> {
 
 /// The execution that an event begins.
 fn begun(event: &Event) -> Option<&ExecutionId> {
-    match event {
-        Event::ExecutionCreated { execution } => Some(&execution.id),
-        _ => None,
+    if let Event::ExecutionCreated { execution } = event {
+        return Some(&execution.id);
     }
+    None
 }
 
 fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {

@@ -158,7 +158,7 @@ fn starts_count_until_a_step_completes_unless_the_process_parks_the_run() {
     let (resume, park) = (Command::Resume, Command::Park);
     assert_eq!(n_starts(&[]), Some(1));
     assert_eq!(n_starts(&[resume.clone(), Command::ResetStep]), Some(2));
-    assert_eq!(n_starts(&[park.clone()]), Some(0));
+    assert_eq!(n_starts(std::slice::from_ref(&park)), Some(0));
     assert_eq!(n_starts(&[park, resume.clone()]), Some(1));
     assert_eq!(n_starts(&[resume.clone(), resume, complete]), Some(1));
 }
