@@ -3,9 +3,9 @@
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, clean};
 use crate::store::Place;
-use runtime::StoreError;
+use runtime::{Store as _, StoreError};
 use serde_json::json;
-use server::{App, OpenError, OpenMode, told};
+use server::{App, OpenError, OpenMode, PoisonedRun, told};
 use std::path::Path;
 
 pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
@@ -57,6 +57,57 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
 
 /// Reads all of a store.
 async fn look_over(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+    look_at_pages(app, directory, report).await?;
+    if report.n_findings > 0 {
+        return Ok(());
+    }
+    look_at_runs(app, directory, report).await
+}
+
+/// Names the runs that processes have died with. They are no fault of the store.
+async fn look_at_runs(
+    app: &App,
+    directory: &Path,
+    report: &mut Report<'_>,
+) -> Result<(), CliError> {
+    let check = "runs";
+    let store = app.store();
+    let poisoned = match store.poisoned().await {
+        Ok(poisoned) => poisoned,
+        Err(error) => return report.found(check, &told(&error), advice(&error, directory)),
+    };
+    let n_poisoned = poisoned.len();
+    for run in poisoned {
+        let PoisonedRun {
+            tenant,
+            key,
+            execution_id,
+        } = run;
+        report.noted(check, &format!("poisoned: the server died each time it started run {execution_id} of thread {key:?} of tenant {tenant:?}, so the run has failed"))?;
+    }
+    let mut n_suspect = 0;
+    for thread in store.unfinished().await.unwrap_or_default() {
+        // A thread that can't be read is a finding of the check before.
+        let Ok(head) = store.head(&thread).await else {
+            continue;
+        };
+        let Some(active) = head.state.active().filter(|active| active.n_starts > 1) else {
+            continue;
+        };
+        n_suspect += 1;
+        report.noted(check, &format!("unfinished: the server has started a step of run {} of thread {thread} {} times and did not stop in order since", active.execution.id, active.n_starts))?;
+    }
+    if n_poisoned + n_suspect == 0 {
+        report.sound("runs: the server has survived them all")?;
+    }
+    Ok(())
+}
+
+async fn look_at_pages(
+    app: &App,
+    directory: &Path,
+    report: &mut Report<'_>,
+) -> Result<(), CliError> {
     let check = "store is sound";
     match app.store().check().await {
         Ok(findings) if findings.is_empty() => {
@@ -119,6 +170,15 @@ impl Report<'_> {
         self.output
             .value(&json!({"check": check, "ok": true, "finding": null}))?;
         self.output.line(&format!("{GOOD}ok{GOOD:#}  {check}"))
+    }
+
+    /// Something that the operator should know, and that is no fault.
+    fn noted(&self, check: &str, note: &str) -> Result<(), CliError> {
+        self.output
+            .value(&json!({"check": check, "ok": true, "finding": note}))?;
+        let note = clean(note);
+        self.output
+            .line(&format!("{DIM}note{DIM:#} {check}: {note}"))
     }
 
     fn found(

@@ -8,6 +8,7 @@
 //! the store against every other process. It keeps nothing that is not in the log but the tail of
 //! it and what a reactor asks it to remember between two steps.
 
+mod admission;
 mod agent;
 mod answer;
 mod change;
@@ -28,11 +29,13 @@ pub mod objects;
 mod observer;
 mod react;
 mod reactor;
+mod recover;
 mod registry;
 mod repeat;
 mod request;
 mod rewind;
 mod run;
+mod run_slots;
 mod store;
 mod stretch;
 pub mod suite;
@@ -63,6 +66,7 @@ pub use request::{
     Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
     Run,
 };
+pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
     Store, StoreError, TenantId, ThreadRow, Token,

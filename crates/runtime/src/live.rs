@@ -3,11 +3,13 @@
 use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
+use crate::react::Inner;
+use crate::run_slots::Occupied;
 use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
 use jiff::Timestamp;
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use timeline::{
     Command, Event, ExecutionId, Record, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
@@ -43,7 +45,7 @@ pub(crate) struct Core {
     pub(crate) state: State,
     pub(crate) tail: Seq,
     epoch: Epoch,
-    last_at: Timestamp,
+    pub(crate) last_at: Timestamp,
     /// Counts what changed the history other than the running step: what was remembered before is void.
     pub(crate) generation: u64,
     pub(crate) memory: Option<Memory>,
@@ -81,6 +83,8 @@ pub(crate) struct Live {
     forks: Mutex<()>,
     tail: watch::Sender<Tail>,
     recent: RwLock<Recent>,
+    /// What the thread occupies of the process's limits, and which execution this process runs.
+    pub(crate) occupied: Occupied,
     /// Whether a task of this process works on the thread. Changed only by who holds the lock.
     pub(crate) worked: AtomicBool,
     /// Cancelled to stop the execution that is being worked on.
@@ -95,21 +99,19 @@ pub(crate) struct Held<'a> {
 
 impl Live {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        observer: Arc<dyn Observer>,
-        tenant: TenantId,
+        inner: &Inner,
+        (tenant, key): (TenantId, String),
         thread: ThreadId,
-        key: String,
         tail: Tail,
     ) -> Self {
         Self {
+            occupied: Occupied::new(&inner.runs, &tenant),
             thread,
             tenant,
             key,
-            store,
-            clock,
-            observer,
+            store: Arc::clone(&inner.store),
+            clock: Arc::clone(&inner.clock),
+            observer: Arc::clone(&inner.observer),
             core: Mutex::new(None),
             forks: Mutex::default(),
             tail: watch::Sender::new(tail),
@@ -161,6 +163,7 @@ impl Live {
             let state = claim.head.state;
             *self.recent.write().unwrap_or_else(PoisonError::into_inner) = Recent::default();
             let streaming = state.active().is_some();
+            self.occupied.queue(state.waiting().len());
             self.tail.send_replace(Tail {
                 seq: claim.head.tail,
                 streaming,
@@ -239,6 +242,11 @@ impl Live {
 
     pub(crate) fn watch(&self) -> watch::Receiver<Tail> {
         self.tail.subscribe()
+    }
+
+    /// Whether a task of this process works on the thread.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        self.worked.load(Ordering::Acquire)
     }
 
     /// Whether nobody follows and nothing runs, so that the memory can be given back.
@@ -413,6 +421,11 @@ impl Held<'_> {
             | Event::ChunkEmitted { .. }
             | Event::ThreadFinished { .. } => None,
         });
+        let begun = records.iter().rev().find_map(|new| begun(&new.event));
+        if let Some(execution) = begun {
+            // Also where its append fails in doubt: this process alone has begun it.
+            live.occupied.take_up(execution);
+        }
         core.in_doubt = true;
         let answer = if let Some(first) = core.unmade.take() {
             live.make(first, records.clone(), token).await
@@ -435,6 +448,7 @@ impl Held<'_> {
                 core.epoch = epoch;
                 core.last_at = now;
                 core.state = state;
+                live.occupied.queue(core.state.waiting().len());
                 if step.is_some() {
                     core.fresh = step;
                 }
@@ -470,6 +484,14 @@ impl Held<'_> {
             }
         }
     }
+}
+
+/// The execution that an event begins.
+fn begun(event: &Event) -> Option<&ExecutionId> {
+    if let Event::ExecutionCreated { execution } = event {
+        return Some(&execution.id);
+    }
+    None
 }
 
 fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {

@@ -72,6 +72,7 @@ macro_rules! store_suite {
             a_thousand_records_land_together
             the_newer_of_two_claims_wins
             claim_restores_the_calls_that_wait
+            claim_restores_how_often_a_step_was_started
             claim_restores_the_state_after_every_command
             claim_restores_the_state_after_any_commands
             an_append_to_a_thread_that_is_not_there_is_refused

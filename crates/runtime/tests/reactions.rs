@@ -42,7 +42,11 @@ fn agent(tools: Vec<Tool>) -> Arc<AgentReactor> {
 
 fn over(store: &Arc<MemoryStore>, reactor: Arc<impl Reactor + 'static>) -> Runtime {
     let store: Arc<dyn Store> = store.clone();
-    Runtime::new(store, Arc::new(reactor), RuntimeOptions::default())
+    let options = RuntimeOptions {
+        restart_pause: Duration::ZERO,
+        ..RuntimeOptions::default()
+    };
+    Runtime::new(store, Arc::new(reactor), options)
 }
 
 fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {

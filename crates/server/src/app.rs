@@ -5,13 +5,14 @@ mod exchange;
 pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
-use crate::config::{Config, TenantConfig};
+use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use jiff::Timestamp;
 use runtime::{
-    MemoryStore, OptionsRefused, Runtime, RuntimeError, RuntimeOptions, Sources, Store, StoreError,
+    MemoryStore, OptionsRefused, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions,
+    Sources, Store, StoreError, TenantId, TenantRunLimits,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -117,12 +118,15 @@ impl App {
         };
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
+            restart_pause: config.limits.restart_pause,
             ..RuntimeOptions::default()
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let runs = RunSlots::new(run_limits(&config));
         let over = |store: Arc<dyn Store>| {
             let sources = Sources {
                 observer: metrics.of_runs(&config.default_agent),
+                runs: Arc::clone(&runs),
                 ..Sources::default()
             };
             Runtime::with_sources(store, Arc::new(agents.clone()), options, sources)
@@ -238,19 +242,23 @@ impl App {
         self.tokens.as_deref()
     }
 
-    /// Reaches the MCP servers, and goes on with what a crash or a stop left unfinished; answers
-    /// with how many threads. Only the first call does it: a second one would take what runs for
-    /// what was left. A server that can't be reached is logged and waited for no longer than ten
-    /// seconds.
+    /// Reaches the MCP servers, then has what a crash or a stop left unfinished go on in the
+    /// background. Answers with the number of unfinished threads. Only the first call does it: a
+    /// second one would take what runs for what was left. A server that can't be reached is logged,
+    /// and waited for no longer than ten seconds.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
         let recovered = self.recovered.get_or_try_init(|| async {
             self.agents.connect().await;
-            self.runtime.recover().await
+            let n_threads = self.runtime.recover().await?;
+            if n_threads > 0 {
+                tracing::info!(n_threads, "unfinished threads are resumed");
+            }
+            Ok(n_threads)
         });
         recovered.await.copied()
     }
 
-    /// Whether [`App::recover`] is done.
+    /// Whether recovery has begun and the list of unfinished threads is read.
     pub fn is_recovered(&self) -> bool {
         self.recovered.initialized()
     }
@@ -262,6 +270,23 @@ impl App {
         let stopped = self.runtime.shutdown().await.and(passing);
         self.agents.close().await;
         stopped
+    }
+}
+
+/// The limits of concurrent runs, as the runtime has them.
+fn run_limits(config: &Config) -> RunLimits {
+    let of = |limits: &TenantLimits| TenantRunLimits {
+        concurrent_runs: limits.concurrent_runs,
+        queued_triggers: limits.queued_triggers,
+    };
+    let tenants = config.tenants.iter();
+    RunLimits {
+        concurrent_runs: config.limits.concurrent_runs,
+        tenant: of(&config.limits.tenant),
+        tenants: tenants
+            .map(|(name, tenant)| (TenantId::from(name.as_str()), of(&tenant.limits)))
+            .collect(),
+        models: config.limits.model_runs.clone(),
     }
 }
 

@@ -36,6 +36,7 @@ mod guard;
 mod hex;
 mod state;
 mod unread;
+mod watchdog;
 mod wording;
 
 mod body;
@@ -60,6 +61,6 @@ pub use inspect::{Inspection, inspect};
 pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
 pub use serve::{ServeError, Sockets, router, serve};
-pub use stores::{OpenMode, StoreKey};
+pub use stores::{OpenMode, PoisonedRun, StoreKey};
 pub use thread_key::{InvalidKey, MAX_KEY_BYTES, check_key};
 pub use tls::TlsError;

@@ -1,6 +1,7 @@
 //! Figures for Prometheus.
 
 mod models;
+mod runs;
 mod tools;
 
 use models::ModelFigures;
@@ -11,7 +12,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use runtime::{Ended, Observer};
+use runs::SlotFigures;
+use runtime::{Ended, Observer, Runtime};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -125,6 +127,7 @@ pub(crate) struct Metrics {
     models: ModelFigures,
     tools: ToolFigures,
     store: StoreFigures,
+    slots: SlotFigures,
 }
 
 #[derive(Clone, Default)]
@@ -165,6 +168,8 @@ impl Default for Metrics {
         let tools = ToolFigures::new(&mut registry);
         let store = StoreFigures::default();
         store.register(&mut registry);
+        let slots = SlotFigures::default();
+        slots.register(&mut registry);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What this is", build);
         Self {
@@ -177,6 +182,7 @@ impl Default for Metrics {
             models,
             tools,
             store,
+            slots,
         }
     }
 }
@@ -219,6 +225,11 @@ impl Metrics {
     /// The same tool, whose calls are counted. It is one of a configuration, of which there are finitely many.
     pub(crate) fn of_tool(&self, tool: Tool) -> Tool {
         self.tools.of(tool)
+    }
+
+    /// Takes over how many runs execute, of whom, and how many may.
+    pub(crate) fn set_runs(&self, runtime: &Runtime) {
+        self.slots.set(runtime);
     }
 
     /// The figures as text.
@@ -271,12 +282,13 @@ impl StoreFigures {
 }
 
 /// Why runs end that have not completed.
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 10] = [
     ERROR,
     Interruption::USER_CANCELLED,
     "max_handoffs",
     "max_steps",
     "network_failure",
+    Interruption::POISONED,
     "quota_exceeded",
     "rate_limited",
     "safety_halt",

@@ -9,6 +9,7 @@ use crate::protocol::Dialect;
 use crate::routes;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
+use crate::watchdog::Watchdog;
 use axum::Json;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -19,8 +20,10 @@ use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
 use std::any::Any;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
@@ -31,9 +34,6 @@ use tower_http::request_id::{
 };
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
-
-/// How long requests may take to end once the server stops.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -136,10 +136,11 @@ pub(crate) fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), Ser
 }
 
 /// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
-/// store. What ran goes on at the next start.
+/// store, all within `limits.shutdown_grace`. What ran goes on at the next start.
 ///
-/// Takes up what is unfinished first. Refuses an address that others can reach if the
-/// configuration has no tenants.
+/// Listens first and has unfinished runs go on in the background; requests that need a key wait until
+/// the MCP servers are reached. Refuses an address that others can reach if the configuration has no
+/// tenants.
 pub async fn serve(
     app: App,
     sockets: impl Into<Sockets>,
@@ -151,23 +152,56 @@ pub async fn serve(
     if app.config().is_development() {
         tracing::warn!(%addr, tenant = DEV_TENANT, "development mode: no tenants are configured, so no key is asked for");
     }
-    let n_threads = app.recover().await?;
-    tracing::info!(%addr, n_threads, tls = sockets.is_tls(), "serving");
+    let _watchdog = Watchdog::start(Handle::current())?;
+    tracing::info!(%addr, tls = sockets.is_tls(), "serving");
+    let grace = app.config().limits.shutdown_grace;
     let router = router(app.clone(), shutdown.clone());
     let served = sockets.answer(router, &shutdown);
+    let since = OnceLock::new();
     let late = async {
         shutdown.cancelled().await;
-        tokio::time::sleep(GRACE).await;
+        let since = *since.get_or_init(Instant::now);
+        tokio::time::sleep_until(since + grace * 3 / 4).await;
     };
     let served = tokio::select! {
-        served = served => served,
+        served = served => served.map_err(Into::into),
+        error = unrecovered(&app) => Err(error),
         () = late => {
             tracing::warn!("some requests did not end in time and are cut off");
             Ok(())
         }
     };
-    app.shutdown().await?;
-    Ok(served?)
+    let stop_by = since.get().copied().unwrap_or_else(Instant::now) + grace * 19 / 20;
+    match tokio::time::timeout_at(stop_by, app.shutdown()).await {
+        Ok(stopped) => stopped?,
+        Err(_) => {
+            tracing::warn!(
+                ?grace,
+                "some runs did not stop in time and are cut off; what they have written is kept"
+            );
+        }
+    }
+    served
+}
+
+/// Recovers. Ends only where that fails, with the error.
+async fn unrecovered(app: &App) -> ServeError {
+    match app.recover().await {
+        Ok(_) => std::future::pending().await,
+        Err(error) => error.into(),
+    }
+}
+
+/// Has a request wait until recovery has begun, so that its run has the tools of MCP servers.
+async fn recovered(
+    State(api): State<Api>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if !api.app().is_recovered() {
+        api.app().recover().await?;
+    }
+    Ok(next.run(request).await)
 }
 
 /// Everything the server answers, for a server of one's own or for tests. [`serve`] adds the
@@ -177,8 +211,9 @@ pub async fn serve(
 pub fn router(app: App, shutdown: CancellationToken) -> Router {
     let cors = cors(&app.config().server.cors_origins);
     let api = Api::new(app, shutdown);
-    let guarded =
-        routes::guarded().route_layer(from_fn_with_state(api.clone(), guard::authenticate));
+    let guarded = routes::guarded()
+        .route_layer(from_fn_with_state(api.clone(), recovered))
+        .route_layer(from_fn_with_state(api.clone(), guard::authenticate));
     let (router, _) = routes::open().merge(guarded).split_for_parts();
     let x_request_id = HeaderName::from_static("x-request-id");
     let layers = ServiceBuilder::new()

@@ -21,7 +21,7 @@ mod trace;
 mod value;
 mod writer;
 
-pub use check::{Activity, Stats};
+pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
@@ -105,6 +105,12 @@ impl SqliteStore {
     pub fn activity(&self) -> Activity {
         let counts = self.writer.as_ref().map(Writer::counts);
         Activity::of(&self.path, counts.unwrap_or_default())
+    }
+
+    /// The last 20 executions at most that were ended because processes died with them, newest first.
+    /// Reads all executions.
+    pub async fn poisoned(&self) -> Result<Vec<PoisonedRun>, StoreError> {
+        self.readers.run(check::poisoned).await
     }
 
     /// How large the store is.

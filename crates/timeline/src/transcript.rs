@@ -399,6 +399,7 @@ fn chunk(step: &mut StepRecord, kind: &str, data: Option<&Payload>, at: Timestam
             step.chunks.clear();
             step.n_resets += 1;
         }
+        chunk_type::EXECUTION_RESUMED | chunk_type::EXECUTION_PARKED => {}
         _ => step.chunks.push((kind.to_owned(), data.cloned())),
     }
 }

@@ -158,6 +158,9 @@ impl Checker<'_> {
             config.agents.clear();
         }
         for (name, model) in file.models {
+            if let Some(max) = model.get_ref().concurrent_runs {
+                config.limits.model_runs.insert(name.clone(), max.get());
+            }
             let model = self.model(&name, model)?;
             config.models.insert(name, model);
         }

@@ -63,6 +63,7 @@ pub(super) struct Limits {
     pub(super) streams: Option<NonZeroUsize>,
     pub(super) stalled_reader_s: Option<NonZeroU64>,
     pub(super) concurrent_runs: Option<NonZeroUsize>,
+    pub(super) restart_pause_ms: Option<NonZeroU64>,
     pub(super) thread_cache_bytes: Option<NonZeroUsize>,
     pub(super) shutdown_grace_s: Option<NonZeroU64>,
     pub(super) tenant: TenantTable,

@@ -1,5 +1,6 @@
 //! The budgets of the process, of each tenant and of each connection: `[limits]`.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -33,6 +34,12 @@ pub struct LimitsConfig {
     pub stalled_reader: Duration,
     /// Maximum number of runs that execute at once.
     pub concurrent_runs: usize,
+    /// How long the second start of a step waits after a process died with it. Each further start
+    /// waits four times as long, at most a minute.
+    pub restart_pause: Duration,
+    /// Maximum number of runs that execute at once with a model, by the model's name; without an
+    /// entry a model has no limit of its own.
+    pub model_runs: BTreeMap<String, usize>,
     /// Maximum size of the threads that are kept in memory for followers and later requests, in bytes.
     pub thread_cache_bytes: usize,
     /// How long requests may take to end once the server stops.
@@ -57,6 +64,8 @@ impl Default for LimitsConfig {
             streams: 10_000,
             stalled_reader: Duration::from_secs(30),
             concurrent_runs: 512,
+            restart_pause: Duration::from_secs(1),
+            model_runs: BTreeMap::new(),
             thread_cache_bytes: 64 << 20,
             shutdown_grace: Duration::from_secs(10),
             tenant: TenantLimits::default(),

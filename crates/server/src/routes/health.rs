@@ -24,7 +24,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether requests are taken: what was unfinished is taken up, and the store answers.
+/// Whether requests are answered at once: recovery has begun, and the store answers.
 #[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "operation", responses((status = 200, body = Health), (status = 503, body = ErrorBody)))]
 pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiError> {
     if api.is_shutting_down() || !api.app().is_recovered() {
@@ -44,6 +44,7 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "operation", security(("key" = [])),
     responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
+    api.metrics().set_runs(api.runtime());
     let text = api
         .metrics()
         .encode(

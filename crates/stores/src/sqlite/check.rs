@@ -7,6 +7,7 @@ use runtime::StoreError;
 use runtime::objects::sha256;
 use rusqlite::Connection;
 use std::path::Path;
+use timeline::Interruption;
 
 /// How large a store is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,17 @@ pub struct Stats {
     pub event_bytes: u64,
     /// The schema's version.
     pub schema_version: u64,
+}
+
+/// An execution that was ended because too many processes died with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoisonedRun {
+    /// The tenant.
+    pub tenant: String,
+    /// The key of its thread.
+    pub key: String,
+    /// Its id.
+    pub execution_id: String,
 }
 
 /// What a store has done since it was opened, and what it takes on the disk.
@@ -108,6 +120,26 @@ fn texts(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
     let mut select = conn.prepare(sql).map_err(statement)?;
     let rows = select.query_map([], |row| row.get(0)).map_err(statement)?;
     rows.collect::<Result<_, _>>().map_err(statement)
+}
+
+/// The last executions that were ended because processes died with them, newest first.
+pub(super) fn poisoned(conn: &Connection) -> Result<Vec<PoisonedRun>, StoreError> {
+    let sql = "SELECT t.tenant, coalesce(t.key, t.id), x.id
+               FROM thread_executions x JOIN thread_threads t ON t.no = x.thread_no
+               WHERE x.interruption_reason = ?1
+               ORDER BY x.updated_at DESC LIMIT 20";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(PoisonedRun {
+            tenant: row.get(0)?,
+            key: row.get(1)?,
+            execution_id: row.get(2)?,
+        })
+    };
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let rows = select.query_map([Interruption::POISONED], read);
+    rows.map_err(statement)?
+        .collect::<Result<_, _>>()
+        .map_err(statement)
 }
 
 /// Sizes and counts.

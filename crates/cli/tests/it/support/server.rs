@@ -67,6 +67,25 @@ impl Server {
         assert!(self.child.wait().unwrap().success());
     }
 
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let signal = format!("-{name}");
+        Command::new("kill").args([&signal, &pid]).status().unwrap();
+    }
+
+    /// Waits at most a minute until the process ends.
+    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }

@@ -40,6 +40,10 @@ impl Checker<'_> {
             concurrent_runs: file
                 .concurrent_runs
                 .map_or(default.concurrent_runs, Into::into),
+            restart_pause: file
+                .restart_pause_ms
+                .map_or(default.restart_pause, |it| Duration::from_millis(it.get())),
+            model_runs: default.model_runs,
             thread_cache_bytes: file
                 .thread_cache_bytes
                 .map_or(default.thread_cache_bytes, Into::into),
