@@ -20,6 +20,8 @@ mod hostile;
 mod jsonl;
 mod logs;
 mod main_job;
+#[cfg(unix)]
+mod modes;
 mod policies;
 mod render;
 mod runs;
