@@ -51,6 +51,17 @@ impl Caller {
         Err(ApiError::MissingScope { needed })
     }
 
+    /// Whether the key may see what was there before its own request.
+    pub(crate) fn may_read(&self) -> bool {
+        self.rights.scopes.contains(&Scope::Read)
+    }
+
+    /// Refuses a request whose answer has what was there before to a key that may not read. Asked before anything
+    /// is written.
+    pub(crate) fn check_read(&self) -> Result<(), ApiError> {
+        self.check_scope(Scope::Read)
+    }
+
     /// Refuses a thread that the key may not touch.
     pub(crate) fn check(&self, key: &str) -> Result<(), ApiError> {
         if self.rights.cover(key) {

@@ -16,6 +16,7 @@ pub(super) async fn cancel(
     request: &TaskId,
 ) -> Result<Value, ApiError> {
     let task = Task::find(api, caller, &request.id).await?;
+    caller.check_read()?;
     let wanted = Wanted {
         history_length: request.history_length,
     };

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
     ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
-    read_cancel,
+    StreamMode, read_cancel,
 };
 use runtime::RuntimeError;
 use serde_json::Value;
@@ -142,6 +142,10 @@ pub(super) async fn waited(
     let open = api.open_stream(caller)?;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
+    if named.is_some() {
+        // The values of a thread are all of its messages.
+        caller.check_read()?;
+    }
     let asked = (asked, Some(&open));
     let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
     let mut disconnect = begun.disconnect.take();
@@ -179,6 +183,9 @@ pub(super) async fn streamed(
     let open = api.open_stream(caller)?;
     let modes = asked.modes.clone();
     let named = named(thread_id, &asked);
+    if named.is_some() && modes.contains(&StreamMode::Values) {
+        caller.check_read()?;
+    }
     let asked = (asked, Some(&open));
     let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
     let disconnect = begun.disconnect.take();

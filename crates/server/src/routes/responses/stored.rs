@@ -144,6 +144,7 @@ pub(crate) async fn delete(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, &id).await?;
+    caller.check_read()?;
     stop(&api, &found, &id).await?;
     let alone = found.is_alone(api.runtime()).await?;
     let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
