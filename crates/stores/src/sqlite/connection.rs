@@ -77,6 +77,10 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if options.key.is_some() {
+        // Nothing is made by a program that can't encrypt it.
+        key::supported()?;
+    }
     // SQLite would make it for everybody to read. The files that it makes beside it have its mode.
     private::make_file(path).map_err(failed)?;
     let conn = key::opened(path, flags, options.key.as_ref())?;

@@ -144,7 +144,6 @@ pub(crate) async fn delete(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, &id).await?;
-    caller.check_read()?;
     stop(&api, &found, &id).await?;
     let alone = found.is_alone(api.runtime()).await?;
     let alone = alone.ok_or_else(|| RequestError::response_not_found(&id))?;
@@ -171,6 +170,7 @@ pub(crate) async fn cancel(
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
     let found = found(&api, &caller, &id).await?;
+    caller.check_read()?;
     stop(&api, &found, &id).await?;
     shown(standing(&api, &found, &id).await?, &id)
 }

@@ -110,7 +110,6 @@ fn showing(kept: &Kept) -> Vec<(&'static str, String, Value)> {
             "/v1/responses/compact".to_owned(),
             json!({"model": "demo", "previous_response_id": response}),
         ),
-        post(format!("/a2a/v1/tasks/{task}:cancel"), json!({})),
         post("/a2a/v1/message:send".to_owned(), answer),
         (
             "PATCH",

@@ -23,8 +23,8 @@ fn ways(url: &str) -> Vec<(&'static str, String, Value)> {
     let chat = |id: &str| json!({"id": id, "trigger": "submit-message", "messages": [{"id": "m", "role": "user", "parts": [part]}]});
     let ag_ui = |kind: &str| {
         let content = json!([{"type": kind, "source": {"type": "url", "value": url}}]);
-        json!({"threadId": "ag-ui", "runId": "r", "state": {}, "tools": [], "context": [], "forwardedProps": {},
-            "messages": [{"id": "m", "role": "user", "content": content}]})
+        json!({"threadId": kind, "runId": kind, "state": {}, "tools": [], "context": [], "forwardedProps": {},
+            "messages": [{"id": kind, "role": "user", "content": content}]})
     };
     let a2a = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"url": url, "mediaType": "image/png"}]}});
     let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": a2a});
