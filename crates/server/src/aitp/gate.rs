@@ -1,7 +1,7 @@
 //! Judging what is said, under the thread's lock.
 
 use super::desks::Desks;
-use super::refused::{Refused, Why, check_rights};
+use super::refused::{Link, Refused, Why, check_rights};
 use crate::auth::Caller;
 use crate::outbound::OutboundConfig;
 use futures_util::future::BoxFuture;
@@ -43,9 +43,10 @@ impl Speaker {
 
     /// Refuses content with a file at an address that is private, or that has credentials.
     pub(super) fn check_links(&self, content: Option<&Payload>) -> Result<(), Why> {
-        for (place, link) in content.map(linked_files).unwrap_or_default() {
-            let checked = self.links.check_link(&link);
-            checked.map_err(|error| Why::Link { place, link, error })?;
+        for (place, url) in content.map(linked_files).unwrap_or_default() {
+            if let Err(error) = self.links.check_link(&url) {
+                return Err(Why::Link(Box::new(Link { place, url, error })));
+            }
         }
         Ok(())
     }

@@ -81,18 +81,22 @@ pub(crate) enum Why {
     #[error(transparent)]
     Change(#[from] ChangeTurned),
     /// A part leads to a file at an address that is not allowed.
-    #[error("{error}")]
-    Link {
-        /// The part's place in the content.
-        place: usize,
-        /// The address.
-        link: String,
-        /// Why it is not allowed.
-        error: OutboundError,
-    },
+    #[error("{}", .0.error)]
+    Link(Box<Link>),
     /// The key may not speak as this actor.
     #[error("this key may not speak as {0:?}")]
     Actor(String),
+}
+
+/// A file at an address that is not allowed.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// The part's place in the content.
+    pub(super) place: usize,
+    /// The address.
+    pub(super) url: String,
+    /// Why it is not allowed.
+    pub(super) error: OutboundError,
 }
 
 /// What is not taken, and why.
@@ -132,7 +136,7 @@ impl Refused {
             Why::Message(
                 Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. },
             ) => place.part(*part),
-            Why::Link { place: part, .. } => place.part(*part),
+            Why::Link(link) => place.part(link.place),
             Why::Message(Turned::Speaker(_) | Turned::Actor(_)) | Why::Actor(_) => place.actor,
             Why::Message(Turned::NotAMessage | Turned::TooManyMessages(_) | Turned::Schemas(_))
             | Why::Change(_) => place.content,
@@ -156,7 +160,8 @@ pub(super) fn placed(error: RuntimeError, place: impl Fn(usize) -> Place) -> Run
 pub(super) fn found_in(error: RuntimeError, json: &str) -> RuntimeError {
     mapped(error, |refused| {
         let pointer = match &refused.why {
-            Why::Link { link: text, .. } | Why::Actor(text) => pointer_to(json, text),
+            Why::Link(link) => pointer_to(json, &link.url),
+            Why::Actor(actor) => pointer_to(json, actor),
             Why::Message(_) | Why::Change(_) => String::new(),
         };
         Refused { pointer, ..refused }

@@ -60,20 +60,17 @@ pub(super) fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<()
 
 /// Whether all of an authority is `localhost` or a loopback address, with a port or without.
 fn is_this_machine(authority: &str) -> bool {
-    let (is_local, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let Some((address, port)) = rest.split_once(']') else {
-                return false;
-            };
-            let address: Result<Ipv6Addr, _> = address.parse();
-            (address.is_ok_and(|it| it.is_loopback()), port)
-        }
-        None => {
-            let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
-            let address: Result<Ipv4Addr, _> = host.parse();
-            let is_name = host.eq_ignore_ascii_case("localhost");
-            (is_name || address.is_ok_and(|it| it.is_loopback()), port)
-        }
+    let (is_local, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let Some((address, port)) = rest.split_once(']') else {
+            return false;
+        };
+        let address: Result<Ipv6Addr, _> = address.parse();
+        (address.is_ok_and(|it| it.is_loopback()), port)
+    } else {
+        let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+        let address: Result<Ipv4Addr, _> = host.parse();
+        let is_name = host.eq_ignore_ascii_case("localhost");
+        (is_name || address.is_ok_and(|it| it.is_loopback()), port)
     };
     is_local && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }

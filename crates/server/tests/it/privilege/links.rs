@@ -13,7 +13,7 @@ fn ways(url: &str) -> Vec<(&'static str, String, Value)> {
         json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]);
     let image = json!({"type": "input_image", "image_url": url});
     let said = json!([{"role": "user", "content": [image]}]);
-    let past = json!([{"role": "user", "content": [image]}, {"role": "assistant", "content": "A."}, {"role": "user", "content": "b"}]);
+    let brought = json!([{"role": "user", "content": [image]}, {"role": "assistant", "content": "A."}, {"role": "user", "content": "b"}]);
     let returned = json!([
         {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c", "output": "x"},
@@ -64,7 +64,7 @@ fn ways(url: &str) -> Vec<(&'static str, String, Value)> {
             "/v1/responses",
             json!({"model": "demo", "input": said, "store": false}),
         ),
-        post("/v1/responses", json!({"model": "demo", "input": past})),
+        post("/v1/responses", json!({"model": "demo", "input": brought})),
         post("/v1/conversations", json!({"items": said})),
         post("/v1/conversations", json!({"items": returned})),
         post("/v1/conversations/own/items", json!({"items": said})),
