@@ -1,11 +1,11 @@
 //! `doctor`: is the store sound, and is the set-up what it seems?
 
 use crate::error::CliError;
-use crate::output::{BAD, DIM, GOOD, Output, clean};
+use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
 use crate::store::Place;
 use runtime::{Store as _, StoreError};
 use serde_json::json;
-use server::{App, OpenError, OpenMode, PoisonedRun, told};
+use server::{App, OpenError, OpenMode, PoisonedRun, open_to_others, told};
 use std::path::Path;
 
 pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
@@ -30,6 +30,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     };
     let directory = place.directory(&config);
     output.line(&format!("{DIM}data in {}{DIM:#}", directory.display()))?;
+    rights(&directory, &mut report)?;
     if !directory.join("loomline.db").exists() {
         report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
         return Ok(());
@@ -53,6 +54,22 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         }
     }
     report.end()
+}
+
+/// Warns of files that others than their owner may read: that may be meant.
+fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+    let open = open_to_others(directory);
+    if open.is_empty() {
+        return Ok(());
+    }
+    let names = open.iter().map(|path| path.display().to_string());
+    let names: Vec<_> = names.collect();
+    let names = names.join(", ");
+    report.warned(
+        "data is private",
+        &format!("others than the owner may read {names}"),
+        "unless a group is meant to read them, take these rights away with `chmod go=`",
+    )
 }
 
 /// Reads all of a store.
@@ -179,6 +196,16 @@ impl Report<'_> {
         let note = clean(note);
         self.output
             .line(&format!("{DIM}note{DIM:#} {check}: {note}"))
+    }
+
+    /// Something that an operator should look at, and that is no fault.
+    fn warned(&self, check: &str, finding: &str, advice: &str) -> Result<(), CliError> {
+        self.output
+            .value(&json!({"check": check, "ok": true, "finding": finding, "advice": advice}))?;
+        let finding = clean(finding);
+        self.output
+            .line(&format!("{WARNED}warn{WARNED:#} {check}: {finding}"))?;
+        self.output.line(&format!("{DIM}    {advice}{DIM:#}"))
     }
 
     fn found(

@@ -18,6 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use stores::private;
 use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
 
@@ -116,6 +117,11 @@ impl App {
             Ok(store) => Arc::new(store),
             Err(source) => return Err(OpenError::Store { path, source }),
         };
+        if mode == OpenMode::ReadWrite {
+            for path in open_to_others(data_dir) {
+                tracing::warn!(path = %path.display(), "others than its owner may read this; chmod go= ends that");
+            }
+        }
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
             restart_pause: config.limits.restart_pause,
@@ -299,8 +305,17 @@ pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
     Ok(Some(Tokens::new(tokens.clone(), outbound)?))
 }
 
+/// What of a data directory others than its owner may read or write: the directory itself, and the files in it
+/// that hold conversations.
+pub fn open_to_others(data_dir: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![data_dir.to_owned()];
+    paths.extend(SqliteStore::files(&data_dir.join(STORE_FILE)));
+    private::open_to_others(paths)
+}
+
+/// Makes a directory that only its owner may enter.
 fn make_directory(path: &Path) -> Result<(), OpenError> {
-    std::fs::create_dir_all(path).map_err(|source| OpenError::Directory {
+    private::make_directory(path).map_err(|source| OpenError::Directory {
         path: path.to_owned(),
         source,
     })

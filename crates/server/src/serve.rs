@@ -1,5 +1,7 @@
 //! The router with its layers, and the server around it.
 
+mod request_id;
+
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::Config;
@@ -217,6 +219,7 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
     let (router, _) = routes::open().merge(guarded).split_for_parts();
     let x_request_id = HeaderName::from_static("x-request-id");
     let layers = ServiceBuilder::new()
+        .map_request(request_id::bounded)
         .layer(SetRequestIdLayer::new(
             x_request_id.clone(),
             MakeRequestUuid,
@@ -233,7 +236,8 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
         .layer(from_fn_with_state(api.clone(), answer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
             ApiError::Panicked.into_response()
-        }));
+        }))
+        .layer(from_fn_with_state(api.clone(), guard::check_host));
     router
         .fallback(|| async { ApiError::UnknownRoute })
         .method_not_allowed_fallback(|| async { ApiError::UnknownMethod })

@@ -16,6 +16,8 @@
 //! With the feature `encryption` the file can be encrypted: give [`SqliteOptions`] a [`StoreKey`].
 
 #[cfg(feature = "sqlite")]
+pub mod private;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(feature = "sqlite")]

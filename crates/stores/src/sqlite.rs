@@ -26,6 +26,7 @@ pub use connection::{OpenMode, SqliteOptions};
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
 
+use crate::private;
 use error::failed;
 use futures_util::future::BoxFuture;
 use places::{Side, Wanted};
@@ -64,6 +65,9 @@ impl SqliteStore {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
                 rekey::clear(path)?;
+                for file in connection::files(path) {
+                    private::tighten(&file);
+                }
                 let mut conn = connection::writing(path, options)?;
                 schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
                 Some(Writer::start(conn, lock)?)
@@ -89,6 +93,11 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The files that the store at a path consists of, those that are not there among them.
+    pub fn files(path: &Path) -> Vec<PathBuf> {
+        connection::files(path)
     }
 
     /// Writes the nine tables anew from the log. While it works nothing else is written.

@@ -21,6 +21,8 @@ mod jsonl;
 mod logs;
 mod main_job;
 mod poison;
+#[cfg(unix)]
+mod modes;
 mod policies;
 mod render;
 mod runs;

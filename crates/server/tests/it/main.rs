@@ -29,6 +29,7 @@ mod messages;
 mod mortal;
 mod openapi;
 mod operation;
+mod privilege;
 mod remote;
 mod responses;
 mod rights;

@@ -2,6 +2,8 @@
 
 use super::error::{failed, statement};
 use super::key::{self, StoreKey};
+use super::rekey;
+use crate::private;
 use runtime::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -37,7 +39,7 @@ const STATEMENTS: usize = 96;
 
 /// Takes the file for this process, until the lock is dropped or the process is gone.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
-    let file = File::options()
+    let file = private::options()
         .create(true)
         .truncate(false)
         .write(true)
@@ -48,6 +50,18 @@ pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse(path.display().to_string())),
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
+}
+
+/// The files of a store: the database, what SQLite has beside it, the lock and the copies of former versions.
+pub(super) fn files(path: &Path) -> Vec<PathBuf> {
+    let named = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let mut files: Vec<PathBuf> = ["", "-wal", "-shm", ".lock"].map(named).into();
+    files.extend(rekey::backups(path).unwrap_or_default());
+    files
 }
 
 /// A file beside the store, named after it.
@@ -63,6 +77,12 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if options.key.is_some() {
+        // Nothing is made by a program that can't encrypt it.
+        key::supported()?;
+    }
+    // SQLite would make it for everybody to read. The files that it makes beside it have its mode.
+    private::make_file(path).map_err(failed)?;
     let conn = key::opened(path, flags, options.key.as_ref())?;
     let cache_kib = options.cache_kib.unwrap_or(65_536);
     conn.execute_batch(&format!(

@@ -4,6 +4,7 @@ use super::connection::{beside, lock, reading};
 use super::error::{failed, statement};
 use super::key::{self, StoreKey, supported};
 use super::{check, schema};
+use crate::private;
 use runtime::StoreError;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
@@ -95,7 +96,11 @@ impl Copy {
         clear(file)?;
         let old = std::fs::metadata(file).map_err(failed)?;
         let copy = Self(beside(file, COPY));
-        let new = File::create_new(&copy.0).map_err(failed)?;
+        let new = private::options()
+            .write(true)
+            .create_new(true)
+            .open(&copy.0)
+            .map_err(failed)?;
         new.set_permissions(old.permissions()).map_err(failed)?;
         #[cfg(unix)]
         {
@@ -164,7 +169,7 @@ impl Drop for Copy {
     }
 }
 
-fn backups(path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
     let prefix = beside(path, "backup-v");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();

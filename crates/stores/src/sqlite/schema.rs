@@ -2,6 +2,7 @@
 
 use super::connection::beside;
 use super::error::{failed, statement};
+use crate::private;
 use runtime::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -99,6 +100,7 @@ fn back_up(conn: &Connection, copy: &Path) -> Result<(), StoreError> {
     let target = copy.to_str().ok_or_else(|| {
         StoreError::Failed(format!("{} is not a UTF-8 path", copy.display()).into())
     })?;
+    private::make_file(copy).map_err(failed)?;
     conn.execute("VACUUM INTO ?1", [target])
         .map_err(statement)?;
     File::open(copy)

@@ -82,6 +82,8 @@ async fn begin(
 ) -> Result<Sent, ApiError> {
     if let Some(id) = &message.task_id {
         let task = Task::find(api, caller, id).await?;
+        // The answer is the whole task, with what it has said before.
+        caller.check_read()?;
         return answer(api, caller, task, message, wanted).await;
     }
     let content = message.content()?;

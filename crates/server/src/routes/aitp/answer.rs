@@ -64,8 +64,9 @@ pub(super) struct Cancelling {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SaidView {
-    /// The request as it stands now.
-    request: RequestView,
+    /// The request as it stands now; absent where the key may not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<RequestView>,
     /// The message that says it.
     #[schema(value_type = String)]
     item_id: ItemId,
@@ -279,7 +280,8 @@ impl Saying {
             RequestView::find(desk, &self.request, now)
         });
         let said = SaidView {
-            request: request.await?.ok_or(ApiError::RequestNotFound)?,
+            request: Some(request.await?.ok_or(ApiError::RequestNotFound)?)
+                .filter(|_| self.caller.may_read()),
             item_id,
             execution_id,
             queued,

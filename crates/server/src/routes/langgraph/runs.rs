@@ -4,7 +4,7 @@ use super::begin::begin;
 use super::disconnect::Disconnect;
 use super::follow::Followed;
 use super::run::{Run, newest_first};
-use super::{Found, Pairs};
+use super::{Found, Pairs, find};
 use crate::auth::{Caller, Scope};
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -16,7 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
     ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
-    read_cancel,
+    StreamMode, read_cancel,
 };
 use runtime::RuntimeError;
 use serde_json::Value;
@@ -116,6 +116,16 @@ fn named(thread_id: Option<&str>, asked: &RunCreate) -> Option<String> {
         .or_else(|| asked.thread_id.clone())
 }
 
+/// Refuses the values of a thread that is there to a key that may not read: they are all of its messages.
+async fn check_values(api: &Api, caller: &Caller, thread_id: Option<&str>) -> Result<(), ApiError> {
+    if let Some(id) = thread_id.filter(|_| !caller.may_read())
+        && find(api.runtime(), caller, id).await?.is_some()
+    {
+        return caller.check_read();
+    }
+    Ok(())
+}
+
 /// The same as creating a run, and waits for what it comes to: the values of its thread.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs/wait", operation_id = "langgraphWaitRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
@@ -142,6 +152,7 @@ pub(super) async fn waited(
     let open = api.open_stream(caller)?;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
+    check_values(api, caller, named.as_deref()).await?;
     let asked = (asked, Some(&open));
     let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
     let mut disconnect = begun.disconnect.take();
@@ -179,6 +190,9 @@ pub(super) async fn streamed(
     let open = api.open_stream(caller)?;
     let modes = asked.modes.clone();
     let named = named(thread_id, &asked);
+    if modes.contains(&StreamMode::Values) {
+        check_values(api, caller, named.as_deref()).await?;
+    }
     let asked = (asked, Some(&open));
     let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
     let disconnect = begun.disconnect.take();

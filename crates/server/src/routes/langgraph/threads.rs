@@ -59,13 +59,21 @@ pub(super) async fn create(
         asked.takes_existing = true;
         asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&token)));
     }
-    let (found, is_new) = made(&api, &caller, &asked).await?;
+    let (mut found, is_new) = made(&api, &caller, &asked).await?;
     if !is_new && !asked.takes_existing {
         let id = found.shown();
         let what = format!("Thread {id:?} exists already");
         return Err(RequestError::new(ErrorKind::Conflict, what).into());
     }
-    Ok(Json(object(&found).await?))
+    if is_new || caller.may_read() {
+        return Ok(Json(object(&found).await?));
+    }
+    let standing = Standing {
+        asked: Vec::default(),
+        ..Standing::of(&found).await?
+    };
+    found.row.thread.metadata = None;
+    Ok(Json(with(&found, &standing, None)))
 }
 
 /// The thread that is to be made, or the one that is there; and whether it is new.
@@ -117,6 +125,11 @@ pub(super) async fn change(
 ) -> Result<Response, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
     let asked = ThreadPatch::read(&body)?;
+    let mut wanted = headers.get_all("prefer").iter();
+    let is_minimal = wanted.any(|it| it == "return=minimal");
+    if !is_minimal {
+        caller.check_read()?;
+    }
     let (tenant, key) = (found.tenant(), found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
     say(&Speech::new(&api, &caller), &found, asked.said).await?;
@@ -132,10 +145,6 @@ pub(super) async fn change(
         };
         found.runtime.update_thread(tenant, key, update).await?;
     }
-    let is_minimal = headers
-        .get_all("prefer")
-        .iter()
-        .any(|it| it == "return=minimal");
     if is_minimal {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -237,6 +246,7 @@ pub(super) async fn copy(
 ) -> Result<Json<Value>, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
     check_named_key(&caller, None, "")?;
+    caller.check_read()?;
     let (runtime, tenant) = (found.runtime.clone(), found.tenant());
     let row = runtime.fork(tenant, found.key(), None, None).await?;
     let copied = Found { runtime, row };

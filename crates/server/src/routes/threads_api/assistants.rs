@@ -228,6 +228,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<Value>, ApiError> {
     caller.check_beside()?;
+    caller.check_read()?;
     let body = body.unwrap_or_else(|| Value::Object(Map::new()));
     let change = AssistantChange::read(&body)?;
     let tenant = &caller.tenant;

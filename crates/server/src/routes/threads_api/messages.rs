@@ -134,6 +134,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<MessageObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let mut message = look::message(&api, &found, &message_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let Some(mut metadata) = metadata_of(&body, true)? else {

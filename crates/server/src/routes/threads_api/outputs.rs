@@ -30,6 +30,8 @@ pub(super) async fn submit(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    // The run's object has what it was begun with.
+    found.caller.check_read()?;
     let asked = SubmitToolOutputs::read(&body)?;
     let token = token(&headers, "threads.outputs")?;
     let open = asked

@@ -301,6 +301,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<RunObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let mut run = look::run(&api, &found, &run_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     if let Some(metadata) = metadata_of(&body, false)? {
@@ -320,6 +321,7 @@ pub(super) async fn cancel(
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<RunObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let (runtime, tenant, key) = (api.runtime(), &found.caller.tenant, found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
     // It may come to wait, or be over, between the look and the deed.

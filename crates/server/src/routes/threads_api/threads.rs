@@ -34,7 +34,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
-    let found = made(&api, caller, &headers, body.as_ref()).await?;
+    let (found, _) = made(&api, caller, &headers, body.as_ref()).await?;
     shown(&api, &found).await.map(Json)
 }
 
@@ -48,7 +48,11 @@ pub(super) async fn create_aitp(
     headers: HeaderMap,
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
-    let found = made(&api, caller, &headers, body.as_ref()).await?;
+    let (found, is_new) = made(&api, caller, &headers, body.as_ref()).await?;
+    if !is_new && !found.caller.may_read() {
+        // Others may have said something since.
+        return shown(&api, &found).await.map(Json);
+    }
     with_messages(&api, &found).await.map(Json)
 }
 
@@ -57,7 +61,7 @@ async fn made(
     caller: Caller,
     headers: &HeaderMap,
     body: Option<&Value>,
-) -> Result<Found, ApiError> {
+) -> Result<(Found, bool), ApiError> {
     let mut asked = CreateThread::read(body)?;
     check_named_key(&caller, None, "")?;
     let token = token(headers, "threads")?;
@@ -65,7 +69,7 @@ async fn made(
     let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
     // A repetition needs no file: those of the first may be gone by now.
     if let Some(row) = known(api, tenant, key.as_deref()).await? {
-        return Ok(Found { caller, row });
+        return Ok((Found { caller, row }, false));
     }
     let n_bytes = attach::attach(api, tenant, false, &mut asked.messages).await?;
     let (now, metadata) = (Timestamp::now(), asked.kept());
@@ -89,7 +93,7 @@ async fn made(
     let own = api.clone();
     let imported = runtime.owned(async move {
         let row = imported(&own, &caller.tenant, key, (import, n_bytes)).await?;
-        Ok(Found { caller, row })
+        Ok((Found { caller, row }, true))
     });
     imported.await
 }
@@ -147,6 +151,8 @@ pub(super) async fn parent(
     };
     let row = thread_of(api, caller, THREAD, &id).await?;
     let row = row.ok_or_else(|| not_found(ObjectKind::Thread, &id))?;
+    // The answer has who takes part in the parent, and may have its messages.
+    caller.check_read()?;
     Ok(Some(api.runtime().fork_point(row, None).await?))
 }
 
@@ -211,6 +217,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let mut asked = ModifyThread::read(body.as_ref())?;
     if asked.is_empty() {
         return with_messages(&api, &found).await.map(Json);
