@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
 use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -14,6 +14,10 @@ use timeline::{
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
+
+/// How far the last event of a thread may be ahead of the clock and the next one still waits for it. What is further
+/// ahead was written while the clock was wrong, or came from elsewhere.
+const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Records kept in memory for those who follow; older ones are read from the store.
 const RECENT: usize = 512;
@@ -59,6 +63,15 @@ impl Core {
     /// Whether the thread is not there yet, and is made by what is committed first.
     pub(crate) fn is_unmade(&self) -> bool {
         self.unmade.is_some()
+    }
+
+    /// The instant of what is appended now: never before the last event, unless that is far ahead.
+    fn instant(&self, now: Timestamp) -> Timestamp {
+        if self.last_at.duration_since(now) > MAX_AHEAD {
+            now
+        } else {
+            now.max(self.last_at)
+        }
     }
 }
 
@@ -367,7 +380,7 @@ impl Held<'_> {
     pub(crate) fn next_place(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
         let now = self.live.clock.now();
         let core = self.core()?;
-        Ok((core.tail, now.max(core.last_at)))
+        Ok((core.tail, core.instant(now)))
     }
 
     /// Decides all commands in order and appends their events in one transaction: all or none.
@@ -378,7 +391,14 @@ impl Held<'_> {
     ) -> Result<Seq, RuntimeError> {
         let live = self.live;
         let core = self.core()?;
-        let now = live.clock.now().max(core.last_at);
+        let clock = live.clock.now();
+        let now = core.instant(clock);
+        if now < core.last_at {
+            tracing::warn!(
+                thread = %live.thread, last = %core.last_at, now = %clock,
+                "the thread's last event is more than a day ahead of the clock; its next ones are not"
+            );
+        }
         let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();

@@ -99,8 +99,11 @@ impl App {
                     make_directory(&own_files)?;
                 }
             }
-            OpenMode::ReadOnly if path.exists() => {}
-            OpenMode::ReadOnly => return Err(OpenError::NoStore { path }),
+            OpenMode::ReadOnly => match SqliteStore::exists(&path) {
+                Ok(true) => {}
+                Ok(false) => return Err(OpenError::NoStore { path }),
+                Err(source) => return Err(OpenError::Store { path, source }),
+            },
         }
         let lists = Some(data_dir.join(MCP));
         let files = files.unwrap_or(&own_files);

@@ -20,5 +20,5 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, NoStoreKey, OpenMode, SqliteOptions, SqliteStore, Stats, StoreKey, rekey,
+    Activity, NoStoreKey, OpenMode, SqliteOptions, SqliteStore, Stats, StoreHealth, StoreKey, rekey,
 };

@@ -14,12 +14,16 @@ mod crash;
 mod diff_merge;
 mod documents;
 mod encryption;
+#[cfg(target_os = "linux")]
+mod full_disk;
 #[cfg(unix)]
 mod hang_up;
 mod hostile;
 mod jsonl;
 mod logs;
 mod main_job;
+#[cfg(unix)]
+mod medium;
 mod policies;
 mod render;
 mod runs;
