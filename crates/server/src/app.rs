@@ -156,11 +156,12 @@ impl App {
         key: Option<&StoreKey>,
     ) -> Result<Vec<PathBuf>, OpenError> {
         let path = data_dir.join(STORE_FILE);
-        if !path.exists() {
-            return Err(OpenError::NoStore { path });
+        match SqliteStore::exists(&path) {
+            Ok(true) => stores::rekey(&path, config.store.key.as_ref(), key)
+                .map_err(|source| OpenError::Store { path, source }),
+            Ok(false) => Err(OpenError::NoStore { path }),
+            Err(source) => Err(OpenError::Store { path, source }),
         }
-        stores::rekey(&path, config.store.key.as_ref(), key)
-            .map_err(|source| OpenError::Store { path, source })
     }
 
     /// What it was opened with.

@@ -45,11 +45,7 @@ fn permit(place: &Path, mode: u32) {
 }
 
 fn assert_readable(home: &Home, place: &Path) {
-    let data = place.to_str().unwrap();
-    let read = |arguments: &[&str]| {
-        let arguments = [&["--data", data], arguments].concat();
-        home.ok(&arguments)
-    };
+    let read = |arguments: &[&str]| home.ok_at(place, arguments);
     assert!(read(&["threads", "list"]).contains("t1"));
     assert!(read(&["threads", "show", "t1"]).contains("hello"));
     assert!(read(&["export", "--thread", "t1"]).contains("hello"));

@@ -47,8 +47,8 @@ const WITHOUT_V4: &str = "
 async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let (_directory, path) = place();
     let store = open(&path);
-    written(&store, "t", script()).await;
     written(&store, "mid-step", script().into_iter().take(15).collect()).await;
+    written(&store, "t", script()).await;
     store.close().await.unwrap();
     let before = dump(&path);
     let conn = Connection::open(&path).unwrap();
