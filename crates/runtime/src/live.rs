@@ -65,6 +65,15 @@ impl Core {
         self.unmade.is_some()
     }
 
+    fn warn_of_clock(&self, now: Timestamp, thread: &ThreadId) {
+        if now < self.last_at {
+            tracing::warn!(
+                %thread, last = %self.last_at, %now,
+                "the thread's last event is more than a day ahead of the clock; its next ones are not"
+            );
+        }
+    }
+
     /// The instant of what is appended now: never before the last event, unless that is far ahead.
     fn instant(&self, now: Timestamp) -> Timestamp {
         if self.last_at.duration_since(now) > MAX_AHEAD {
@@ -391,14 +400,8 @@ impl Held<'_> {
     ) -> Result<Seq, RuntimeError> {
         let live = self.live;
         let core = self.core()?;
-        let clock = live.clock.now();
-        let now = core.instant(clock);
-        if now < core.last_at {
-            tracing::warn!(
-                thread = %live.thread, last = %core.last_at, now = %clock,
-                "the thread's last event is more than a day ahead of the clock; its next ones are not"
-            );
-        }
+        let now = core.instant(live.clock.now());
+        core.warn_of_clock(now, &live.thread);
         let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();

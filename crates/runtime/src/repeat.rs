@@ -34,6 +34,7 @@ impl RequestToken {
     }
 
     /// Another token for a part of the same request.
+    #[must_use]
     pub fn derived(&self, text: String) -> Self {
         Self {
             text,
