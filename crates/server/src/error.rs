@@ -3,9 +3,12 @@
 
 pub(crate) mod a2a;
 pub(crate) mod aitp;
+mod causes;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
+
+pub use causes::told;
 
 use crate::aitp::Refused;
 use crate::app::ExchangeError;
@@ -264,11 +267,10 @@ impl ApiError {
 
     /// Whether it needs no line of its own in the log: the store has logged it, or a probe asks again.
     pub(crate) fn is_logged(&self) -> bool {
-        match self {
-            Self::Runtime(error) => error.is_logged(),
-            Self::NotReady(_) => true,
-            _ => false,
+        if let Self::Runtime(error) = self {
+            return error.is_logged();
         }
+        matches!(self, Self::NotReady(_))
     }
 
     /// How it is shown to a client.
@@ -588,21 +590,6 @@ impl IntoResponse for ApiError {
         response.extensions_mut().insert(self.shown(verdict));
         response
     }
-}
-
-/// An error with everything that caused it, on one line.
-pub fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let said = inner.to_string();
-        if !text.ends_with(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

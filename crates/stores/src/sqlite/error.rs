@@ -27,12 +27,15 @@ pub(super) fn statement(error: rusqlite::Error) -> StoreError {
     if unique.contains(&cause.extended_code) {
         return StoreError::Duplicate(error.to_string());
     }
-    match cause.code {
-        ErrorCode::ConstraintViolation => StoreError::Damaged(violation(&error.to_string())),
-        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
-            StoreError::Damaged(error.to_string())
-        }
-        _ => failed(error),
+    if cause.code == ErrorCode::ConstraintViolation {
+        StoreError::Damaged(violation(&error.to_string()))
+    } else if matches!(
+        cause.code,
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
+    ) {
+        StoreError::Damaged(error.to_string())
+    } else {
+        failed(error)
     }
 }
 

@@ -65,22 +65,22 @@ impl Health {
 
     /// A request to the committing thread failed.
     pub(super) fn write_failed(&self, error: &StoreError) {
-        match error {
-            StoreError::Failed(_) => self.commit_failed(error),
-            other => self.read_failed(other),
+        if let StoreError::Failed(_) = error {
+            self.commit_failed(error);
+        } else {
+            self.read_failed(error);
         }
     }
 
     /// A request to a reading thread failed.
     pub(super) fn read_failed(&self, error: &StoreError) {
-        match error {
-            StoreError::Damaged(_) if !is_violation(error) => {
-                self.n_damaged.fetch_add(1, Ordering::Relaxed);
-                self.log(error, "damage was found in the store");
-            }
-            StoreError::Damaged(_) => self.log(error, "a change does not fit the store's tables"),
-            StoreError::Failed(_) => self.log(error, "reading from the store failed"),
-            _ => {}
+        if is_violation(error) {
+            self.log(error, "a change does not fit the store's tables");
+        } else if let StoreError::Damaged(_) = error {
+            self.n_damaged.fetch_add(1, Ordering::Relaxed);
+            self.log(error, "damage was found in the store");
+        } else if let StoreError::Failed(_) = error {
+            self.log(error, "reading from the store failed");
         }
     }
 
