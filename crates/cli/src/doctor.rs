@@ -31,15 +31,14 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     let directory = place.directory(&config);
     output.line(&format!("{DIM}data in {}{DIM:#}", directory.display()))?;
     rights(&directory, &mut report)?;
-    if !directory.join("loomline.db").exists() {
-        report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
-        return Ok(());
-    }
     let opens = match &config.store.key {
         Some(_) => "store opens, encrypted",
         None => "store opens",
     };
     match App::open(config, &directory, OpenMode::ReadOnly) {
+        Err(OpenError::NoStore { .. }) => {
+            report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
+        }
         Err(error) => {
             let advice = if let OpenError::Store { source, .. } = &error {
                 advice(source, &directory)
@@ -148,8 +147,8 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
     match error {
         StoreError::Damaged(_) => Some(mend(directory)),
         StoreError::Failed(_) => Some(format!(
-            "see whether this user may read and write {place} and the files in it: whoever opens a store that nobody \
-             serves makes a file beside it. If nothing is to be written there, copy the directory, and give the copy with --data"
+            "see whether this user may read {place} and the files in it. If not, copy the directory, and give the \
+             copy with --data"
         )),
         StoreError::NotFound
         | StoreError::KeyTaken(_)
@@ -160,6 +159,7 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
         | StoreError::HasForks { .. }
         | StoreError::Duplicate(_)
         | StoreError::TooNew { .. }
+        | StoreError::OrphanedLog { .. }
         | StoreError::Key(_)
         | StoreError::InUse(_)
         | StoreError::Closed => None,

@@ -62,6 +62,7 @@ pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
 };
 pub use registry::{AgentReactors, RegistryError};
+pub use repeat::RequestToken;
 pub use request::{
     Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
     Run,

@@ -6,7 +6,7 @@ use crate::observer::{Ended, Observer};
 use crate::react::Inner;
 use crate::run_slots::Occupied;
 use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,10 @@ use timeline::{
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
+
+/// How far the last event of a thread may be ahead of the clock and the next one still waits for it. What is further
+/// ahead was written while the clock was wrong, or came from elsewhere.
+const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Records kept in memory for those who follow; older ones are read from the store.
 const RECENT: usize = 512;
@@ -61,6 +65,24 @@ impl Core {
     /// Whether the thread is not there yet, and is made by what is committed first.
     pub(crate) fn is_unmade(&self) -> bool {
         self.unmade.is_some()
+    }
+
+    fn warn_of_clock(&self, now: Timestamp, thread: &ThreadId) {
+        if now < self.last_at {
+            tracing::warn!(
+                %thread, last = %self.last_at, %now,
+                "the thread's last event is more than a day ahead of the clock; its next ones are not"
+            );
+        }
+    }
+
+    /// The instant of what is appended now: never before the last event, unless that is far ahead.
+    fn instant(&self, now: Timestamp) -> Timestamp {
+        if self.last_at.duration_since(now) > MAX_AHEAD {
+            now
+        } else {
+            now.max(self.last_at)
+        }
     }
 }
 
@@ -375,7 +397,7 @@ impl Held<'_> {
     pub(crate) fn next_place(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
         let now = self.live.clock.now();
         let core = self.core()?;
-        Ok((core.tail, now.max(core.last_at)))
+        Ok((core.tail, core.instant(now)))
     }
 
     /// Decides all commands in order and appends their events in one transaction: all or none.
@@ -386,7 +408,8 @@ impl Held<'_> {
     ) -> Result<Seq, RuntimeError> {
         let live = self.live;
         let core = self.core()?;
-        let now = live.clock.now().max(core.last_at);
+        let now = core.instant(live.clock.now());
+        core.warn_of_clock(now, &live.thread);
         let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();

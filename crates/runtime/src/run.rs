@@ -5,7 +5,7 @@ mod step;
 mod take_up;
 
 use crate::children::waiting_parent;
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, log_failure};
 use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::reactor::Resumed;
@@ -151,7 +151,8 @@ impl Runtime {
     }
 
     async fn paused(&self, thread: &ThreadId, error: &RuntimeError, pause: Duration) -> Duration {
-        tracing::error!(error = told(error), %thread, ?pause, "the work on a thread failed and goes on after a pause");
+        let what = "the work on a thread failed and goes on after a pause";
+        log_failure(error, thread.as_str(), what);
         let sleep = tokio::time::sleep(pause);
         let _ = self.inner.shutdown.run_until_cancelled(sleep).await;
         (pause * 2).min(LONGEST_PAUSE)

@@ -106,6 +106,7 @@ macro_rules! store_suite {
             find_list_and_delete_never_cross_tenants
             a_list_begins_with_the_last_change
             a_list_is_read_in_pages
+            a_list_is_in_the_order_of_changes_whatever_clocks_say
             a_list_can_be_narrowed_to_a_prefix_of_the_key
             a_row_tells_how_the_thread_stands
             a_fork_keeps_its_parent

@@ -566,7 +566,7 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     // A repetition is answered all the same.
     let tail = runtime.state(&tenant(), "k").await.unwrap().1;
     let mut last = say("six");
-    last.token = Some("once".to_owned());
+    last.token = Some("once".into());
     let first = runtime
         .react_on(last.clone(), Terms::after(tail))
         .await

@@ -101,8 +101,11 @@ impl App {
                     make_directory(&own_files)?;
                 }
             }
-            OpenMode::ReadOnly if path.exists() => {}
-            OpenMode::ReadOnly => return Err(OpenError::NoStore { path }),
+            OpenMode::ReadOnly => match SqliteStore::exists(&path) {
+                Ok(true) => {}
+                Ok(false) => return Err(OpenError::NoStore { path }),
+                Err(source) => return Err(OpenError::Store { path, source }),
+            },
         }
         let lists = Some(data_dir.join(MCP));
         let files = files.unwrap_or(&own_files);
@@ -163,11 +166,12 @@ impl App {
         key: Option<&StoreKey>,
     ) -> Result<Vec<PathBuf>, OpenError> {
         let path = data_dir.join(STORE_FILE);
-        if !path.exists() {
-            return Err(OpenError::NoStore { path });
+        match SqliteStore::exists(&path) {
+            Ok(true) => stores::rekey(&path, config.store.key.as_ref(), key)
+                .map_err(|source| OpenError::Store { path, source }),
+            Ok(false) => Err(OpenError::NoStore { path }),
+            Err(source) => Err(OpenError::Store { path, source }),
         }
-        stores::rekey(&path, config.store.key.as_ref(), key)
-            .map_err(|source| OpenError::Store { path, source })
     }
 
     /// What it was opened with.

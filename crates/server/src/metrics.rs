@@ -19,7 +19,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stores::Activity;
+use stores::{Activity, StoreHealth};
 use timeline::Interruption;
 use tokio::time::Instant;
 use tools::ToolFigures;
@@ -134,6 +134,9 @@ pub(crate) struct Metrics {
 struct StoreFigures {
     commits: Counter,
     requests: Counter,
+    failures: Counter,
+    damaged: Counter,
+    healthy: Gauge,
     file: Gauge,
     wal: Gauge,
 }
@@ -254,10 +257,25 @@ impl StoreFigures {
         let counts = [
             ("store_commits", "Transactions committed", &self.commits),
             ("store_requests", "Requests in them", &self.requests),
+            (
+                "store_commit_failures",
+                "Commits and writes that failed",
+                &self.failures,
+            ),
+            (
+                "store_damage_found",
+                "Operations that found damage",
+                &self.damaged,
+            ),
         ];
         for (name, help, count) in counts {
             registry.register(name, help, count.clone());
         }
+        registry.register(
+            "store_healthy",
+            "Whether commits succeed and no damage was found (1), or not (0)",
+            self.healthy.clone(),
+        );
         let sizes = [
             ("store_file", "The store's file", &self.file),
             ("store_wal", "The write-ahead log beside it", &self.wal),
@@ -271,7 +289,11 @@ impl StoreFigures {
         let counts = [
             (&self.commits, store.n_commits),
             (&self.requests, store.n_requests),
+            (&self.failures, store.n_failures),
+            (&self.damaged, store.n_damaged),
         ];
+        self.healthy
+            .set(i64::from(store.health == StoreHealth::Healthy));
         for (count, n) in counts {
             count.inner().store(n, Ordering::Relaxed);
         }

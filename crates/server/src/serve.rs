@@ -225,7 +225,12 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
             MakeRequestUuid,
         ))
         .layer(PropagateRequestIdLayer::new(x_request_id))
-        .layer(TraceLayer::new_for_http().make_span_with(span))
+        .layer(
+            // Failures are logged where they are answered, and those of the store once per second.
+            TraceLayer::new_for_http()
+                .make_span_with(span)
+                .on_failure(()),
+        )
         .layer(fixed_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(fixed_header(
             header::CONTENT_SECURITY_POLICY,

@@ -22,5 +22,6 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreKey, rekey,
+    Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreHealth,
+    StoreKey, rekey,
 };

@@ -5,8 +5,10 @@ mod check;
 mod checkpoints;
 mod connection;
 mod error;
+mod health;
 mod key;
 mod kind;
+mod medium;
 mod objects;
 mod places;
 mod projection;
@@ -23,12 +25,14 @@ mod writer;
 
 pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
+pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
 
 use crate::private;
 use error::failed;
 use futures_util::future::BoxFuture;
+use health::Health;
 use places::{Side, Wanted};
 use readers::Readers;
 use runtime::checkpoint::CheckpointTable;
@@ -38,6 +42,7 @@ use runtime::{
     StoreError, TenantId, ThreadRow, Token,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
 
@@ -51,6 +56,7 @@ pub struct SqliteStore {
     // Readers go first: the writer's last checkpoint waits for nobody.
     readers: Readers,
     writer: Option<Writer>,
+    health: Arc<Health>,
 }
 
 impl SqliteStore {
@@ -59,20 +65,26 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError::InUse`] if another process serves it, [`StoreError::TooNew`] if a newer
-    /// program has written it, [`StoreError::Key`] if the key does not fit.
+    /// program has written it, [`StoreError::Key`] if the key does not fit,
+    /// [`StoreError::OrphanedLog`] if a write-ahead log has no database.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
+        let health = Arc::<Health>::default();
         let writer = match options.mode {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
+                Self::exists(path)?;
                 rekey::clear(path)?;
                 for file in connection::files(path) {
                     private::tighten(&file);
                 }
                 let mut conn = connection::writing(path, options)?;
                 schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
-                Some(Writer::start(conn, lock)?)
+                Some(Writer::start(conn, lock, health.clone())?)
             }
-            OpenMode::ReadOnly => None,
+            OpenMode::ReadOnly => {
+                Self::exists(path)?;
+                None
+            }
         };
         let n_readers = options
             .n_readers
@@ -85,9 +97,30 @@ impl SqliteStore {
         }
         Ok(Self {
             path: path.to_owned(),
-            readers: Readers::start(connections)?,
+            readers: Readers::start(connections, health.clone())?,
             writer,
+            health,
         })
+    }
+
+    /// Whether there is a database at this path. It is not opened.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::OrphanedLog`] if there is none, or an empty one, beside a write-ahead log with
+    /// content: SQLite would discard the log, and with it what was committed last.
+    pub fn exists(path: &Path) -> Result<bool, StoreError> {
+        connection::exists(path)
+    }
+
+    /// Whether it can do its work. While commits fail, one is tried once per second at most.
+    pub async fn health(&self) -> StoreHealth {
+        if let Some(writer) = self.writer.as_ref().filter(|_| self.health.wants_trial())
+            && writer.run(0, schema::touch).await.is_ok()
+        {
+            self.health.committed();
+        }
+        self.health.now()
     }
 
     /// The file.
@@ -113,7 +146,7 @@ impl SqliteStore {
     /// What it has done, and what it takes on the disk. Nothing is read of it.
     pub fn activity(&self) -> Activity {
         let counts = self.writer.as_ref().map(Writer::counts);
-        Activity::of(&self.path, counts.unwrap_or_default())
+        Activity::of(&self.path, counts.unwrap_or_default(), &self.health)
     }
 
     /// The last 20 executions at most that were ended because processes died with them, newest first.

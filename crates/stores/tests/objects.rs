@@ -65,6 +65,9 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
 
 // Takes back what version 5 has made.
 const WITHOUT_V5: &str = "
+    DROP INDEX thread_recent;
+    ALTER TABLE thread_threads DROP COLUMN change;
+    CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
     PRAGMA foreign_keys=OFF;
     DROP INDEX tenant_objects_thread;
     ALTER TABLE tenant_objects DROP COLUMN thread_no;

@@ -269,7 +269,7 @@ impl Transcript {
             | Event::ThreadFinished { .. } => {}
         }
         if let Some(thread) = &mut self.thread {
-            thread.updated_at = Some(thread.updated_at.map_or(at, |last| last.max(at)));
+            thread.updated_at = Some(at);
         }
     }
 

@@ -14,6 +14,8 @@ mod crash;
 mod diff_merge;
 mod documents;
 mod encryption;
+#[cfg(target_os = "linux")]
+mod full_disk;
 #[cfg(unix)]
 mod hang_up;
 mod hostile;
@@ -23,6 +25,8 @@ mod main_job;
 mod poison;
 #[cfg(unix)]
 mod modes;
+#[cfg(unix)]
+mod medium;
 mod policies;
 mod render;
 mod runs;

@@ -9,7 +9,7 @@ use crate::store::{
     ThreadRow, Token,
 };
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
 
@@ -20,7 +20,7 @@ pub(super) struct Kept {
     threads: BTreeMap<ThreadId, Log>,
     pub(super) keys: BTreeMap<(TenantId, String), ThreadId>,
     // The order of each tenant's list, from its end.
-    recent: BTreeMap<TenantId, BTreeSet<(Timestamp, ThreadId)>>,
+    recent: BTreeMap<TenantId, BTreeMap<u64, ThreadId>>,
     // The forks of each thread that has some, in the order they were made.
     pub(super) forks: BTreeMap<ThreadId, Vec<ThreadId>>,
     pub(super) checkpoints: BTreeMap<(TenantId, String), (CheckpointMetadata, String)>,
@@ -36,6 +36,7 @@ pub(super) struct Log {
     records: Vec<Logged>,
     bytes: u64,
     changed_at: Timestamp,
+    change: u64,
     pub(super) tokens: BTreeMap<String, String>,
     pub(super) places: Places,
 }
@@ -53,6 +54,7 @@ impl Log {
             thread,
             tail: self.tail(),
             bytes: self.bytes,
+            change: self.change,
         }
     }
 
@@ -62,7 +64,7 @@ impl Log {
         for NewRecord { at, event, text } in records {
             self.state.apply(&event);
             self.bytes += text.len() as u64;
-            self.changed_at = self.changed_at.max(at);
+            self.changed_at = at;
             let seq = self.tail().next();
             let record = Record { seq, at, event };
             self.places.note(&record, &self.records);
@@ -70,6 +72,11 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// The number of a tenant's next change.
+fn next_change(recent: &BTreeMap<u64, ThreadId>) -> u64 {
+    recent.keys().next_back().map_or(1, |last| last + 1)
 }
 
 impl Kept {
@@ -119,14 +126,14 @@ impl Kept {
             records: Vec::new(),
             bytes: 0,
             changed_at: thread.created_at,
+            change: 0,
             tokens: token.map(|it| (it.token, it.answer)).into_iter().collect(),
             places: Places::default(),
         };
         log.extend(first)?;
-        self.recent
-            .entry(tenant.clone())
-            .or_default()
-            .insert((log.changed_at, thread.id.clone()));
+        let recent = self.recent.entry(tenant.clone()).or_default();
+        log.change = next_change(recent);
+        recent.insert(log.change, thread.id.clone());
         self.keys.extend(key.map(|key| (key, thread.id.clone())));
         if let Some(fork) = thread.fork {
             let forks = self.forks.entry(fork.thread_id).or_default();
@@ -190,16 +197,14 @@ impl Kept {
                 found: log.tail(),
             });
         }
-        let before = log.changed_at;
         log.extend(records)?;
         if let Some(Token { token, answer }) = token {
             log.tokens.insert(token, answer);
         }
-        if log.changed_at != before
-            && let Some(recent) = self.recent.get_mut(&log.tenant)
-        {
-            recent.remove(&(before, thread.clone()));
-            recent.insert((log.changed_at, thread));
+        if let Some(recent) = self.recent.get_mut(&log.tenant) {
+            recent.remove(&log.change);
+            log.change = next_change(recent);
+            recent.insert(log.change, thread);
         }
         Ok(log.tail())
     }
@@ -213,12 +218,12 @@ impl Kept {
                     .is_some_and(|key| key.starts_with(prefix))
             })
         };
-        let end = page.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self
             .recent
             .get(tenant)
             .into_iter()
-            .flat_map(|recent| recent.range((Bound::Unbounded, end.clone())).rev());
+            .flat_map(|recent| recent.range((Bound::Unbounded, end)).rev());
         rows.filter_map(|(_, id)| {
             let log = self.threads.get(id)?;
             let thread = log.state.thread().filter(|thread| matches(thread))?;
@@ -248,7 +253,7 @@ impl Kept {
         self.objects.delete_beside(tenant, thread);
         if let Some(log) = self.threads.remove(thread) {
             if let Some(recent) = self.recent.get_mut(tenant) {
-                recent.remove(&(log.changed_at, thread.clone()));
+                recent.remove(&log.change);
             }
             if let Some(key) = key {
                 self.keys.remove(&(tenant.clone(), key));

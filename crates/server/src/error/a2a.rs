@@ -1,7 +1,7 @@
 //! Refusals in A2A's words: JSON-RPC's error objects, and the bodies of the other HTTP binding
 //! (`google.rpc.Status`).
 
-use super::{ApiError, Failure, told};
+use super::{ApiError, Failure};
 use http::StatusCode;
 use interop::a2a::{ErrorKind, RequestError, failure as rpc_failure};
 use serde_json::{Map, Value, json};
@@ -52,9 +52,7 @@ fn is_rpc(path: &str) -> bool {
 pub(crate) fn rpc_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
     let status = verdict.status;
-    if status.is_server_error() {
-        tracing::error!(error = told(error), code = verdict.code, "a request failed");
-    }
+    error.log(&verdict);
     rpc(status, &error.shown(verdict))
 }
 

@@ -1,6 +1,6 @@
 //! Refusals in the words of the Model Context Protocol: JSON-RPC's error objects, and results of tools that failed.
 
-use super::{ApiError, Failure, told};
+use super::{ApiError, Failure};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};
@@ -39,9 +39,7 @@ pub(crate) fn tool_error(error: &ApiError) -> CallToolResult {
 fn shown(error: &ApiError) -> (StatusCode, Failure) {
     let verdict = error.verdict();
     let status = verdict.status;
-    if status.is_server_error() {
-        tracing::error!(error = told(error), code = verdict.code, "a request failed");
-    }
+    error.log(&verdict);
     (status, error.shown(verdict))
 }
 

@@ -1,13 +1,12 @@
 //! Whether the server lives, is ready, and how it does.
 
-use crate::app::DEV_TENANT;
 use crate::error::{ApiError, ErrorBody};
+use crate::health;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header;
-use runtime::{Page, TenantId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -24,20 +23,14 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether requests are answered at once: recovery has begun, and the store answers.
+/// Whether requests are answered at once: recovery has begun, commits succeed, no damage was found
+/// in the store, and descriptors are left. The details of a refusal have a `reason`.
 #[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "operation", responses((status = 200, body = Health), (status = 503, body = ErrorBody)))]
 pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiError> {
-    if api.is_shutting_down() || !api.app().is_recovered() {
-        return Err(ApiError::NotReady);
+    match health::not_ready(&api).await {
+        Some(reason) => Err(ApiError::NotReady(reason)),
+        None => Ok(Json(Health { status: "ready" })),
     }
-    let page = Page {
-        limit: 1,
-        ..Page::default()
-    };
-    api.runtime()
-        .list(&TenantId::from(DEV_TENANT), page)
-        .await?;
-    Ok(Json(Health { status: "ready" }))
 }
 
 /// Figures for Prometheus.

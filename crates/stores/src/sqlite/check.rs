@@ -1,6 +1,8 @@
 //! Looking a store over.
 
+use super::connection::wal;
 use super::error::statement;
+use super::health::{Health, StoreHealth};
 use super::value::count;
 use super::writer::Counts;
 use runtime::StoreError;
@@ -44,18 +46,25 @@ pub struct Activity {
     pub n_commits: u64,
     /// Requests in them; over `n_commits`, how many share one.
     pub n_requests: u64,
+    /// Commits and writes that failed.
+    pub n_failures: u64,
+    /// Operations that found damage.
+    pub n_damaged: u64,
+    /// Whether the store can do its work.
+    pub health: StoreHealth,
 }
 
 impl Activity {
-    pub(super) fn of(path: &Path, counts: Counts) -> Self {
+    pub(super) fn of(path: &Path, counts: Counts, health: &Health) -> Self {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        let mut wal = path.as_os_str().to_owned();
-        wal.push("-wal");
         Self {
             file_bytes: size(path),
-            wal_bytes: size(Path::new(&wal)),
+            wal_bytes: size(&wal(path)),
             n_commits: counts.n_commits,
             n_requests: counts.n_requests,
+            n_failures: health.n_failures(),
+            n_damaged: health.n_damaged(),
+            health: health.now(),
         }
     }
 }

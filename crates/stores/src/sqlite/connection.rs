@@ -2,12 +2,14 @@
 
 use super::error::{failed, statement};
 use super::key::{self, StoreKey};
+use super::medium;
 use super::rekey;
 use crate::private;
 use runtime::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +74,32 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// The write-ahead log of a database.
+pub(super) fn wal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Whether there is a database; an error if there is none beside a write-ahead log with content.
+pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
+    let size = |path: &Path| match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    // A link to a database has its log beside what it leads to.
+    let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (database, log) = (size(&file)?, size(&wal(&file))?);
+    match log {
+        Some(bytes) if bytes > 0 && database.unwrap_or_default() == 0 => {
+            let path = path.display().to_string();
+            Err(StoreError::OrphanedLog { path, bytes })
+        }
+        _ => Ok(database.is_some()),
+    }
+}
+
 /// The one connection that writes, and that alone checkpoints.
 pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -104,7 +132,10 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
 /// A connection that only reads.
 pub(super) fn reading(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = key::opened(path, flags, key)?;
+    let conn = match key::opened(path, flags, key) {
+        Err(error) if medium::is_read_only(&error) => medium::opened(path, key)?,
+        opened => opened?,
+    };
     conn.execute_batch(
         "PRAGMA busy_timeout=5000;
          PRAGMA query_only=ON;

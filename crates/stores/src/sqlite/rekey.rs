@@ -1,6 +1,6 @@
 //! Encrypting a store, changing its key, and ending its encryption.
 
-use super::connection::{beside, lock, reading};
+use super::connection::{beside, exists, lock, reading};
 use super::error::{failed, statement};
 use super::key::{self, StoreKey, supported};
 use super::{check, schema};
@@ -32,6 +32,7 @@ pub fn rekey(
 ) -> Result<Vec<PathBuf>, StoreError> {
     supported()?;
     let _lock = lock(path)?;
+    exists(path)?;
     // A link stays one: what it leads to is replaced.
     let file = std::fs::canonicalize(path).map_err(failed)?;
     let directory = file.parent().unwrap_or(Path::new("/"));

@@ -4,7 +4,7 @@ use super::{dump, open, place, read_only, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use runtime::checkpoint::CheckpointMetadata;
 use runtime::suite::script;
-use runtime::{Store, StoreError};
+use runtime::{Page, Store, StoreError};
 use rusqlite::Connection;
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 5
+                    known: 6
                 })
             ),
             "{refused:?}"
@@ -32,6 +32,9 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
 
 // Takes back what version 4 has made, and those after it.
 const WITHOUT_V4: &str = "
+    DROP INDEX thread_recent;
+    ALTER TABLE thread_threads DROP COLUMN change;
+    CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
     DROP TABLE tenant_objects;
     DROP TABLE tenant_contents;
     DROP INDEX thread_removals;
@@ -44,8 +47,8 @@ const WITHOUT_V4: &str = "
 async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let (_directory, path) = place();
     let store = open(&path);
-    written(&store, "t", script()).await;
     written(&store, "mid-step", script().into_iter().take(15).collect()).await;
+    written(&store, "t", script()).await;
     store.close().await.unwrap();
     let before = dump(&path);
     let conn = Connection::open(&path).unwrap();
@@ -56,7 +59,7 @@ async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let store = open(&path);
 
     assert_eq!(dump(&path), before);
-    assert_eq!(store.stats().await.unwrap().schema_version, 5);
+    assert_eq!(store.stats().await.unwrap().schema_version, 6);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -90,5 +93,40 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     assert_eq!(table.load(&acme, "monday").await.unwrap().unwrap(), state);
     let found = table.load_metadata(&acme, "monday").await.unwrap();
     assert_eq!(found, Some(about));
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_of_version_5_lists_its_threads_as_they_were_listed() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    for name in ["a", "b", "c"] {
+        written(&store, name, script()).await;
+    }
+    store.close().await.unwrap();
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "DROP INDEX thread_recent;
+         ALTER TABLE thread_threads DROP COLUMN change;
+         CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
+         UPDATE thread_threads SET updated_at = CASE id WHEN 'a' THEN 2 WHEN 'b' THEN 3 ELSE 1 END;
+         PRAGMA user_version=5;",
+    )
+    .unwrap();
+    drop(conn);
+
+    let store = open(&path);
+
+    let page = Page {
+        limit: 9,
+        ..Page::default()
+    };
+    let rows = store.list(&"acme".into(), page).await.unwrap();
+    let listed: Vec<_> = rows
+        .iter()
+        .map(|row| (row.thread.id.to_string(), row.change))
+        .collect();
+    let expected = [("b", 3), ("a", 2), ("c", 1)].map(|(id, n)| (id.to_owned(), n));
+    assert_eq!(listed, expected);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }

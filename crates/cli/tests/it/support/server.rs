@@ -20,14 +20,32 @@ impl Server {
         variables: &[(String, String)],
     ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
-        command
-            .arg("--data")
-            .arg(data)
-            .args(["serve", "--listen", "127.0.0.1:0"]);
+        command.args(Self::arguments(data));
         if let Some(config) = config {
             command.arg("--config").arg(config);
         }
         command.envs(variables.iter().cloned());
+        Self::spawn(command, data)
+    }
+
+    /// Starts a server that a write beyond the largest size of a file does not end.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn ignoring_size_signals(data: &Path) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .arg(env!("CARGO_BIN_EXE_loomline"))
+            .args(Self::arguments(data));
+        Self::spawn(command, data)
+    }
+
+    fn arguments(data: &Path) -> [&std::ffi::OsStr; 5] {
+        let [flag, serve, listen, address] =
+            ["--data", "serve", "--listen", "127.0.0.1:0"].map(AsRef::as_ref);
+        [flag, data.as_os_str(), serve, listen, address]
+    }
+
+    fn spawn(mut command: Command, data: &Path) -> Self {
         // Its log goes beside its data, to be read when a test fails.
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -52,6 +70,11 @@ impl Server {
         };
         std::thread::spawn(move || for _ in lines {});
         Self { child, base }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends the process with SIGKILL.

@@ -155,7 +155,7 @@ impl Client {
             tenant: tenant(),
             key: KEY.into(),
             item: answer_item(self.runtime.mint(), parts),
-            token: Some(parts.to_string()),
+            token: Some(parts.to_string().into()),
         };
         self.runtime.answer(request).await.map(|_| ())
     }

@@ -6,8 +6,9 @@ use super::follow::Followed;
 use super::run::{Run, newest_first};
 use super::{Found, Pairs, find};
 use crate::auth::{Caller, Scope};
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::{IdempotencyKey, KeyedBody};
 use crate::run_events::RunEvents;
 use crate::state::Api;
 use axum::Json;
@@ -71,17 +72,16 @@ pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    created(&api, &caller, &headers, Some(&thread_id), &body).await
+    created(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
 /// Begins a run, and answers with it.
 pub(super) async fn created(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     thread_id: Option<&str>,
     body: &Value,
 ) -> Result<Response, ApiError> {
@@ -96,7 +96,7 @@ pub(super) async fn created(
         .then(|| api.open_stream(caller))
         .transpose()?;
     let asked = (asked, open.as_ref());
-    let mut run: Followed = begin(api, caller, headers, named.as_deref(), asked)
+    let mut run: Followed = begin(api, caller, idempotency, named.as_deref(), asked)
         .await?
         .into();
     if let Some(thread) = run.passing.take() {
@@ -134,17 +134,16 @@ pub(super) async fn wait(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    waited(&api, &caller, &headers, Some(&thread_id), &body).await
+    waited(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
 /// Begins a run, and answers with what it comes to.
 pub(super) async fn waited(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     thread_id: Option<&str>,
     body: &Value,
 ) -> Result<Response, ApiError> {
@@ -154,7 +153,7 @@ pub(super) async fn waited(
     let named = named(thread_id, &asked);
     check_values(api, caller, named.as_deref()).await?;
     let asked = (asked, Some(&open));
-    let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
+    let mut begun = begin(api, caller, idempotency, named.as_deref(), asked).await?;
     let mut disconnect = begun.disconnect.take();
     let run: Followed = begun.into();
     run.settled(open).await?;
@@ -172,17 +171,16 @@ pub(super) async fn stream(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    streamed(&api, &caller, &headers, Some(&thread_id), &body).await
+    streamed(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
 /// Begins a run, and streams it.
 pub(super) async fn streamed(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     thread_id: Option<&str>,
     body: &Value,
 ) -> Result<Response, ApiError> {
@@ -194,7 +192,7 @@ pub(super) async fn streamed(
         check_values(api, caller, named.as_deref()).await?;
     }
     let asked = (asked, Some(&open));
-    let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
+    let mut begun = begin(api, caller, idempotency, named.as_deref(), asked).await?;
     let disconnect = begun.disconnect.take();
     let run: Followed = begun.into();
     run.stream(&modes, None, (disconnect, open)).await

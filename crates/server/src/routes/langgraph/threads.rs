@@ -5,8 +5,8 @@ use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::{KeyedOptionalBody, check_made, note_made};
 use crate::protocol::key_of;
-use crate::routes::messages::token_of;
 use crate::routes::threads_api::id_for;
 use crate::routes::{check_key, check_named_key, delete_thread};
 use crate::state::Api;
@@ -48,18 +48,27 @@ pub(super) fn with(found: &Found, standing: &Standing, values: Option<Value>) ->
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    OptionalBody(body): OptionalBody<Value>,
+    KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
+    let mut token = None;
     let mut asked = ThreadCreate::read(&super::object(body))?;
     check_named_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
     if asked.thread_id.is_none()
-        && let Some(token) = token_of(&headers, "langgraph.threads")?
+        && let Some(named) = idempotency.token("langgraph.threads")?
     {
         asked.takes_existing = true;
-        asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&token)));
+        asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&named)));
+        token = Some(named);
     }
     let (mut found, is_new) = made(&api, &caller, &asked).await?;
+    if let Some(token) = &token {
+        let (tenant, key) = (found.tenant(), found.key());
+        if is_new {
+            note_made(&api, tenant, key, token, Some(&found.row.thread.id)).await?;
+        } else {
+            check_made(&api, tenant, key, token).await?;
+        }
+    }
     if !is_new && !asked.takes_existing {
         let id = found.shown();
         let what = format!("Thread {id:?} exists already");
