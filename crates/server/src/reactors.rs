@@ -3,6 +3,7 @@
 mod build;
 mod mcp;
 mod models;
+mod position;
 
 use crate::config::Config;
 use crate::metrics::Metrics;

@@ -108,7 +108,7 @@ impl Fault {
 
 /// A schema that exceeds a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the JSON Schema is refused at {pointer:?}: expected {}", fault.expected())]
+#[error("at {pointer:?}, expected {}", fault.expected())]
 pub struct Refused {
     /// The place in the schema, as a JSON pointer.
     pub pointer: String,

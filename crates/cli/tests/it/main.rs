@@ -17,6 +17,7 @@ mod encryption;
 #[cfg(unix)]
 mod hang_up;
 mod hostile;
+mod hostile_schemas;
 mod jsonl;
 mod logs;
 mod main_job;

@@ -32,6 +32,7 @@ mod operation;
 mod remote;
 mod responses;
 mod rights;
+mod schemas;
 mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;
