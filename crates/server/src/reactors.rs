@@ -4,6 +4,7 @@ mod build;
 mod limited;
 mod mcp;
 mod models;
+mod position;
 
 use crate::config::Config;
 use crate::metrics::Metrics;

@@ -19,6 +19,7 @@ mod full_disk;
 #[cfg(unix)]
 mod hang_up;
 mod hostile;
+mod hostile_schemas;
 mod jsonl;
 mod logs;
 mod main_job;

@@ -36,6 +36,7 @@ mod remote;
 mod responses;
 mod rights;
 mod run_limits;
+mod schemas;
 mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;
