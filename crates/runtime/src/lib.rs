@@ -33,6 +33,7 @@ mod repeat;
 mod request;
 mod rewind;
 mod run;
+mod storage;
 mod store;
 mod stretch;
 pub mod suite;
@@ -63,6 +64,7 @@ pub use request::{
     Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
     Run,
 };
+pub use storage::{Quotas, Refusals, StorageLimits, Usage};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
     Store, StoreError, TenantId, ThreadRow, Token,

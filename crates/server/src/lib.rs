@@ -39,9 +39,11 @@ mod unread;
 mod wording;
 
 mod body;
+mod budgets;
 mod by_name;
 mod metrics;
 mod openapi;
+mod operator;
 pub mod outbound;
 mod protocol;
 mod routes;

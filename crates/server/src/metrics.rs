@@ -1,6 +1,7 @@
 //! Figures for Prometheus.
 
 mod models;
+mod tenants;
 mod tools;
 
 use models::ModelFigures;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stores::Activity;
+use tenants::TenantFigures;
+pub(crate) use tenants::TenantUsage;
 use timeline::Interruption;
 use tokio::time::Instant;
 use tools::ToolFigures;
@@ -125,6 +128,7 @@ pub(crate) struct Metrics {
     models: ModelFigures,
     tools: ToolFigures,
     store: StoreFigures,
+    tenants: TenantFigures,
 }
 
 #[derive(Clone, Default)]
@@ -165,6 +169,7 @@ impl Default for Metrics {
         let tools = ToolFigures::new(&mut registry);
         let store = StoreFigures::default();
         store.register(&mut registry);
+        let tenants = TenantFigures::new(&mut registry);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What this is", build);
         Self {
@@ -177,6 +182,7 @@ impl Default for Metrics {
             models,
             tools,
             store,
+            tenants,
         }
     }
 }
@@ -227,11 +233,13 @@ impl Metrics {
         executions: usize,
         streams: usize,
         store: Activity,
+        tenants: &TenantUsage,
     ) -> Result<String, std::fmt::Error> {
         self.executions
             .set(i64::try_from(executions).unwrap_or(i64::MAX));
         self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
         self.store.set(store);
+        self.tenants.set(tenants);
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;
         Ok(out)

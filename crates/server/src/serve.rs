@@ -5,6 +5,7 @@ use crate::audit::Audit;
 use crate::config::Config;
 use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
+use crate::operator;
 use crate::protocol::Dialect;
 use crate::routes;
 use crate::state::Api;
@@ -153,6 +154,7 @@ pub async fn serve(
     }
     let n_threads = app.recover().await?;
     tracing::info!(%addr, n_threads, tls = sockets.is_tls(), "serving");
+    let _figures = operator::listen(&app, &shutdown).await?;
     let router = router(app.clone(), shutdown.clone());
     let served = sockets.answer(router, &shutdown);
     let late = async {

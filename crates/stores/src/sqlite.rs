@@ -18,6 +18,7 @@ mod rows;
 mod schema;
 mod spelling;
 mod trace;
+mod usage;
 mod value;
 mod writer;
 
@@ -33,8 +34,8 @@ use readers::Readers;
 use runtime::checkpoint::CheckpointTable;
 use runtime::objects::ObjectTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
-    StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
+    StoreError, TenantId, ThreadRow, Token, Usage,
 };
 use std::path::{Path, PathBuf};
 use timeline::{Removed, Seq, ThreadId};
@@ -50,6 +51,7 @@ pub struct SqliteStore {
     // Readers go first: the writer's last checkpoint waits for nobody.
     readers: Readers,
     writer: Option<Writer>,
+    quotas: Quotas,
 }
 
 impl SqliteStore {
@@ -83,6 +85,7 @@ impl SqliteStore {
             path: path.to_owned(),
             readers: Readers::start(connections)?,
             writer,
+            quotas: options.quotas.clone(),
         })
     }
 
@@ -128,8 +131,9 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             let new = append::NewLog::of(tenant, first, token)?;
+            let quotas = self.quotas.clone();
             self.writer()?
-                .run(new.bytes(), move |conn| append::create(conn, &new))
+                .run(new.bytes(), move |conn| append::create(conn, &new, &quotas))
                 .await
         })
     }
@@ -219,8 +223,9 @@ impl Store for SqliteStore {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
         Box::pin(async move {
             let bytes = append::size(&append.records);
+            let quotas = self.quotas.clone();
             self.writer()?
-                .run(bytes, move |conn| append::append(conn, &append))
+                .run(bytes, move |conn| append::append(conn, &append, &quotas))
                 .await
         })
     }
@@ -316,6 +321,10 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(self.readers.run(rows::unfinished))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(self.readers.run(usage::all))
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {

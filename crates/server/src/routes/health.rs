@@ -2,6 +2,7 @@
 
 use crate::app::DEV_TENANT;
 use crate::error::{ApiError, ErrorBody};
+use crate::metrics::TenantUsage;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -44,12 +45,14 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "operation", security(("key" = [])),
     responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
+    let tenants = TenantUsage::read(api.app()).await?;
     let text = api
         .metrics()
         .encode(
             api.runtime().running(),
-            api.open_streams(),
+            api.app().budgets().streams().total(),
             api.app().store().activity(),
+            &tenants,
         )
         .map_err(|_| ApiError::Panicked)?;
     Ok((

@@ -22,6 +22,7 @@ mod events;
 mod harness;
 mod held;
 mod langgraph;
+mod limits;
 mod mcp;
 mod messages;
 #[path = "../../../runtime/tests/it/mortal.rs"]

@@ -2,7 +2,7 @@
 
 use super::error::{failed, statement};
 use super::key::{self, StoreKey};
-use runtime::StoreError;
+use runtime::{Quotas, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, TryLockError};
@@ -31,6 +31,8 @@ pub struct SqliteOptions {
     pub cache_kib: Option<u32>,
     /// What the file is encrypted with; it is not, without.
     pub key: Option<StoreKey>,
+    /// How much each tenant may store.
+    pub quotas: Quotas,
 }
 
 const STATEMENTS: usize = 96;
