@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use timeline::{Ending, Interruption};
 
-    fn is_limited(commands: &[Command]) -> bool {
+    fn is_limited(commands: &[&Command]) -> bool {
         let mut growth = Growth::default();
         for command in commands {
             growth.note(command);
@@ -253,11 +253,11 @@ mod tests {
         let end = Command::End {
             ending: Ending::Failed(why),
         };
-        assert!(is_limited(&[say.clone()]) && is_limited(&[show.clone()]));
-        assert!(!is_limited(&[show, end.clone()]) && !is_limited(&[end.clone()]));
+        assert!(is_limited(&[&say]) && is_limited(&[&show]));
+        assert!(!is_limited(&[&show, &end]) && !is_limited(&[&end]));
         // A message that stops a run is a message.
-        assert!(is_limited(&[end, say]));
-        assert!(!is_limited(&[Command::Close]) && !is_limited(&[]));
+        assert!(is_limited(&[&end, &say]));
+        assert!(!is_limited(&[&Command::Close]) && !is_limited(&[]));
     }
 
     #[test]
