@@ -50,6 +50,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         Ok(app) => {
             report.sound(opens)?;
             look_over(&app, &directory, &mut report).await?;
+            usage(&app, &directory, &mut report).await?;
         }
     }
     report.end()
@@ -141,6 +142,34 @@ async fn look_at_pages(
     }
 }
 
+/// What each tenant stores, beside its limits.
+async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+    let usage = match app.runtime().store().usage().await {
+        Ok(usage) => usage,
+        Err(error) => return report.found("usage", &told(&error), advice(&error, directory)),
+    };
+    let config = app.config();
+    for (tenant, used) in usage {
+        let own = config.tenants.get(tenant.as_str()).map(|it| it.limits);
+        let limits = own.unwrap_or(config.limits.tenant);
+        let of_limits = [
+            ("threads", used.threads, limits.threads),
+            ("bytes", used.bytes, limits.stored_bytes),
+            ("files", used.files, limits.files),
+        ];
+        let texts = of_limits.map(|(what, used, max)| format!("{used} of {max} {what}"));
+        let text = format!("tenant {tenant} stores {}", texts.join(", "));
+        let is_full = of_limits.iter().any(|(_, used, max)| used >= max);
+        if is_full {
+            let advice = "delete something, or raise the limit in [tenants.NAME.limits]".to_owned();
+            report.found(&text, "a limit is reached", Some(advice))?;
+        } else {
+            report.sound(&clean(&text))?;
+        }
+    }
+    Ok(())
+}
+
 /// What to do where a store can't be read; nothing, where the error says it.
 fn advice(error: &StoreError, directory: &Path) -> Option<String> {
     let place = directory.display();
@@ -157,6 +186,7 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
         | StoreError::Repeated { .. }
         | StoreError::NoSuchObject { .. }
         | StoreError::HasForks { .. }
+        | StoreError::LimitReached(_)
         | StoreError::Duplicate(_)
         | StoreError::TooNew { .. }
         | StoreError::OrphanedLog { .. }

@@ -36,6 +36,7 @@ mod request;
 mod rewind;
 mod run;
 mod run_slots;
+mod storage;
 mod store;
 mod stretch;
 pub mod suite;
@@ -68,6 +69,7 @@ pub use request::{
     Run,
 };
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
+pub use storage::{Quotas, Refusals, StorageLimits, Usage};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
     Store, StoreError, TenantId, ThreadRow, Token,

@@ -5,6 +5,7 @@ use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
 use crate::react::Inner;
 use crate::run_slots::Occupied;
+use crate::storage::Growth;
 use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
@@ -413,7 +414,9 @@ impl Held<'_> {
         let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();
+        let mut growth = Growth::default();
         for (at, command) in commands {
+            growth.note(&command);
             let at = at.unwrap_or(now);
             for event in state.decide(command, at)? {
                 let running = core.state.active().map(|active| &active.execution);
@@ -459,6 +462,7 @@ impl Held<'_> {
                 tail: core.tail,
                 records: records.clone(),
                 token,
+                is_limited: growth.is_limited(),
             };
             let tail = live.store.append(append).await;
             tail.map(|tail| (tail, core.epoch))
@@ -500,6 +504,7 @@ impl Held<'_> {
                         | StoreError::Fenced { .. }
                         | StoreError::Failed(_)
                         | StoreError::KeyTaken(_)
+                        | StoreError::LimitReached(_)
                 ) {
                     *self.slot = None;
                 }

@@ -1,8 +1,10 @@
 //! What a store must do (architecture rules 1 and 2).
 
 use crate::checkpoint::CheckpointTable;
+use crate::limit::LimitReached;
 use crate::objects::ObjectTable;
 use crate::request::Run;
+use crate::storage::Usage;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -97,6 +99,8 @@ pub struct Append {
     pub records: Vec<NewRecord>,
     /// The client's token, if it gave one.
     pub token: Option<Token>,
+    /// Whether it is refused where the tenant would store more bytes than it may.
+    pub is_limited: bool,
 }
 
 /// Where a thread's log stands.
@@ -289,6 +293,9 @@ pub enum StoreError {
         /// The thread.
         thread: ThreadId,
     },
+    /// The tenant stores as much as it may. Nothing was written.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
     /// An id of the records is in use already.
     #[error("an id is in use already: {0}")]
     Duplicate(String),
@@ -460,6 +467,9 @@ pub trait Store: Send + Sync {
 
     /// The threads with an execution to resume or a trigger to answer.
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
+
+    /// What each tenant stores that has stored something. Reads no thread.
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>>;
 
     /// The checkpoints that lie beside the threads.
     fn checkpoints(&self) -> &dyn CheckpointTable;

@@ -18,6 +18,7 @@ mod heads;
 mod layer;
 mod objects;
 mod places;
+mod quotas;
 mod reads;
 mod script;
 mod stretches;
@@ -33,12 +34,14 @@ pub use heads::*;
 pub use layer::Layer;
 pub use objects::*;
 pub use places::*;
+pub use quotas::*;
 pub use reads::*;
 pub use script::{Author, script};
 pub use stretches::*;
 pub use threads::*;
 pub use trees::*;
 
+use crate::storage::Quotas;
 use crate::store::Store;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -47,6 +50,9 @@ use std::sync::Arc;
 pub trait Subject: Send {
     /// The store.
     fn store(&self) -> Arc<dyn Store>;
+
+    /// The limits of its tenants.
+    fn quotas(&self) -> Quotas;
 
     /// Closes the store and opens what it has kept. One that keeps nothing goes on as it is.
     fn reopen(&mut self) -> BoxFuture<'_, ()>;
@@ -146,6 +152,10 @@ macro_rules! store_suite {
             nothing_is_kept_beside_a_thread_that_is_gone
             a_closed_store_has_no_objects_to_give
             a_stored_tree_is_the_same_after_reopening
+            usage_counts_threads_bytes_and_files
+            a_tenant_has_no_more_threads_than_its_limit
+            a_tenant_stores_no_more_bytes_than_its_limit
+            a_tenant_has_no_more_files_than_its_limit
         }
     };
     (@each $subject:expr; $($name:ident)*) => {

@@ -5,6 +5,7 @@ mod exchange;
 pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
+use crate::budgets::Budgets;
 use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
@@ -78,6 +79,7 @@ pub struct App {
     opened_at: Timestamp,
     agents: ConfiguredAgents,
     metrics: Metrics,
+    budgets: Arc<Budgets>,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
     recovered: Arc<OnceCell<usize>>,
@@ -111,9 +113,11 @@ impl App {
         let files = files.unwrap_or(&own_files);
         let metrics = Metrics::default();
         let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists, &metrics)?;
+        let budgets = Arc::new(Budgets::new(&config));
         let options = SqliteOptions {
             mode,
             key: config.store.key.clone(),
+            quotas: budgets.durable().clone(),
             ..SqliteOptions::default()
         };
         let store = match SqliteStore::open(&path, &options) {
@@ -141,7 +145,11 @@ impl App {
             Runtime::with_sources(store, Arc::new(agents.clone()), options, sources)
         };
         let runtime = over(shared);
-        let passing = over(Arc::new(MemoryStore::new()));
+        let memory = MemoryStore::with_limits(
+            budgets.ephemeral().clone(),
+            config.limits.ephemeral_bytes as u64,
+        );
+        let passing = over(Arc::new(memory));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = tokens(&config)?.map(Arc::new);
         Ok(Self {
@@ -152,6 +160,7 @@ impl App {
             opened_at: Timestamp::now(),
             agents,
             metrics,
+            budgets,
             keys,
             tokens,
             recovered: Arc::default(),
@@ -204,6 +213,10 @@ impl App {
         &self.metrics
     }
 
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
     /// The agents, by name.
     pub fn agents(&self) -> Vec<AgentSummary> {
         self.agents.list()
@@ -230,13 +243,15 @@ impl App {
 
     /// Puts other keys in place of those there are, from this instant on: so keys come and go without
     /// a restart; answers with how many there are. Streams that are open with a key that stays as it was
-    /// go on, all others end, and what a key has spent of its rate stays spent. Nothing else of a
-    /// configuration can be changed so.
+    /// go on, all others end, and what a key has spent of its rate stays spent. The limits of the tenants
+    /// change with them; what was spent of these stays spent, too. Nothing else of a configuration can be
+    /// changed so.
     pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) -> usize {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(keys.replaced_by(tenants));
         let former = std::mem::replace(&mut *keys, Arc::clone(&next));
         drop(keys);
+        self.budgets.replace(tenants);
         former.revoke_all_but(&next);
         next.len()
     }

@@ -101,8 +101,6 @@ pub(crate) enum ApiError {
         pointer: Option<String>,
         what: String,
     },
-    #[error("{limit} streams are open, which is the limit; close some or try again later")]
-    TooManyStreams { limit: usize },
     #[error(transparent)]
     Worded(Box<openai::Worded>),
     #[error(transparent)]
@@ -248,8 +246,7 @@ impl ApiError {
 
     /// Whether it is a fault of the server, for its operator to look at.
     pub(crate) fn is_fault(&self) -> bool {
-        let status = self.verdict().status;
-        status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
+        is_fault(self.verdict().status)
     }
 
     /// Logs a fault of the server. The store has logged its own already.
@@ -362,10 +359,6 @@ impl ApiError {
                     pointer: pointer.clone(),
                     ..verdict
                 }
-            }
-            Self::TooManyStreams { limit } => {
-                Verdict::new(S::TOO_MANY_REQUESTS, "too_many_streams")
-                    .with(json!({ "limit": limit }))
             }
             Self::RequestNotFound => Verdict::new(S::NOT_FOUND, "request_not_found"),
             Self::InvalidRequestAnswer { pointer, wrong } => {
@@ -511,6 +504,7 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
         StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
         StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
+        StoreError::LimitReached(reached) => of_limit(reached),
         StoreError::Duplicate(_) => Verdict::hidden(
             S::CONFLICT,
             "duplicate_id",
@@ -548,6 +542,11 @@ fn of_store(error: &StoreError) -> Verdict {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
     }
+}
+
+/// Whether a status is a fault of the server: all of 5xx but a tenant that stores as much as it may.
+fn is_fault(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
 }
 
 fn content_pointer(error: &ContentError) -> String {

@@ -6,6 +6,7 @@ mod scopes;
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
 use crate::auth::{Caller, Scope, Tokens};
+use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::protocol::Dialect;
 use crate::state::Api;
@@ -128,7 +129,7 @@ pub(crate) async fn authenticate(
     if let Some(who) = parts.extensions.get::<Who>() {
         who.is(&caller);
     }
-    admit(&caller, &mut parts).await?;
+    let _in_flight = admit(&api, &caller, &mut parts).await?;
     parts.extensions.insert(caller);
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
@@ -153,14 +154,27 @@ async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Api
     Ok(api.app().keys().token_caller(claimed)?)
 }
 
-/// Whether the caller may ask this at all.
-async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
+/// Whether the caller may ask this at all. The request is in flight until the permit is dropped.
+async fn admit(api: &Api, caller: &Caller, parts: &mut Parts) -> Result<Permit, ApiError> {
+    check_rates(api, caller)?;
+    let in_flight = api.app().budgets().begin_request(caller)?;
+    check_rights(caller, parts).await?;
+    Ok(in_flight)
+}
+
+/// Refuses a key that has expired, and one request more than the rates of the key and of its tenant allow.
+pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     if caller.has_expired(Timestamp::now()) {
         return Err(ApiError::KeyExpired);
     }
     caller
         .spend()
         .map_err(|wait| ApiError::RateLimited { wait })?;
+    Ok(api.app().budgets().spend(caller)?)
+}
+
+/// Refuses what the key may not do.
+async fn check_rights(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
     let route = parts.extensions.get().map(MatchedPath::as_str);
     if let Some(needed) = scopes::needed(&parts.method, route, parts.uri.path()) {
         caller.check_scope(needed)?;

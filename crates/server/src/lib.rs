@@ -43,9 +43,11 @@ mod watchdog;
 mod wording;
 
 mod body;
+mod budgets;
 mod by_name;
 mod metrics;
 mod openapi;
+mod operator;
 pub mod outbound;
 mod protocol;
 mod routes;

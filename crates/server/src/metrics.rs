@@ -2,6 +2,7 @@
 
 mod models;
 mod runs;
+mod tenants;
 mod tools;
 
 use models::ModelFigures;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stores::{Activity, StoreHealth};
+use tenants::TenantFigures;
+pub(crate) use tenants::TenantUsage;
 use timeline::Interruption;
 use tokio::time::Instant;
 use tools::ToolFigures;
@@ -128,6 +131,7 @@ pub(crate) struct Metrics {
     tools: ToolFigures,
     store: StoreFigures,
     slots: SlotFigures,
+    tenants: TenantFigures,
 }
 
 #[derive(Clone, Default)]
@@ -173,6 +177,7 @@ impl Default for Metrics {
         store.register(&mut registry);
         let slots = SlotFigures::default();
         slots.register(&mut registry);
+        let tenants = TenantFigures::new(&mut registry);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What this is", build);
         Self {
@@ -186,6 +191,7 @@ impl Default for Metrics {
             tools,
             store,
             slots,
+            tenants,
         }
     }
 }
@@ -241,11 +247,13 @@ impl Metrics {
         executions: usize,
         streams: usize,
         store: Activity,
+        tenants: &TenantUsage,
     ) -> Result<String, std::fmt::Error> {
         self.executions
             .set(i64::try_from(executions).unwrap_or(i64::MAX));
         self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
         self.store.set(store);
+        self.tenants.set(tenants);
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;
         Ok(out)

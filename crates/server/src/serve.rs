@@ -7,6 +7,7 @@ use crate::audit::Audit;
 use crate::config::Config;
 use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
+use crate::operator;
 use crate::protocol::Dialect;
 use crate::routes;
 use crate::state::Api;
@@ -157,6 +158,7 @@ pub async fn serve(
     let _watchdog = Watchdog::start(Handle::current())?;
     tracing::info!(%addr, tls = sockets.is_tls(), "serving");
     let grace = app.config().limits.shutdown_grace;
+    let _figures = operator::listen(&app, &shutdown).await?;
     let router = router(app.clone(), shutdown.clone());
     let served = sockets.answer(router, &shutdown);
     let since = OnceLock::new();

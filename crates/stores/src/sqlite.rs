@@ -20,6 +20,7 @@ mod rows;
 mod schema;
 mod spelling;
 mod trace;
+mod usage;
 mod value;
 mod writer;
 
@@ -38,8 +39,8 @@ use readers::Readers;
 use runtime::checkpoint::CheckpointTable;
 use runtime::objects::ObjectTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
-    StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
+    StoreError, TenantId, ThreadRow, Token, Usage,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Option<Writer>,
     health: Arc<Health>,
+    quotas: Quotas,
 }
 
 impl SqliteStore {
@@ -100,6 +102,7 @@ impl SqliteStore {
             readers: Readers::start(connections, health.clone())?,
             writer,
             health,
+            quotas: options.quotas.clone(),
         })
     }
 
@@ -176,8 +179,9 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             let new = append::NewLog::of(tenant, first, token)?;
+            let quotas = self.quotas.clone();
             self.writer()?
-                .run(new.bytes(), move |conn| append::create(conn, &new))
+                .run(new.bytes(), move |conn| append::create(conn, &new, &quotas))
                 .await
         })
     }
@@ -267,8 +271,9 @@ impl Store for SqliteStore {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
         Box::pin(async move {
             let bytes = append::size(&append.records);
+            let quotas = self.quotas.clone();
             self.writer()?
-                .run(bytes, move |conn| append::append(conn, &append))
+                .run(bytes, move |conn| append::append(conn, &append, &quotas))
                 .await
         })
     }
@@ -364,6 +369,10 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(self.readers.run(rows::unfinished))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(self.readers.run(usage::all))
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {

@@ -304,3 +304,22 @@ fn a_variable_that_is_empty_is_as_good_as_none() {
     let log = std::fs::read_to_string(home.data().join("server.log")).unwrap();
     assert!(log.contains(" INFO "), "{log}");
 }
+
+#[test]
+fn doctor_shows_what_each_tenant_stores_beside_its_limits() {
+    let mut home = Home::new();
+    home.ok(&["run", "compute 1+1", "--thread", "k"]);
+    let text = home.ok(&["doctor"]);
+    assert!(
+        text.contains("ok  tenant dev stores 1 of 1000000 threads, ")
+            && text.contains(" of 68719476736 bytes, 0 of 100000 files"),
+        "{text}"
+    );
+    home.configure("[limits.tenant]\nthreads = 1\n");
+    let ran = home.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.out.contains("bad tenant dev stores 1 of 1 threads"),
+        "{ran:?}"
+    );
+}

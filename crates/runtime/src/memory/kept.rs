@@ -4,6 +4,8 @@ use super::objects::Objects;
 use super::places::Places;
 use crate::checkpoint::CheckpointMetadata;
 use crate::fork::inherited;
+use crate::limit::LimitReached;
+use crate::storage::{Quotas, Usage};
 use crate::store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, StoreError, TenantId,
     ThreadRow, Token,
@@ -14,7 +16,7 @@ use std::ops::Bound;
 use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
 
 /// What a [`MemoryStore`](super::MemoryStore) keeps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
     pub(super) closed: bool,
     threads: BTreeMap<ThreadId, Log>,
@@ -25,6 +27,18 @@ pub(super) struct Kept {
     pub(super) forks: BTreeMap<ThreadId, Vec<ThreadId>>,
     pub(super) checkpoints: BTreeMap<(TenantId, String), (CheckpointMetadata, String)>,
     pub(super) objects: Objects,
+    /// The threads of each tenant, and their bytes.
+    usage: BTreeMap<TenantId, Usage>,
+    pub(super) quotas: Quotas,
+    /// Maximum size of the events of all tenants, in bytes.
+    max_bytes: u64,
+}
+
+impl Default for Kept {
+    /// Nothing, without limits.
+    fn default() -> Self {
+        Self::with_limits(Quotas::default(), u64::MAX)
+    }
 }
 
 /// The log of a thread, and what is known of it.
@@ -39,6 +53,11 @@ pub(super) struct Log {
     change: u64,
     pub(super) tokens: BTreeMap<String, String>,
     pub(super) places: Places,
+}
+
+/// The size of the records' texts, in bytes.
+fn size(records: &[NewRecord]) -> u64 {
+    records.iter().map(|record| record.text.len() as u64).sum()
 }
 
 impl Log {
@@ -80,6 +99,51 @@ fn next_change(recent: &BTreeMap<u64, ThreadId>) -> u64 {
 }
 
 impl Kept {
+    pub(super) fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
+        Self {
+            closed: false,
+            threads: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            forks: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            objects: Objects::default(),
+            usage: BTreeMap::new(),
+            quotas,
+            max_bytes,
+        }
+    }
+
+    pub(super) fn usage(&self) -> Vec<(TenantId, Usage)> {
+        let tenants: BTreeSet<_> = self.usage.keys().chain(self.objects.tenants()).collect();
+        let usage = tenants
+            .into_iter()
+            .map(|it| (it.clone(), self.usage_of(it)));
+        usage.collect()
+    }
+
+    pub(super) fn usage_of(&self, tenant: &TenantId) -> Usage {
+        let threads = self.usage.get(tenant).copied().unwrap_or_default();
+        let objects = self.objects.usage_of(tenant);
+        Usage {
+            threads: threads.threads,
+            bytes: threads.bytes + objects.bytes,
+            files: objects.files,
+        }
+    }
+
+    /// Refuses events of this size where all tenants together have too many.
+    fn check_total(&self, tenant: &TenantId, bytes: u64) -> Result<(), LimitReached> {
+        let total: u64 = self.usage.values().map(|usage| usage.bytes).sum();
+        if total.saturating_add(bytes) > self.max_bytes {
+            let reached = self
+                .quotas
+                .reached(tenant, "ephemeral_bytes", self.max_bytes);
+            return Err(reached);
+        }
+        Ok(())
+    }
+
     pub(super) fn log(&self, thread: &ThreadId) -> Result<&Log, StoreError> {
         self.threads.get(thread).ok_or(StoreError::NotFound)
     }
@@ -119,6 +183,10 @@ impl Kept {
             Some(fork) => self.open_at(&fork.thread_id, fork.seq)?,
             None => None,
         };
+        let bytes = size(&first);
+        let usage = self.usage_of(tenant);
+        self.quotas.check_thread(tenant, usage, bytes)?;
+        self.check_total(tenant, bytes)?;
         let mut log = Log {
             tenant: tenant.clone(),
             epoch: Epoch::FIRST,
@@ -134,6 +202,9 @@ impl Kept {
         let recent = self.recent.entry(tenant.clone()).or_default();
         log.change = next_change(recent);
         recent.insert(log.change, thread.id.clone());
+        let usage = self.usage.entry(tenant.clone()).or_default();
+        usage.threads += 1;
+        usage.bytes += bytes;
         self.keys.extend(key.map(|key| (key, thread.id.clone())));
         if let Some(fork) = thread.fork {
             let forks = self.forks.entry(fork.thread_id).or_default();
@@ -177,7 +248,10 @@ impl Kept {
             tail,
             records,
             token,
+            is_limited,
         } = append;
+        let bytes = size(&records);
+        let refused = is_limited.then(|| self.refused(&thread, bytes)).flatten();
         let log = self.threads.get_mut(&thread).ok_or(StoreError::NotFound)?;
         if let Some(answer) = token
             .as_ref()
@@ -197,7 +271,13 @@ impl Kept {
                 found: log.tail(),
             });
         }
+        if let Some(reached) = refused {
+            return Err(reached.into());
+        }
         log.extend(records)?;
+        if let Some(usage) = self.usage.get_mut(&log.tenant) {
+            usage.bytes += bytes;
+        }
         if let Some(Token { token, answer }) = token {
             log.tokens.insert(token, answer);
         }
@@ -207,6 +287,14 @@ impl Kept {
             recent.insert(log.change, thread);
         }
         Ok(log.tail())
+    }
+
+    /// Why no events of this size are appended to a thread.
+    fn refused(&self, thread: &ThreadId, bytes: u64) -> Option<LimitReached> {
+        let tenant = &self.threads.get(thread)?.tenant;
+        let usage = self.usage_of(tenant);
+        let own = self.quotas.check_bytes(tenant, usage, bytes);
+        own.and_then(|()| self.check_total(tenant, bytes)).err()
     }
 
     pub(super) fn list(&self, tenant: &TenantId, page: &Page) -> Vec<ThreadRow> {
@@ -252,6 +340,10 @@ impl Kept {
         }
         self.objects.delete_beside(tenant, thread);
         if let Some(log) = self.threads.remove(thread) {
+            if let Some(usage) = self.usage.get_mut(tenant) {
+                usage.threads -= 1;
+                usage.bytes -= log.bytes;
+            }
             if let Some(recent) = self.recent.get_mut(tenant) {
                 recent.remove(&log.change);
             }

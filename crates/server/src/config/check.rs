@@ -323,6 +323,7 @@ impl Checker<'_> {
         }
         Ok(ServerConfig {
             listen: file.listen.map(|it| self.listen(&it)).transpose()?,
+            metrics_listen: file.metrics_listen.map(|it| self.listen(&it)).transpose()?,
             data: file.data,
             max_body_bytes: file
                 .max_body_bytes

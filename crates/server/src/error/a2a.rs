@@ -69,7 +69,7 @@ fn rpc(status: StatusCode, failure: &Failure) -> Value {
     let kind = match failure.code {
         "malformed_json" => ErrorKind::Parse,
         "invalid_field" | "invalid_answer" | "invalid_request_answer" => ErrorKind::InvalidParams,
-        _ if status.is_server_error() => ErrorKind::Internal,
+        _ if is_fault(status) => ErrorKind::Internal,
         _ => ErrorKind::InvalidRequest,
     };
     json!({"code": kind.code(), "message": failure.message, "data": [info(failure)]})
@@ -85,7 +85,7 @@ fn rest(status: StatusCode, failure: &Failure) -> Value {
         StatusCode::NOT_FOUND => "NOT_FOUND",
         StatusCode::METHOD_NOT_ALLOWED => "UNIMPLEMENTED",
         StatusCode::CONFLICT => "FAILED_PRECONDITION",
-        StatusCode::TOO_MANY_REQUESTS => "RESOURCE_EXHAUSTED",
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE => "RESOURCE_EXHAUSTED",
         StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
         status if status.is_server_error() => "INTERNAL",
         _ => "INVALID_ARGUMENT",

@@ -48,7 +48,7 @@ fn data(status: StatusCode, failure: &Failure) -> ErrorData {
         ("malformed_json", _) => ErrorCode::PARSE_ERROR,
         ("thread_not_found", _) => ErrorCode::RESOURCE_NOT_FOUND,
         ("invalid_field" | "invalid_query", _) => ErrorCode::INVALID_PARAMS,
-        (_, status) if status.is_server_error() => ErrorCode::INTERNAL_ERROR,
+        (_, status) if is_fault(status) => ErrorCode::INTERNAL_ERROR,
         _ => ErrorCode::INVALID_REQUEST,
     };
     ErrorData::new(code, failure.message.clone(), Some(details(failure)))

@@ -2,6 +2,7 @@
 
 use crate::error::{ApiError, ErrorBody};
 use crate::health;
+use crate::metrics::TenantUsage;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -38,12 +39,14 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
     responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
     api.metrics().set_runs(api.runtime());
+    let tenants = TenantUsage::read(api.app()).await?;
     let text = api
         .metrics()
         .encode(
             api.runtime().running(),
-            api.open_streams(),
+            api.app().budgets().streams().total(),
             api.app().store().activity(),
+            &tenants,
         )
         .map_err(|_| ApiError::Panicked)?;
     Ok((

@@ -144,12 +144,12 @@ async fn only_so_many_streams_are_open_at_once() {
     };
     let (_, first) = server.open(follow()).await;
     let seq = server.seq("t").await;
-    assert_eq!(server.send(follow()).await.error().1, "too_many_streams");
+    assert_eq!(server.send(follow()).await.error().1, "limit_reached");
     let message = json!({ "content": "more", "stream": true });
     let answer = server.post("/api/v1/threads/t/messages", message).await;
     assert_eq!(
         (answer.error().1.as_str(), server.seq("t").await),
-        ("too_many_streams", seq)
+        ("limit_reached", seq)
     );
     drop(first);
     assert_eq!(server.at_rest("t").await.len() as u64, seq);

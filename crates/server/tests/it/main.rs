@@ -23,6 +23,7 @@ mod harness;
 mod held;
 mod idempotency;
 mod langgraph;
+mod limits;
 mod mcp;
 mod messages;
 #[path = "../../../runtime/tests/it/mortal.rs"]

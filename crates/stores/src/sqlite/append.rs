@@ -5,8 +5,9 @@ use super::kind::kind;
 use super::objects;
 use super::projection::Tables;
 use super::rows;
+use super::usage;
 use super::value::{count, int, nanos};
-use runtime::{Append, Created, Epoch, NewRecord, StoreError, TenantId, Token};
+use runtime::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
 use rusqlite::{Connection, OptionalExtension, params};
 use timeline::{Seq, Thread, ThreadId};
 
@@ -46,7 +47,11 @@ pub(super) fn size(records: &[NewRecord]) -> usize {
 }
 
 /// Finds the thread with the key, or makes it.
-pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreError> {
+pub(super) fn create(
+    conn: &Connection,
+    new: &NewLog,
+    quotas: &Quotas,
+) -> Result<Created, StoreError> {
     let NewLog {
         tenant,
         thread,
@@ -64,6 +69,7 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
     if let Some(fork) = &thread.fork {
         owned(conn, tenant, &fork.thread_id)?;
     }
+    quotas.check_thread(tenant, usage::of(conn, tenant)?, size(first) as u64)?;
     let sql = "INSERT INTO thread_threads
                    (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, change)
                VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7, ?8,
@@ -105,7 +111,11 @@ pub(super) fn claim(conn: &Connection, thread: &ThreadId) -> Result<Epoch, Store
 }
 
 /// Appends, if the claim holds and the log ends where the writer thinks.
-pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreError> {
+pub(super) fn append(
+    conn: &Connection,
+    append: &Append,
+    quotas: &Quotas,
+) -> Result<Seq, StoreError> {
     if let Some(token) = &append.token {
         unused(conn, &append.thread, token)?;
     }
@@ -145,11 +155,25 @@ pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreErr
     if updated.map_err(statement)? == 0 {
         return Err(refusal(conn, append));
     }
+    if append.is_limited {
+        check_bytes(conn, no, quotas)?;
+    }
     if let Some(token) = &append.token {
         keep_token(conn, no, token, tail)?;
     }
     write(conn, no, append.tail, &append.records)?;
     Ok(tail)
+}
+
+/// Refuses what was appended to a thread if its tenant stores too much with it.
+fn check_bytes(conn: &Connection, no: i64, quotas: &Quotas) -> Result<(), StoreError> {
+    let sql = "SELECT tenant FROM thread_threads WHERE no = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let tenant: String = select
+        .query_row([no], |row| row.get(0))
+        .map_err(statement)?;
+    let tenant = TenantId::from(tenant.as_str());
+    Ok(quotas.check_bytes(&tenant, usage::of(conn, &tenant)?, 0)?)
 }
 
 fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<(), StoreError> {

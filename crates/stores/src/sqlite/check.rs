@@ -100,6 +100,21 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
          FROM tenant_contents c
          WHERE NOT EXISTS (SELECT 1 FROM tenant_objects o WHERE o.content_no = c.no)",
     )?);
+    found.extend(texts(
+        conn,
+        "SELECT format('tenant %s stores %d threads, %d bytes and %d files, and its usage says %d, %d and %d',
+                       f.tenant, f.threads, f.bytes, f.files, coalesce(u.threads, 0), coalesce(u.bytes, 0),
+                       coalesce(u.files, 0))
+         FROM (SELECT tenant, sum(threads) AS threads, sum(bytes) AS bytes, sum(files) AS files FROM (
+                   SELECT tenant, 1 AS threads, bytes, 0 AS files FROM thread_threads
+                   UNION ALL SELECT tenant, 0, octet_length(content), 0 FROM tenant_contents
+                   UNION ALL SELECT tenant, 0, octet_length(json), content_no IS NOT NULL FROM tenant_objects
+                   UNION ALL SELECT tenant, 0, 0, 0 FROM tenant_usage)
+               GROUP BY tenant) f
+         LEFT JOIN tenant_usage u ON u.tenant = f.tenant
+         WHERE f.threads <> coalesce(u.threads, 0) OR f.bytes <> coalesce(u.bytes, 0)
+            OR f.files <> coalesce(u.files, 0)",
+    )?);
     contents(conn, &mut found)?;
     Ok(found)
 }

@@ -5,7 +5,7 @@ use super::key::{self, StoreKey};
 use super::medium;
 use super::rekey;
 use crate::private;
-use runtime::StoreError;
+use runtime::{Quotas, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, TryLockError};
@@ -35,6 +35,8 @@ pub struct SqliteOptions {
     pub cache_kib: Option<u32>,
     /// What the file is encrypted with; it is not, without.
     pub key: Option<StoreKey>,
+    /// How much each tenant may store.
+    pub quotas: Quotas,
 }
 
 const STATEMENTS: usize = 96;
