@@ -23,11 +23,11 @@ mod hostile_schemas;
 mod jsonl;
 mod logs;
 mod main_job;
-mod poison;
-#[cfg(unix)]
-mod modes;
 #[cfg(unix)]
 mod medium;
+#[cfg(unix)]
+mod modes;
+mod poison;
 mod policies;
 mod render;
 mod runs;
