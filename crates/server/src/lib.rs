@@ -44,6 +44,7 @@ mod wording;
 
 mod body;
 mod by_name;
+mod connections;
 mod metrics;
 mod openapi;
 pub mod outbound;

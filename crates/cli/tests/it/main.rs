@@ -11,6 +11,8 @@ mod commands;
 mod conformance;
 mod convert;
 mod crash;
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod diff_merge;
 mod documents;
 mod encryption;
