@@ -109,6 +109,8 @@ pub(crate) enum ApiError {
     LangGraph(Box<interop::langgraph::RequestError>),
     #[error("the server is not ready: {}", .0.advice())]
     NotReady(NotReady),
+    #[error("the server has no connection left; close some or try again later")]
+    NoConnectionLeft,
     #[error("the server failed")]
     Panicked,
     #[error("there is no such request in this thread")]
@@ -262,12 +264,12 @@ impl ApiError {
         }
     }
 
-    /// Whether it needs no line of its own in the log: the store has logged it, or a probe asks again.
+    /// Whether it needs no line of its own in the log: the store has logged it, a probe asks again, or metrics count it.
     pub(crate) fn is_logged(&self) -> bool {
         if let Self::Runtime(error) = self {
             return error.is_logged();
         }
-        matches!(self, Self::NotReady(_))
+        matches!(self, Self::NotReady(_) | Self::NoConnectionLeft)
     }
 
     /// How it is shown to a client.
@@ -376,6 +378,7 @@ impl ApiError {
             },
             Self::NotReady(reason) => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready")
                 .with(json!({ "reason": reason.code() })),
+            Self::NoConnectionLeft => Verdict::new(S::SERVICE_UNAVAILABLE, "too_many_connections"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),
         }

@@ -45,6 +45,7 @@ mod wording;
 mod body;
 mod budgets;
 mod by_name;
+mod connections;
 mod metrics;
 mod openapi;
 mod operator;

@@ -1,9 +1,12 @@
 //! Figures for Prometheus.
 
+mod connections;
 mod models;
 mod runs;
 mod tenants;
 mod tools;
+
+pub(crate) use connections::ConnectionFigures;
 
 use models::ModelFigures;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -126,6 +129,7 @@ pub(crate) struct Metrics {
     request_duration: Timed<Route>,
     executions: Gauge,
     streams: Gauge,
+    connections: ConnectionFigures,
     runs: Timed<OfRun>,
     models: ModelFigures,
     tools: ToolFigures,
@@ -166,6 +170,7 @@ impl Default for Metrics {
             "Event streams that are open",
             streams.clone(),
         );
+        let connections = ConnectionFigures::new(&mut registry);
         let runs = Timed::new(
             &mut registry,
             "run_duration",
@@ -186,6 +191,7 @@ impl Default for Metrics {
             request_duration,
             executions,
             streams,
+            connections,
             runs,
             models,
             tools,
@@ -216,6 +222,11 @@ impl Metrics {
             status,
         };
         self.requests.get_or_create(&labels).inc();
+    }
+
+    /// The figures of connections.
+    pub(crate) fn connections(&self) -> &ConnectionFigures {
+        &self.connections
     }
 
     /// Who counts the runs of a runtime, in which those of no agent in particular are the default agent's.

@@ -5,6 +5,7 @@ mod request_id;
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::Config;
+use crate::connections::{self, Overflow};
 use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
 use crate::operator;
@@ -18,7 +19,6 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::serve::{Listener as _, ListenerExt};
 use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
 use std::any::Any;
@@ -88,7 +88,7 @@ impl Sockets {
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         match &self.inner {
             Inner::Plain(sockets) => sockets.local_addr(),
-            Inner::Tls(sockets) => sockets.local_addr(),
+            Inner::Tls(listener) => listener.sockets.local_addr(),
         }
     }
 
@@ -98,19 +98,22 @@ impl Sockets {
     }
 
     /// Answers until `shutdown` is cancelled and all is answered.
-    async fn answer(self, router: Router, shutdown: &CancellationToken) -> std::io::Result<()> {
-        let stop = shutdown.clone().cancelled_owned();
-        match self.inner {
-            Inner::Plain(sockets) => {
-                let sockets = sockets.tap_io(|socket| send_at_once(socket));
-                let served = axum::serve(sockets, router);
-                served.with_graceful_shutdown(stop).await
+    async fn answer(self, app: &App, router: Router, shutdown: &CancellationToken) {
+        // The certificate is watched as long as it is served.
+        let (sockets, tls, _watch) = match self.inner {
+            Inner::Plain(sockets) => (sockets, None, None),
+            Inner::Tls(listener) => {
+                let TlsListener {
+                    sockets,
+                    acceptor,
+                    watch,
+                } = listener;
+                (sockets, Some(acceptor), Some(watch))
             }
-            Inner::Tls(sockets) => {
-                let served = axum::serve(sockets, router);
-                served.with_graceful_shutdown(stop).await
-            }
-        }
+        };
+        let limits = &app.config().limits;
+        let figures = app.metrics().connections().clone();
+        connections::serve(sockets, tls, router, limits, figures, shutdown).await;
     }
 }
 
@@ -160,7 +163,7 @@ pub async fn serve(
     let grace = app.config().limits.shutdown_grace;
     let _figures = operator::listen(&app, &shutdown).await?;
     let router = router(app.clone(), shutdown.clone());
-    let served = sockets.answer(router, &shutdown);
+    let served = sockets.answer(&app, router, &shutdown);
     let since = OnceLock::new();
     let late = async {
         shutdown.cancelled().await;
@@ -168,7 +171,7 @@ pub async fn serve(
         tokio::time::sleep_until(since + grace * 3 / 4).await;
     };
     let served = tokio::select! {
-        served = served => served.map_err(Into::into),
+        () = served => Ok(()),
         error = unrecovered(&app) => Err(error),
         () = late => {
             tracing::warn!("some requests did not end in time and are cut off");
@@ -309,6 +312,11 @@ fn request_id(request: &Request) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Whether a connection beyond the cap may ask this.
+fn asks_for_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
 /// Counts the answer, and writes the body of one that failed.
 async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
@@ -317,7 +325,12 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
     let start = Instant::now();
-    let mut response = next.run(request).await;
+    let mut response =
+        if request.extensions().get::<Overflow>().is_some() && !asks_for_health(&path) {
+            ApiError::NoConnectionLeft.into_response()
+        } else {
+            next.run(request).await
+        };
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     audit.answered(response.status());
     let status = response.status().as_u16();

@@ -11,6 +11,8 @@ mod commands;
 mod conformance;
 mod convert;
 mod crash;
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod diff_merge;
 mod documents;
 mod encryption;
@@ -23,11 +25,11 @@ mod hostile_schemas;
 mod jsonl;
 mod logs;
 mod main_job;
-mod poison;
-#[cfg(unix)]
-mod modes;
 #[cfg(unix)]
 mod medium;
+#[cfg(unix)]
+mod modes;
+mod poison;
 mod policies;
 mod render;
 mod runs;

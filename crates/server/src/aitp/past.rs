@@ -76,6 +76,8 @@ fn item_of(command: &Command) -> Option<&NewItem> {
         | Command::Update { .. }
         | Command::Remove { .. }
         | Command::Close
+        | Command::Resume
+        | Command::Park
         | Command::Reopen => None,
     }
 }

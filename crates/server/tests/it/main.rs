@@ -16,6 +16,7 @@ mod answers;
 mod audit;
 mod bad_input;
 mod chat;
+mod connections;
 mod cors;
 mod documents;
 mod events;

@@ -39,6 +39,17 @@ impl Server {
         Self::spawn(command, data)
     }
 
+    /// Starts a server with limits that a line of the shell sets.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_limits(data: &Path, limits: &str) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("{limits}; exec \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_loomline"))
+            .args(Self::arguments(data));
+        Self::spawn(command, data)
+    }
+
     fn arguments(data: &Path) -> [&std::ffi::OsStr; 5] {
         let [flag, serve, listen, address] =
             ["--data", "serve", "--listen", "127.0.0.1:0"].map(AsRef::as_ref);
@@ -107,6 +118,13 @@ impl Server {
             assert!(Instant::now() < deadline, "the server does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Number of file descriptors that it has open.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn open_descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.pid());
+        std::fs::read_dir(directory).unwrap().count()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
