@@ -429,24 +429,8 @@ impl Held<'_> {
         if records.is_empty() {
             return Ok(core.tail);
         }
-        let step = records.iter().rev().find_map(|new| match &new.event {
-            Event::StepCreated { step } => Some(step.id.clone()),
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::PartCreated { .. }
-            | Event::PartUpdated { .. }
-            | Event::ChunkEmitted { .. }
-            | Event::ThreadFinished { .. } => None,
-        });
+        let step = records.iter().rev().find_map(|new| created(&new.event));
+        let step = step.cloned();
         let begun = records.iter().rev().find_map(|new| begun(&new.event));
         if let Some(execution) = begun {
             // Also where its append fails in doubt: this process alone has begun it.
@@ -512,6 +496,14 @@ impl Held<'_> {
             }
         }
     }
+}
+
+/// The step that an event creates.
+fn created(event: &Event) -> Option<&StepId> {
+    if let Event::StepCreated { step } = event {
+        return Some(&step.id);
+    }
+    None
 }
 
 /// The execution that an event begins.

@@ -212,6 +212,8 @@ impl Growth {
             | Command::Start { .. }
             | Command::ResetStep
             | Command::Remove { .. }
+            | Command::Resume
+            | Command::Park
             | Command::Reopen => {}
         }
     }

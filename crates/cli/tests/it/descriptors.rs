@@ -32,8 +32,10 @@ fn follow(server: &Server) -> Option<TcpStream> {
 fn limit_descriptors(server: &Server, n: usize) {
     let pid = server.pid().to_string();
     let limit = format!("--nofile={n}");
-    let limited = Command::new("prlimit").args(["--pid", &pid, &limit]);
-    assert!(limited.status().unwrap().success());
+    let limited = Command::new("prlimit")
+        .args(["--pid", &pid, &limit])
+        .status();
+    assert!(limited.unwrap().success());
 }
 
 fn health(server: &Server, path: &str) -> Answer {

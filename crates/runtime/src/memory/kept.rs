@@ -11,7 +11,7 @@ use crate::store::{
     ThreadRow, Token,
 };
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
 

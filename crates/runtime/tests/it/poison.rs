@@ -29,11 +29,11 @@ impl Reactor for Steps {
     fn react<'a>(&'a self, step: StepRun<'a>) -> BoxFuture<'a, Result<Reacted, ReactorError>> {
         Box::pin(async move {
             let _ = self.started.send(step.key.to_owned());
-            if step.key != "harmless" {
+            if step.key == "harmless" {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            } else {
                 let permit = self.may_end.acquire().await;
                 permit.map_err(|_| ReactorError::Stopped)?.forget();
-            } else {
-                tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let part = json!({"type": "output_text", "text": "done"}).into();
             let writer = step.writer;

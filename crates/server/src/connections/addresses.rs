@@ -1,14 +1,14 @@
 //! The connections of each client address.
 
 use super::group::Group;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The groups of the addresses that have connections.
 pub(super) struct Addresses {
     max: usize,
-    groups: Mutex<HashMap<IpAddr, Arc<Group>>>,
+    groups: Mutex<BTreeMap<IpAddr, Arc<Group>>>,
 }
 
 impl Addresses {
@@ -20,7 +20,7 @@ impl Addresses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Group>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<Group>>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -214,6 +214,10 @@ impl http_body::Body for Counted {
 struct Streams(Arc<Connection>);
 
 impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Streams {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the connection, which shutdown awaits, ends after its streams"
+    )]
     fn execute(&self, stream: F) {
         let held = self.0.hold();
         tokio::spawn(stream.map(move |_| drop(held)));

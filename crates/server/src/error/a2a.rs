@@ -1,7 +1,7 @@
 //! Refusals in A2A's words: JSON-RPC's error objects, and the bodies of the other HTTP binding
 //! (`google.rpc.Status`).
 
-use super::{ApiError, Failure};
+use super::{ApiError, Failure, is_fault};
 use http::StatusCode;
 use interop::a2a::{ErrorKind, RequestError, failure as rpc_failure};
 use serde_json::{Map, Value, json};

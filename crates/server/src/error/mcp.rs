@@ -1,6 +1,6 @@
 //! Refusals in the words of the Model Context Protocol: JSON-RPC's error objects, and results of tools that failed.
 
-use super::{ApiError, Failure};
+use super::{ApiError, Failure, is_fault};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};

@@ -17,8 +17,10 @@ struct Site {
 impl Site {
     async fn new(limits: &str) -> Self {
         let server = Server::new(&format!("[limits]\n{limits}")).await;
-        let served = Served::new(server.app.clone()).await;
-        Self { server, served }
+        Self {
+            served: Served::new(server.app.clone()).await,
+            server,
+        }
     }
 
     async fn connect(&self) -> Client {
