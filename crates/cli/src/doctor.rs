@@ -50,7 +50,6 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         Ok(app) => {
             report.sound(opens)?;
             look_over(&app, &directory, &mut report).await?;
-            usage(&app, &directory, &mut report).await?;
         }
     }
     report.end()
@@ -78,7 +77,8 @@ async fn look_over(app: &App, directory: &Path, report: &mut Report<'_>) -> Resu
     if report.n_findings > 0 {
         return Ok(());
     }
-    look_at_runs(app, directory, report).await
+    look_at_runs(app, directory, report).await?;
+    usage(app, directory, report).await
 }
 
 /// Names the runs that processes have died with. They are no fault of the store.

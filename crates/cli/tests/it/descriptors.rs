@@ -62,7 +62,7 @@ fn health_is_answered_when_no_descriptor_is_left() {
         followers.push(follower);
         assert!(followers.len() <= 40);
     }
-    assert!(followers.len() >= 10, "{}", followers.len());
+    assert!(followers.len() >= 5, "{}", followers.len());
     for _ in 0..10 {
         assert_eq!(health(&server, "/healthz").status, 200);
         assert_eq!(health(&server, "/readyz").status, 503);
@@ -84,6 +84,8 @@ fn health_is_answered_when_no_descriptor_is_left() {
 fn the_soft_descriptor_limit_is_raised_to_the_hard_one() {
     let home = Home::new();
     let server = Server::with_limits(&home.data(), "ulimit -Sn 100; ulimit -Hn 2000");
+    // The limit is raised before the first connection is accepted.
+    assert_eq!(health(&server, "/healthz").status, 200);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
     let line = limits
         .lines()

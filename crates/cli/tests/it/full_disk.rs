@@ -39,9 +39,11 @@ fn say(server: &Server, key: &str, n_bytes: usize) -> bool {
 fn readiness_fails_while_the_disk_is_full_and_the_log_stays_short() {
     let home = Home::new();
     let server = Server::ignoring_size_signals(&home.data());
-    assert_eq!(get(&server, "/readyz").0, 200);
-    limit(&server, &LIMIT.to_string());
     let deadline = Instant::now() + Duration::from_mins(1);
+    while get(&server, "/readyz").0 != 200 {
+        assert!(Instant::now() < deadline, "the server does not get ready");
+    }
+    limit(&server, &LIMIT.to_string());
     let mut n = 0;
     while say(&server, &format!("t{n}"), 20_000) {
         n += 1;
