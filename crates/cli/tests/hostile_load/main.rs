@@ -86,7 +86,7 @@ fn run(server: &Server, attack: &Attack, scale: &Scale) -> Row {
         held.sockets.clear();
     }
     let begin = Instant::now();
-    let is_released = || server.descriptors() <= quiet + SLACK && server.open_streams() == 0;
+    let is_released = || server.descriptors() <= quiet + SLACK && server.is_at_rest();
     let mut released = None;
     while begin.elapsed() < RELEASE {
         if is_released() {

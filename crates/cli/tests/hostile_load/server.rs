@@ -116,14 +116,14 @@ impl Server {
         self.probe().descriptors()
     }
 
-    /// The number of open event streams, as `/metrics` has it.
-    pub(crate) fn open_streams(&self) -> usize {
+    /// Whether no event stream is open and no run executes, as `/metrics` has it.
+    pub(crate) fn is_at_rest(&self) -> bool {
         let answer = wire::ask(self.address, "GET", "/metrics", &self.other, None);
-        let figure = answer.body.lines().find_map(|line| {
-            let value = line.strip_prefix("loomline_open_streams ")?;
-            value.parse().ok()
-        });
-        figure.unwrap_or(usize::MAX)
+        let is_zero = |name: &str| {
+            let figure = answer.body.lines().find_map(|line| line.strip_prefix(name));
+            figure.is_some_and(|value| value.trim() == "0")
+        };
+        is_zero("loomline_open_streams ") && is_zero("loomline_running_executions ")
     }
 
     /// A request of the attacker.

@@ -179,15 +179,8 @@ async fn requests_in_flight_are_limited_and_others_are_answered() {
             answer.await.status
         });
     }
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
-    let refused = loop {
-        let answer = other.get("/api/v1/threads").await;
-        if answer.status != 200 {
-            break answer;
-        }
-        assert!(tokio::time::Instant::now() < deadline);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    becomes(&theirs, "tenant_usage", "tenant.requests_in_flight", 2).await;
+    let refused = other.get("/api/v1/threads").await;
     assert_eq!(refusal(&refused), concurrency("tenant.requests_in_flight"));
     assert_eq!(theirs.get("/api/v1/threads").await.status, 200);
     for path in ["/healthz", "/readyz"] {
