@@ -59,7 +59,13 @@ async fn of_two_answers_to_one_call_at_once_one_is_taken_and_the_other_refused()
     };
     assert_eq!(taken.status, 200, "{}", taken.text);
     let (status, code, _) = refused.error();
-    assert_eq!((status, code.as_str()), (409, "answered_already"));
+    // The history that it brings is compared before or after the other answer is taken.
+    let codes = ["answered_already", "history_differs"];
+    assert_eq!(
+        (status, codes.contains(&code.as_str())),
+        (409, true),
+        "{code}"
+    );
 }
 
 #[tokio::test]
