@@ -79,7 +79,7 @@ pub(crate) async fn serve(
     let directory = place.directory(&config);
     let address = listen.or(config.server.listen).unwrap_or(DEFAULT);
     // A start that is refused has touched nothing.
-    let sockets = Sockets::bind(&config, address).await.map_err(|error| {
+    let sockets = Sockets::bind(&config, address).map_err(|error| {
         if let ServeError::Socket(error) = error {
             return CliError::io(format!("listen on {address}"))(error);
         }

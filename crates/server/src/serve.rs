@@ -25,7 +25,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,9 @@ use tower_http::request_id::{
 };
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
+
+/// How many connections wait to be accepted; the system may allow fewer.
+const BACKLOG: u32 = 4_096;
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -73,9 +76,9 @@ enum Inner {
 impl Sockets {
     /// Listens on an address; with TLS where the configuration has a certificate, which is read now. Refuses an address
     /// that others can reach if the configuration has no tenants.
-    pub async fn bind(config: &Config, address: SocketAddr) -> Result<Self, ServeError> {
+    pub fn bind(config: &Config, address: SocketAddr) -> Result<Self, ServeError> {
         check_exposed(config, address)?;
-        let sockets = TcpListener::bind(address).await?;
+        let sockets = listen(address)?;
         match &config.server.tls {
             None => Ok(sockets.into()),
             Some(files) => Ok(Self {
@@ -124,6 +127,20 @@ impl From<TcpListener> for Sockets {
             inner: Inner::Plain(sockets),
         }
     }
+}
+
+/// Listens with room for a burst of connections: a client whose connection finds none tries again after a second.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // On Windows the option would let two servers listen on one address.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A stream's events are small, and each is waited for.

@@ -16,7 +16,7 @@ async fn a_server_without_tenants_is_not_exposed() {
     let refused = serve(server.app.clone(), listener, CancellationToken::new()).await;
     assert!(matches!(refused, Err(ServeError::Exposed { .. })));
     let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
-    let refused = Sockets::bind(server.app.config(), anywhere).await;
+    let refused = Sockets::bind(server.app.config(), anywhere);
     assert!(matches!(refused, Err(ServeError::Exposed { .. })));
 }
 

@@ -36,10 +36,10 @@ fn files(directory: &Path) -> TlsConfig {
     }
 }
 
-async fn bind(server: &Server, directory: &Path) -> Result<Sockets, ServeError> {
+fn bind(server: &Server, directory: &Path) -> Result<Sockets, ServeError> {
     let mut config = server.app.config().clone();
     config.server.tls = Some(files(directory));
-    Sockets::bind(&config, SocketAddr::from(([127, 0, 0, 1], 0))).await
+    Sockets::bind(&config, SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
 impl Site {
@@ -47,7 +47,7 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), made);
         let rig = Server::new("").await;
-        let sockets = bind(&rig, directory.path()).await.unwrap();
+        let sockets = bind(&rig, directory.path()).unwrap();
         let served = Served::on(rig.app.clone(), sockets);
         Self { directory, served }
     }
@@ -162,7 +162,7 @@ async fn a_certificate_that_can_not_be_used_is_told_before_anything_is_served() 
     let path = directory.path();
     let server = Server::new("").await;
     let refused = async |expected: &str| {
-        let Err(ServeError::Tls(error)) = bind(&server, path).await else {
+        let Err(ServeError::Tls(error)) = bind(&server, path) else {
             panic!("{expected}");
         };
         let text = error.to_string();

@@ -155,7 +155,7 @@ async fn settings(server: SocketAddr) -> Vec<(u16, u32)> {
 #[tokio::test]
 async fn a_tls_handshake_that_takes_too_long_closes_the_connection() {
     let site = Site::new("tls_timeout_s = 1\nheader_timeout_s = 60").await;
-    let tls = served_with_tls(&site).await;
+    let tls = served_with_tls(&site);
     let mut clients = [
         Client::connect(tls.addr).await,
         Client::connect(tls.addr).await,
@@ -172,7 +172,7 @@ async fn a_tls_handshake_that_takes_too_long_closes_the_connection() {
 #[tokio::test]
 async fn one_handshake_too_many_ends_the_oldest() {
     let site = Site::new("connections = 2\nconnections_per_address = 2").await;
-    let tls = served_with_tls(&site).await;
+    let tls = served_with_tls(&site);
     let mut first = Client::connect(tls.addr).await;
     let mut second = Client::connect(tls.addr).await;
     site.reaches("open_connections", 2).await;
@@ -181,7 +181,7 @@ async fn one_handshake_too_many_ends_the_oldest() {
     assert!(second.is_open().await && third.is_open().await);
 }
 
-async fn served_with_tls(site: &Site) -> Served {
+fn served_with_tls(site: &Site) -> Served {
     let made = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let directory = site.server.directory.path();
     let files = TlsConfig {
@@ -193,6 +193,6 @@ async fn served_with_tls(site: &Site) -> Served {
     let mut config = site.server.app.config().clone();
     config.server.tls = Some(files);
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let sockets = Sockets::bind(&config, address).await.unwrap();
+    let sockets = Sockets::bind(&config, address).unwrap();
     Served::on(site.server.app.clone(), sockets)
 }
