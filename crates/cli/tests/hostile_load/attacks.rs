@@ -60,12 +60,12 @@ pub(crate) fn all() -> Vec<Attack> {
     vec![
         attack("silent connections", Ends::ByServer, nothing, silent),
         attack("half-open heads", Ends::ByServer, nothing, half_open),
-        attack(
+        only_full(attack(
             "followers that never read",
             Ends::ByServer,
             large_thread,
             deaf_followers,
-        ),
+        )),
         attack(
             "streams of one key",
             Ends::ByClient,
@@ -78,12 +78,12 @@ pub(crate) fn all() -> Vec<Attack> {
             nothing,
             endless_messages,
         )),
-        attack(
+        only_full(attack(
             "bodies with a million values",
             Ends::ByClient,
             nothing,
             many_values,
-        ),
+        )),
         only_full(attack(
             "stalled bodies",
             Ends::ByServer,
