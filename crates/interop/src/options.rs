@@ -145,14 +145,25 @@ pub(crate) fn repeated(tools: &[ClientTool]) -> Option<usize> {
         .position(|tool| !names.insert(tool.name.as_str()))
 }
 
-/// Checks the JSON Schema at a place of a request against the limits of [`upp::schema`]. A refusal
+/// Checks the JSON Schema at a place of a request against the limits of `upp::schema`. A refusal
 /// has the JSON pointer into the request, and what is expected there.
+#[cfg(feature = "model")]
 pub(crate) fn check_schema(schema: &Value, pointer: &str) -> Result<(), (String, &'static str)> {
     let checked = upp::schema::check(schema);
     checked.map(|_| ()).map_err(|refused| {
         let pointer = format!("{pointer}{}", refused.pointer);
         (pointer, refused.fault.expected())
     })
+}
+
+/// Accepts every JSON Schema: without the feature `model` nothing is run, so no schema is used.
+#[cfg(not(feature = "model"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the check of the feature `model` can refuse"
+)]
+pub(crate) fn check_schema(_: &Value, _: &str) -> Result<(), (String, &'static str)> {
+    Ok(())
 }
 
 /// Whether the model must call a tool, and which it may.
