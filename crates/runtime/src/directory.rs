@@ -1,7 +1,8 @@
 //! Which threads are in this process's memory.
 
+use crate::cache::Share;
 use crate::error::RuntimeError;
-use crate::live::{Live, Tail};
+use crate::live::{Around, Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
 use crate::store::{NewRecord, StoreError, TenantId, ThreadRow};
@@ -89,6 +90,7 @@ impl Runtime {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             if let Some(live) = live.get(&id) {
+                live.touch();
                 return Ok(Arc::clone(live));
             }
         }
@@ -120,7 +122,10 @@ impl Runtime {
             streaming: row.thread.status == timeline::ThreadStatus::Streaming,
             gone: false,
         };
-        self.kept_or(row.thread.id, (row.tenant, key), tail, |live| live)
+        let bytes = row.bytes;
+        self.kept_or(row.thread.id, (row.tenant, key), tail, |live| {
+            live.with_log(bytes)
+        })
     }
 
     /// The thread as it is in memory; where it is not, as it is made here.
@@ -136,26 +141,23 @@ impl Runtime {
             .live
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !live.contains_key(&thread) && live.len() >= self.inner.options.threads_in_memory {
-            // Only what nobody else holds may go: two in one process would fence each other off.
-            live.retain(|_, live| Arc::strong_count(live) > 1 || !live.is_idle());
-            let keys = &self.inner.keys;
-            let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, id| live.contains_key(id));
+        if !live.contains_key(&thread) {
+            self.inner.make_room(&mut live);
+            self.ensure_sweeps();
         }
         let found = live.entry(thread.clone()).or_insert_with(|| {
             let inner = &self.inner;
-            let new = Live::new(
-                Arc::clone(&inner.store),
-                Arc::clone(&inner.clock),
-                Arc::clone(&inner.observer),
-                tenant,
-                thread,
-                key,
-                tail,
-            );
+            let around = Around {
+                store: Arc::clone(&inner.store),
+                clock: Arc::clone(&inner.clock),
+                observer: Arc::clone(&inner.observer),
+                pages: Arc::clone(&inner.pages),
+                share: Share::new(Arc::clone(&inner.cache)),
+            };
+            let new = Live::new(around, tenant, thread, key, tail);
             Arc::new(make(new))
         });
+        found.touch();
         Arc::clone(found)
     }
 

@@ -10,6 +10,7 @@
 
 mod agent;
 mod answer;
+mod cache;
 mod change;
 pub mod checkpoint;
 mod children;
@@ -26,6 +27,7 @@ mod live;
 mod memory;
 pub mod objects;
 mod observer;
+mod pages;
 mod react;
 mod reactor;
 mod registry;
@@ -54,6 +56,7 @@ pub use gate::{Entering, Gate, Terms};
 pub use limit::{LimitKind, LimitReached};
 pub use memory::MemoryStore;
 pub use observer::{Ended, Observer};
+pub use pages::LargeRecord;
 pub use react::{Runtime, RuntimeOptions, Sources};
 pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
@@ -64,8 +67,8 @@ pub use request::{
     Run,
 };
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, PAGE_BYTES,
+    Page, PageSize, Ran, Store, StoreError, TenantId, ThreadRow, Token,
 };
 pub use stretch::{Place, Stretch, StretchOf};
 pub use writer::{Delta, StepWriter, Stopped};

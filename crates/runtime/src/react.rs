@@ -1,5 +1,6 @@
 //! The runtime: threads by key, triggers, and what happens to those that find a thread busy.
 
+use crate::cache::CacheSize;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::{RuntimeError, told};
@@ -7,6 +8,7 @@ use crate::gate::{Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::observer::{Nobody, Observer};
+use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
@@ -29,8 +31,8 @@ const MAX_TRIES: u32 = 8;
 pub struct RuntimeOptions {
     /// How many triggers may wait on one thread.
     pub queue_limit: usize,
-    /// How many threads at rest stay in memory.
-    pub threads_in_memory: usize,
+    /// Maximum size of the threads that stay in memory for followers and later requests, in bytes.
+    pub thread_cache_bytes: usize,
     /// How long an execution may take, if its trigger does not say.
     pub run_timeout: Option<Duration>,
     /// How often agents may hand over to each other before a user speaks again.
@@ -41,7 +43,7 @@ impl Default for RuntimeOptions {
     fn default() -> Self {
         Self {
             queue_limit: 100,
-            threads_in_memory: 1_000,
+            thread_cache_bytes: 64 << 20,
             run_timeout: None,
             max_handoffs: 10,
         }
@@ -76,6 +78,8 @@ pub(crate) struct Inner {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) options: RuntimeOptions,
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) cache: Arc<CacheSize>,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
     pub(crate) running: AtomicUsize,
@@ -119,6 +123,8 @@ impl Runtime {
                 ids,
                 observer,
                 options,
+                pages: Arc::new(Pages::new(options.thread_cache_bytes)),
+                cache: Arc::new(CacheSize::new(options.thread_cache_bytes)),
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),
                 running: AtomicUsize::new(0),

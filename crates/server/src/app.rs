@@ -117,6 +117,7 @@ impl App {
         };
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
+            thread_cache_bytes: config.limits.thread_cache_bytes,
             ..RuntimeOptions::default()
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

@@ -9,6 +9,7 @@ use crate::routes::langgraph::EndedRuns;
 use crate::routes::mcp::Calls;
 use crate::turns::Turns;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -34,10 +35,16 @@ struct Inner {
 pub(crate) struct OpenStream {
     shutdown: CancellationToken,
     caller: Caller,
+    stalled_reader: Duration,
     _permit: OwnedSemaphorePermit,
 }
 
 impl OpenStream {
+    /// After this time without reading, the stream's client is disconnected.
+    pub(crate) fn stalled_reader(&self) -> Duration {
+        self.stalled_reader
+    }
+
     /// Waits until the stream has to end; says why where it is the caller's key that has.
     // A method, so that an async block that calls it captures the permit too.
     pub(crate) async fn unwanted(&self) -> Option<ApiError> {
@@ -136,6 +143,7 @@ impl Api {
             Ok(permit) => Ok(OpenStream {
                 shutdown: self.inner.shutdown.clone(),
                 caller: caller.clone(),
+                stalled_reader: self.inner.app.config().limits.stalled_reader,
                 _permit: permit,
             }),
             Err(_) => Err(ApiError::TooManyStreams {

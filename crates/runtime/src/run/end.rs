@@ -138,11 +138,11 @@ impl Runtime {
         // What came to the history from elsewhere while the step ran is not in what it remembers.
         if core.generation == turn.generation {
             let (agent, generation) = (turn.run.agent.clone(), turn.generation);
-            core.memory = reacted.memory.map(|value| Memory {
+            held.remember(reacted.memory.map(|value| Memory {
                 agent,
                 generation,
                 value,
-            });
+            }))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The logs that make up a thread: its ancestors', each up to where it was forked, and its own.
 
 use super::{Place, Run};
-use crate::live::PAGE;
+use crate::pages::PAGE;
 use crate::store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
 use std::collections::BTreeSet;
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};

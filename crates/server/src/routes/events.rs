@@ -4,7 +4,7 @@ use super::tree::{Place, TreeEvents};
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -54,7 +54,7 @@ struct AllEvents {
 }
 
 impl View<Arc<Logged>> for AllEvents {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
         sse::record_frame(logged, out);
         self.left = self.left.saturating_sub(1);
         sse::flow(self.left == 0)
@@ -101,7 +101,7 @@ pub(crate) async fn follow(
         let records = runtime.read(&caller.tenant, &key, after, limit).await?;
         return Ok((
             [(header::CONTENT_TYPE, "application/json")],
-            page(&records, after, limit),
+            page(&records, after, tail),
         )
             .into_response());
     }
@@ -135,7 +135,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, ApiError> {
     seq.map(Some).ok_or(error)
 }
 
-fn page(records: &[Logged], after: Seq, limit: usize) -> String {
+fn page(records: &[Logged], after: Seq, tail: Seq) -> String {
     let mut out = String::from("{\"events\":[");
     for (index, logged) in records.iter().enumerate() {
         if index > 0 {
@@ -145,10 +145,6 @@ fn page(records: &[Logged], after: Seq, limit: usize) -> String {
     }
     let last = records.last().map_or(after, |logged| logged.record.seq);
     // Writing to a string can't fail.
-    let _ = write!(
-        out,
-        "],\"last\":{last},\"more\":{}}}",
-        records.len() == limit
-    );
+    let _ = write!(out, "],\"last\":{last},\"more\":{}}}", last < tail);
     out
 }

@@ -10,7 +10,7 @@ use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
 use crate::run_events::RunEvents;
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
@@ -163,7 +163,7 @@ pub(crate) struct MessageList {
 struct OneRun(RunEvents);
 
 impl View<Arc<Logged>> for OneRun {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
         let seen = self.0.see(&logged.record.event);
         if seen.is_shown() {
             sse::record_frame(logged, out);
