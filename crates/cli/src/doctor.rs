@@ -94,6 +94,7 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
         | StoreError::TooNew { .. }
         | StoreError::Key(_)
         | StoreError::InUse(_)
+        | StoreError::View(_)
         | StoreError::Closed => None,
     }
 }

@@ -157,7 +157,7 @@ impl Runtime {
         }
         let inner = Arc::downgrade(&self.inner);
         let shutdown = self.inner.shutdown.clone();
-        tokio::spawn(shutdown.run_until_cancelled_owned(async move {
+        let sweeps = shutdown.run_until_cancelled_owned(async move {
             loop {
                 tokio::time::sleep(SWEEP).await;
                 let Some(inner) = inner.upgrade() else { return };
@@ -166,6 +166,10 @@ impl Runtime {
                     return;
                 }
             }
-        }));
+        });
+        self.inner.tasks.spawn(sweeps);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,6 +153,7 @@ impl Runtime {
                 observer: Arc::clone(&inner.observer),
                 pages: Arc::clone(&inner.pages),
                 share: Share::new(Arc::clone(&inner.cache)),
+                message_bytes: inner.options.message_bytes,
             };
             let new = Live::new(around, tenant, thread, key, tail);
             Arc::new(make(new))

@@ -40,6 +40,7 @@ mod stretch;
 pub mod suite;
 mod threads;
 pub mod tree;
+mod view;
 mod writer;
 
 pub use agent::{AgentReactor, Models, OptionsRefused};
@@ -71,4 +72,5 @@ pub use store::{
     Page, PageSize, Ran, Store, StoreError, TenantId, ThreadRow, Token,
 };
 pub use stretch::{Place, Stretch, StretchOf};
+pub use view::{ViewBudget, ViewRefused, ViewShare};
 pub use writer::{Delta, StepWriter, Stopped};

@@ -1,10 +1,16 @@
 //! A thread in this process: its lock, its state, the tail of its log.
 
+mod size;
+mod transcript;
+
+pub(crate) use size::check_size;
+pub(crate) use transcript::read_transcript;
+
 use crate::cache::Share;
 use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
-use crate::pages::{PAGE, Page, Pages, ThreadPages, weight};
+use crate::pages::{Page, Pages, ThreadPages, weight};
 use crate::store::{
     Append, Epoch, Filter, Logged, NewRecord, PAGE_BYTES, PageSize, Store, StoreError, TenantId,
     Token,
@@ -102,6 +108,7 @@ pub(crate) struct Live {
     read: ThreadPages,
     pages: Arc<Pages>,
     pub(crate) share: Share,
+    message_bytes: usize,
     /// The bytes that the log takes in the store.
     log_bytes: AtomicUsize,
     used: std::sync::Mutex<Instant>,
@@ -118,6 +125,7 @@ pub(crate) struct Around {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) pages: Arc<Pages>,
     pub(crate) share: Share,
+    pub(crate) message_bytes: usize,
 }
 
 /// The lock of a thread, with its state loaded.
@@ -140,6 +148,7 @@ impl Live {
             observer,
             pages,
             share,
+            message_bytes,
         } = around;
         Self {
             thread,
@@ -155,6 +164,7 @@ impl Live {
             read: ThreadPages::default(),
             pages,
             share,
+            message_bytes,
             log_bytes: AtomicUsize::new(0),
             used: std::sync::Mutex::new(Instant::now()),
             worked: AtomicBool::new(false),
@@ -396,39 +406,6 @@ impl Live {
     }
 }
 
-/// Folds a thread's log from its first event; a fork begins with what its parent had. What is
-/// removed is still among the entries.
-pub(crate) async fn read_transcript(
-    store: &dyn Store,
-    thread: &ThreadId,
-    filter: Filter,
-) -> Result<Transcript, StoreError> {
-    let mut chain = vec![(thread.clone(), Seq(u64::MAX))];
-    while let Some(fork) = match chain.last() {
-        Some((id, _)) => store.row(id).await?.thread.fork,
-        None => None,
-    } {
-        chain.push((fork.thread_id, fork.seq));
-    }
-    let mut transcript = Transcript::default();
-    while let Some((id, end)) = chain.pop() {
-        transcript = transcript.continued();
-        'log: loop {
-            let page = store.read(&id, transcript.seq, PAGE, filter).await?;
-            for logged in &page {
-                if logged.record.seq > end {
-                    break 'log;
-                }
-                transcript.apply(&logged.record);
-            }
-            if page.is_empty() {
-                break;
-            }
-        }
-    }
-    Ok(transcript)
-}
-
 impl Held<'_> {
     /// The thread's state. A lock is only given with the state loaded; it is gone after a failed
     /// append, and the next one who takes the lock loads it anew.
@@ -484,7 +461,8 @@ impl Held<'_> {
                 let running = core.state.active().map(|active| &active.execution);
                 ended.extend(Ended::of(&event, running, at));
                 state.apply(&event);
-                let text = event.encode()?.into();
+                let text: Arc<str> = event.encode()?.into();
+                check_size(&event, &text, live.message_bytes)?;
                 records.push(NewRecord { at, event, text });
             }
         }
@@ -541,7 +519,8 @@ impl Held<'_> {
                 for ended in &ended {
                     live.observer.ended(ended);
                 }
-                let state_bytes = core.bytes();
+                // One that runs stays in memory, whatever it takes.
+                let state_bytes = if streaming { 0 } else { core.bytes() };
                 live.publish(
                     logged(first, records),
                     state_bytes,

@@ -53,6 +53,11 @@ pub(crate) fn weight(logged: &Logged) -> usize {
     2 * logged.text.len() + 512
 }
 
+/// The bytes of the records' texts.
+pub(crate) fn text_bytes(records: &[Logged]) -> usize {
+    records.iter().map(|logged| logged.text.len()).sum()
+}
+
 /// The pages of all threads that were read last, and the budget for large records.
 pub(crate) struct Pages {
     max_bytes: usize,
@@ -163,18 +168,18 @@ async fn within_budget(
     let Some(large) = records.first().filter(|it| it.text.len() > PAGE_BYTES) else {
         return Ok(Page::shared(records.into_iter().map(Arc::new).collect()));
     };
-    let units = pages.units(weight(large));
-    let permit = match Arc::clone(&pages.large).try_acquire_many_owned(units) {
-        Ok(permit) => permit,
-        Err(_) => {
-            // Whoever waits holds nothing meanwhile.
-            drop(records);
-            pages.clear();
-            let permit = Arc::clone(&pages.large).acquire_many_owned(units).await;
-            let permit = permit.map_err(|_| StoreError::Closed)?;
-            records = read().await?;
-            permit
-        }
+    let units = pages.units(large.text.len());
+    let at_once = Arc::clone(&pages.large).try_acquire_many_owned(units);
+    let permit = if let Ok(permit) = at_once {
+        permit
+    } else {
+        // Whoever waits holds nothing meanwhile.
+        drop(records);
+        pages.clear();
+        let permit = Arc::clone(&pages.large).acquire_many_owned(units).await;
+        let permit = permit.map_err(|_| StoreError::Closed)?;
+        records = read().await?;
+        permit
     };
     let permit = Arc::new(LargeRecord { _permit: permit });
     let records = records.into_iter().map(|logged| {
@@ -183,3 +188,6 @@ async fn within_budget(
     });
     Ok(Page::shared(records.collect()))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

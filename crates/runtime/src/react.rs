@@ -26,6 +26,10 @@ use tokio_util::task::TaskTracker;
 /// How often a thread that others make and delete meanwhile is looked for.
 const MAX_TRIES: u32 = 8;
 
+/// The messages that wait on one thread take at most as many bytes as this number of the largest
+/// messages, and one more: all of them are in memory as long as the thread is.
+const QUEUED_MESSAGES: usize = 4;
+
 /// What a runtime allows.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeOptions {
@@ -33,6 +37,8 @@ pub struct RuntimeOptions {
     pub queue_limit: usize,
     /// Maximum size of the threads that stay in memory for followers and later requests, in bytes.
     pub thread_cache_bytes: usize,
+    /// Maximum size of one message, or of one part of an agent's answer, as JSON in bytes.
+    pub message_bytes: usize,
     /// How long an execution may take, if its trigger does not say.
     pub run_timeout: Option<Duration>,
     /// How often agents may hand over to each other before a user speaks again.
@@ -44,6 +50,7 @@ impl Default for RuntimeOptions {
         Self {
             queue_limit: 100,
             thread_cache_bytes: 64 << 20,
+            message_bytes: 4 << 20,
             run_timeout: None,
             max_handoffs: 10,
         }
@@ -424,6 +431,14 @@ impl Runtime {
                 if n_waiting >= limit {
                     return Err(RuntimeError::QueueFull { limit });
                 }
+                let max_bytes = self
+                    .inner
+                    .options
+                    .message_bytes
+                    .saturating_mul(QUEUED_MESSAGES);
+                if n_waiting > 0 && waiting_bytes(state) >= max_bytes {
+                    return Err(RuntimeError::QueueFull { limit: n_waiting });
+                }
                 let run = Payload::write(&run)?;
                 Ok(Dealt {
                     commands: vec![Command::Enqueue { item, run }],
@@ -535,6 +550,12 @@ impl Runtime {
         self.abandon(abandoned);
         self.ensure_worker(live, held)
     }
+}
+
+/// The bytes of the messages that wait.
+fn waiting_bytes(state: &State) -> usize {
+    let contents = state.waiting().filter_map(|it| it.item.content.as_ref());
+    contents.map(|content| content.text().len()).sum()
 }
 
 /// What is to be written for a trigger, and what that begins and stops.

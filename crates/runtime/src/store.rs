@@ -4,6 +4,7 @@ use crate::checkpoint::CheckpointTable;
 use crate::objects::ObjectTable;
 use crate::pages::LargeRecord;
 use crate::request::Run;
+use crate::view::ViewRefused;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -336,6 +337,9 @@ pub enum StoreError {
     /// It is encrypted, or not, and what was given to open it does not fit.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// What a request reads of threads at once is bounded.
+    #[error(transparent)]
+    View(#[from] ViewRefused),
     /// Another process has it open for writing.
     #[error("another process serves this store ({0}); stop it first, or talk to it over HTTP")]
     InUse(String),

@@ -118,6 +118,7 @@ impl App {
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
             thread_cache_bytes: config.limits.thread_cache_bytes,
+            message_bytes: config.limits.message_bytes,
             ..RuntimeOptions::default()
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

@@ -13,7 +13,7 @@ use crate::auth::{Scope, TokenRefused};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::Violation;
-use runtime::{LimitKind, LimitReached, RuntimeError, StoreError};
+use runtime::{LimitKind, LimitReached, RuntimeError, StoreError, ViewRefused};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -395,6 +395,11 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
             Verdict::new(S::INTERNAL_SERVER_ERROR, "internal")
         }
         RuntimeError::LimitReached(reached) => of_limit(reached),
+        RuntimeError::MessageTooLarge { bytes, max } => {
+            Verdict::new(S::PAYLOAD_TOO_LARGE, "message_too_large")
+                .at("/content")
+                .with(json!({ "bytes": bytes, "max": max }))
+        }
         RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
     }
 }
@@ -502,6 +507,10 @@ fn of_store(error: &StoreError) -> Verdict {
             "store_failed",
             "the store failed; try again",
         ),
+        StoreError::View(ViewRefused::TooLarge { .. }) => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "thread_too_large")
+        }
+        StoreError::View(ViewRefused::Busy(reached)) => of_limit(reached),
         StoreError::Repeated { .. }
         | StoreError::Damaged(_)
         | StoreError::TooNew { .. }

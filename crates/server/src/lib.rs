@@ -33,6 +33,7 @@ mod audit;
 pub mod auth;
 mod error;
 mod guard;
+mod held;
 mod hex;
 mod state;
 mod unread;

@@ -271,14 +271,15 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
     let start = Instant::now();
-    let mut response = next.run(request).await;
+    let view = api.views().view();
+    let mut response = view.scope(next.run(request)).await;
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     audit.answered(response.status());
     let status = response.status().as_u16();
     api.metrics()
         .answered(&method, route, status, start.elapsed());
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
-        return response;
+        return crate::held::until_sent(response, view);
     };
     let body = match Dialect::of(&path) {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),

@@ -8,6 +8,7 @@ use crate::metrics::Metrics;
 use crate::routes::langgraph::EndedRuns;
 use crate::routes::mcp::Calls;
 use crate::turns::Turns;
+use runtime::ViewBudget;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,6 +27,7 @@ struct Inner {
     passing_desks: Arc<Desks>,
     forms: Forms,
     streams: Arc<Semaphore>,
+    views: ViewBudget,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
     shutdown: CancellationToken,
@@ -33,10 +35,26 @@ struct Inner {
 
 /// The right to keep one stream open, given back when it is dropped.
 pub(crate) struct OpenStream {
-    shutdown: CancellationToken,
-    caller: Caller,
+    lifetime: StreamLifetime,
     stalled_reader: Duration,
     _permit: OwnedSemaphorePermit,
+}
+
+/// How long a stream may last: as long as the server runs and the caller's key is valid.
+#[derive(Clone)]
+pub(crate) struct StreamLifetime {
+    shutdown: CancellationToken,
+    caller: Caller,
+}
+
+impl StreamLifetime {
+    /// Waits until the stream has to end; says why where it is the caller's key that has.
+    pub(crate) async fn ended(&self) -> Option<ApiError> {
+        tokio::select! {
+            () = self.shutdown.cancelled() => None,
+            error = self.caller.ended() => Some(error),
+        }
+    }
 }
 
 impl OpenStream {
@@ -45,13 +63,15 @@ impl OpenStream {
         self.stalled_reader
     }
 
+    /// How long the stream may last.
+    pub(crate) fn lifetime(&self) -> &StreamLifetime {
+        &self.lifetime
+    }
+
     /// Waits until the stream has to end; says why where it is the caller's key that has.
     // A method, so that an async block that calls it captures the permit too.
     pub(crate) async fn unwanted(&self) -> Option<ApiError> {
-        tokio::select! {
-            () = self.shutdown.cancelled() => None,
-            error = self.caller.ended() => Some(error),
-        }
+        self.lifetime.ended().await
     }
 }
 
@@ -60,6 +80,7 @@ impl Api {
         let streams = Arc::new(Semaphore::new(
             app.config().limits.streams.min(Semaphore::MAX_PERMITS),
         ));
+        let views = ViewBudget::new(app.config().limits.thread_view_bytes);
         let desks = Arc::new(Desks::new(app.runtime().clone(), true));
         let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
         let forms = Forms::new(app.config());
@@ -71,6 +92,7 @@ impl Api {
                 app,
                 turns: Turns::default(),
                 streams,
+                views,
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
                 shutdown,
@@ -137,12 +159,19 @@ impl Api {
         self.inner.app.config().limits.streams
     }
 
+    /// How much of threads all requests may hold in memory at once.
+    pub(crate) fn views(&self) -> &ViewBudget {
+        &self.inner.views
+    }
+
     /// Opens a stream, which lasts as long as the caller's key at most.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<OpenStream, ApiError> {
         match Arc::clone(&self.inner.streams).try_acquire_owned() {
             Ok(permit) => Ok(OpenStream {
-                shutdown: self.inner.shutdown.clone(),
-                caller: caller.clone(),
+                lifetime: StreamLifetime {
+                    shutdown: self.inner.shutdown.clone(),
+                    caller: caller.clone(),
+                },
                 stalled_reader: self.inner.app.config().limits.stalled_reader,
                 _permit: permit,
             }),

@@ -31,8 +31,12 @@ impl Runtime {
         if matches!(error, RuntimeError::Store(StoreError::Fenced { .. })) {
             return Err(error);
         }
-        let detail = format!("the thread can't be read or written: {}", told(&error));
-        let why = Interruption::new(Interruption::ERROR, detail);
+        let why = if let RuntimeError::MessageTooLarge { .. } = error {
+            Interruption::new("message_too_large", error.to_string())
+        } else {
+            let detail = format!("the thread can't be read or written: {}", told(&error));
+            Interruption::new(Interruption::ERROR, detail)
+        };
         self.ended(live, execution, Ending::Failed(why)).await
     }
 

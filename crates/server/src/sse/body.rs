@@ -3,19 +3,20 @@
 use super::buffer::FrameBuffer;
 use super::{View, noted};
 use crate::error::ApiError;
-use crate::state::OpenStream;
+use crate::state::{OpenStream, StreamLifetime};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use http_body::Frame;
 use interop::sse::KEEP_ALIVE as COMMENT;
+use runtime::{PAGE_BYTES, StoreError, ViewShare};
 use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
-use tokio_util::task::AbortOnDropHandle;
 
 /// How long a stream is silent before a comment shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -43,10 +44,22 @@ struct Frames<T, E, V> {
     view: V,
     buffer: FrameBuffer,
     is_over: bool,
+    /// The request's share of what may be read of threads.
+    reading: Option<ViewShare>,
     silence: Pin<Box<Sleep>>,
 }
 
 impl<T, E: Into<ApiError>, V: View<T>> Frames<T, E, V> {
+    /// Gathers frames until they fill a batch, or nothing more is there yet.
+    fn gather(&mut self, context: &mut Context<'_>) {
+        while !self.is_over && self.buffer.len() < BATCH_BYTES {
+            match self.happens.poll_next_unpin(context) {
+                Poll::Ready(happened) => self.write(happened),
+                Poll::Pending => return,
+            }
+        }
+    }
+
     fn write(&mut self, happened: Option<Result<T, E>>) {
         let flow = match happened {
             None => ControlFlow::Break(()),
@@ -59,6 +72,22 @@ impl<T, E: Into<ApiError>, V: View<T>> Frames<T, E, V> {
             }
         };
         self.is_over = flow.is_break();
+        self.check_size();
+    }
+
+    /// Ends a stream whose next frames are large, if others have too much to send already.
+    fn check_size(&mut self) {
+        let bytes = self.buffer.own_bytes();
+        let Some(reading) = self.reading.as_ref().filter(|_| bytes > PAGE_BYTES) else {
+            return;
+        };
+        if let Err(refused) = reading.try_hold(bytes) {
+            let error = StoreError::from(refused).into();
+            noted(&error);
+            self.buffer = FrameBuffer::default();
+            self.view.fail(&error, &mut self.buffer);
+            self.is_over = true;
+        }
     }
 }
 
@@ -69,11 +98,15 @@ where
     V: View<T>,
 {
     fn poll_frames(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        while !self.is_over && self.buffer.len() < BATCH_BYTES {
-            match self.happens.poll_next_unpin(context) {
-                Poll::Ready(happened) => self.write(happened),
-                Poll::Pending => break,
+        match self.reading.clone() {
+            Some(reading) => {
+                if self.buffer.is_empty() {
+                    // What was read as a whole, or written, is sent.
+                    reading.release();
+                }
+                reading.sync_scope(|| self.gather(context));
             }
+            None => self.gather(context),
         }
         if let Some(piece) = self.buffer.pop() {
             self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
@@ -101,7 +134,7 @@ where
 struct Stream {
     source: Option<Box<dyn Source>>,
     /// The permit.
-    open: Option<Arc<OpenStream>>,
+    open: Option<OpenStream>,
     /// When the connection took a frame, until it asks for the next one.
     taken: Option<Instant>,
     is_cut: bool,
@@ -117,7 +150,8 @@ fn locked(shared: &Shared) -> MutexGuard<'_, Stream> {
 /// The body of an event stream.
 pub(super) struct EventBody {
     stream: Arc<Shared>,
-    _guard: AbortOnDropHandle<()>,
+    /// Ends with the body.
+    _guard: JoinSet<()>,
 }
 
 impl EventBody {
@@ -128,25 +162,27 @@ impl EventBody {
         open: OpenStream,
     ) -> Self {
         let stalled_reader = open.stalled_reader();
-        let open = Arc::new(open);
+        let lifetime = open.lifetime().clone();
         let source = Frames {
             happens,
             view,
             buffer: FrameBuffer::default(),
             is_over: false,
+            reading: ViewShare::current(),
             silence: Box::pin(sleep(KEEP_ALIVE)),
         };
         let stream = Arc::new(Mutex::new(Stream {
             source: Some(Box::new(source)),
-            open: Some(Arc::clone(&open)),
+            open: Some(open),
             taken: None,
             is_cut: false,
             waker: None,
         }));
-        let guard = tokio::spawn(guard(Arc::downgrade(&stream), open, stalled_reader));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(guard(Arc::downgrade(&stream), lifetime, stalled_reader));
         Self {
             stream,
-            _guard: AbortOnDropHandle::new(guard),
+            _guard: tasks,
         }
     }
 }
@@ -162,7 +198,8 @@ impl http_body::Body for EventBody {
         let mut stream = locked(&self.stream);
         stream.taken = None;
         let Some(source) = &mut stream.source else {
-            let end = stream.is_cut.then_some(Err(Disconnected));
+            let is_cut = std::mem::take(&mut stream.is_cut);
+            let end = is_cut.then_some(Err(Disconnected));
             return Poll::Ready(end);
         };
         match source.poll_frames(context) {
@@ -184,8 +221,8 @@ impl http_body::Body for EventBody {
 }
 
 /// Ends a stream that has to end, and cuts off a reader that does not ask for frames.
-async fn guard(stream: Weak<Shared>, open: Arc<OpenStream>, stalled_reader: Duration) {
-    let mut unwanted = pin!(open.unwanted());
+async fn guard(stream: Weak<Shared>, lifetime: StreamLifetime, stalled_reader: Duration) {
+    let mut unwanted = pin!(lifetime.ended());
     let mut wakes = Instant::now() + stalled_reader;
     loop {
         tokio::select! {

@@ -32,6 +32,7 @@ mod operation;
 mod remote;
 mod responses;
 mod rights;
+mod streams;
 mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;

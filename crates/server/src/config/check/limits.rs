@@ -40,6 +40,9 @@ impl Checker<'_> {
             concurrent_runs: file
                 .concurrent_runs
                 .map_or(default.concurrent_runs, Into::into),
+            thread_view_bytes: file
+                .thread_view_bytes
+                .map_or(default.thread_view_bytes, Into::into),
             thread_cache_bytes: file
                 .thread_cache_bytes
                 .map_or(default.thread_cache_bytes, Into::into),

@@ -64,15 +64,13 @@ async fn searched(
         seen = last.record.seq;
         found.extend(page.into_iter().filter_map(|logged| {
             let mut record = logged.record;
-            match &mut record.event {
-                Event::ItemCreated { item } if item.item_type == ItemType::Message => {
+            if let Event::ItemCreated { item } = &mut record.event {
+                if item.item_type == ItemType::Message {
                     item.content = None;
                 }
-                Event::ItemCreated { .. } => {}
-                Event::ExecutionCreated { .. } => {}
-                _ => return None,
+                return Some(record);
             }
-            Some(record)
+            matches!(record.event, Event::ExecutionCreated { .. }).then_some(record)
         }));
     }
     Ok(found)
