@@ -1,8 +1,7 @@
 //! Which threads are in this process's memory.
 
-use crate::cache::Share;
 use crate::error::RuntimeError;
-use crate::live::{Around, Live, Tail};
+use crate::live::{Live, Tail};
 use crate::react::Runtime;
 use crate::request::NewThreadRequest;
 use crate::store::{NewRecord, StoreError, TenantId, ThreadRow};
@@ -146,16 +145,7 @@ impl Runtime {
             self.ensure_sweeps();
         }
         let found = live.entry(thread.clone()).or_insert_with(|| {
-            let inner = &self.inner;
-            let around = Around {
-                store: Arc::clone(&inner.store),
-                clock: Arc::clone(&inner.clock),
-                observer: Arc::clone(&inner.observer),
-                pages: Arc::clone(&inner.pages),
-                share: Share::new(Arc::clone(&inner.cache)),
-                message_bytes: inner.options.message_bytes,
-            };
-            let new = Live::new(around, tenant, thread, key, tail);
+            let new = Live::new(&self.inner, (tenant, key), thread, tail);
             Arc::new(make(new))
         });
         found.touch();

@@ -11,11 +11,14 @@ use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
 use crate::pages::{Page, Pages, ThreadPages, weight};
+use crate::react::Inner;
+use crate::run_slots::Occupied;
+use crate::storage::Growth;
 use crate::store::{
     Append, Epoch, Filter, Logged, NewRecord, PAGE_BYTES, PageSize, Store, StoreError, TenantId,
     Token,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,6 +30,10 @@ use timeline::{
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// How far the last event of a thread may be ahead of the clock and the next one still waits for it. What is further
+/// ahead was written while the clock was wrong, or came from elsewhere.
+const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Records kept in memory for those who follow; older ones are read from the store.
 const RECENT: usize = 512;
@@ -57,7 +64,7 @@ pub(crate) struct Core {
     pub(crate) state: State,
     pub(crate) tail: Seq,
     epoch: Epoch,
-    last_at: Timestamp,
+    pub(crate) last_at: Timestamp,
     /// Counts what changed the history other than the running step: what was remembered before is void.
     pub(crate) generation: u64,
     pub(crate) memory: Option<Memory>,
@@ -83,6 +90,24 @@ impl Core {
         let step = self.state.active().and_then(|it| it.step.as_ref());
         let parts = step.into_iter().flat_map(|step| &step.parts);
         waiting.sum::<usize>() + parts.map(|part| part.text().len()).sum::<usize>()
+    }
+
+    fn warn_of_clock(&self, now: Timestamp, thread: &ThreadId) {
+        if now < self.last_at {
+            tracing::warn!(
+                %thread, last = %self.last_at, %now,
+                "the thread's last event is more than a day ahead of the clock; its next ones are not"
+            );
+        }
+    }
+
+    /// The instant of what is appended now: never before the last event, unless that is far ahead.
+    fn instant(&self, now: Timestamp) -> Timestamp {
+        if self.last_at.duration_since(now) > MAX_AHEAD {
+            now
+        } else {
+            now.max(self.last_at)
+        }
     }
 }
 
@@ -112,20 +137,12 @@ pub(crate) struct Live {
     /// The bytes that the log takes in the store.
     log_bytes: AtomicUsize,
     used: std::sync::Mutex<Instant>,
+    /// What the thread occupies of the process's limits, and which execution this process runs.
+    pub(crate) occupied: Occupied,
     /// Whether a task of this process works on the thread. Changed only by who holds the lock.
     pub(crate) worked: AtomicBool,
     /// Cancelled to stop the execution that is being worked on.
     signal: std::sync::Mutex<Option<(ExecutionId, CancellationToken)>>,
-}
-
-/// What a thread in memory has from its runtime.
-pub(crate) struct Around {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) pages: Arc<Pages>,
-    pub(crate) share: Share,
-    pub(crate) message_bytes: usize,
 }
 
 /// The lock of a thread, with its state loaded.
@@ -136,35 +153,27 @@ pub(crate) struct Held<'a> {
 
 impl Live {
     pub(crate) fn new(
-        around: Around,
-        tenant: TenantId,
+        inner: &Inner,
+        (tenant, key): (TenantId, String),
         thread: ThreadId,
-        key: String,
         tail: Tail,
     ) -> Self {
-        let Around {
-            store,
-            clock,
-            observer,
-            pages,
-            share,
-            message_bytes,
-        } = around;
         Self {
+            occupied: Occupied::new(&inner.runs, &tenant),
             thread,
             tenant,
             key,
-            store,
-            clock,
-            observer,
+            store: Arc::clone(&inner.store),
+            clock: Arc::clone(&inner.clock),
+            observer: Arc::clone(&inner.observer),
             core: Mutex::new(None),
             forks: Mutex::default(),
             tail: watch::Sender::new(tail),
             recent: RwLock::default(),
             read: ThreadPages::default(),
-            pages,
-            share,
-            message_bytes,
+            pages: Arc::clone(&inner.pages),
+            share: Share::new(Arc::clone(&inner.cache)),
+            message_bytes: inner.options.message_bytes,
             log_bytes: AtomicUsize::new(0),
             used: std::sync::Mutex::new(Instant::now()),
             worked: AtomicBool::new(false),
@@ -223,6 +232,7 @@ impl Live {
             let state = claim.head.state;
             *self.recent.write().unwrap_or_else(PoisonError::into_inner) = Recent::default();
             let streaming = state.active().is_some();
+            self.occupied.queue(state.waiting().len());
             self.tail.send_replace(Tail {
                 seq: claim.head.tail,
                 streaming,
@@ -301,6 +311,11 @@ impl Live {
 
     pub(crate) fn watch(&self) -> watch::Receiver<Tail> {
         self.tail.subscribe()
+    }
+
+    /// Whether a task of this process works on the thread.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        self.worked.load(Ordering::Acquire)
     }
 
     /// Whether nobody follows and nothing runs, so that the memory can be given back.
@@ -440,7 +455,7 @@ impl Held<'_> {
     pub(crate) fn next_place(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
         let now = self.live.clock.now();
         let core = self.core()?;
-        Ok((core.tail, now.max(core.last_at)))
+        Ok((core.tail, core.instant(now)))
     }
 
     /// Decides all commands in order and appends their events in one transaction: all or none.
@@ -451,11 +466,14 @@ impl Held<'_> {
     ) -> Result<Seq, RuntimeError> {
         let live = self.live;
         let core = self.core()?;
-        let now = live.clock.now().max(core.last_at);
+        let now = core.instant(live.clock.now());
+        core.warn_of_clock(now, &live.thread);
         let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();
+        let mut growth = Growth::default();
         for (at, command) in commands {
+            growth.note(&command);
             let at = at.unwrap_or(now);
             for event in state.decide(command, at)? {
                 let running = core.state.active().map(|active| &active.execution);
@@ -469,24 +487,13 @@ impl Held<'_> {
         if records.is_empty() {
             return Ok(core.tail);
         }
-        let step = records.iter().rev().find_map(|new| match &new.event {
-            Event::StepCreated { step } => Some(step.id.clone()),
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::PartCreated { .. }
-            | Event::PartUpdated { .. }
-            | Event::ChunkEmitted { .. }
-            | Event::ThreadFinished { .. } => None,
-        });
+        let step = records.iter().rev().find_map(|new| created(&new.event));
+        let step = step.cloned();
+        let begun = records.iter().rev().find_map(|new| begun(&new.event));
+        if let Some(execution) = begun {
+            // Also where its append fails in doubt: this process alone has begun it.
+            live.occupied.take_up(execution);
+        }
         core.in_doubt = true;
         let answer = if let Some(first) = core.unmade.take() {
             live.make(first, records.clone(), token).await
@@ -497,6 +504,7 @@ impl Held<'_> {
                 tail: core.tail,
                 records: records.clone(),
                 token,
+                is_limited: growth.is_limited(),
             };
             let tail = live.store.append(append).await;
             tail.map(|tail| (tail, core.epoch))
@@ -509,6 +517,7 @@ impl Held<'_> {
                 core.epoch = epoch;
                 core.last_at = now;
                 core.state = state;
+                live.occupied.queue(core.state.waiting().len());
                 if step.is_some() {
                     core.fresh = step;
                 }
@@ -540,6 +549,7 @@ impl Held<'_> {
                         | StoreError::Fenced { .. }
                         | StoreError::Failed(_)
                         | StoreError::KeyTaken(_)
+                        | StoreError::LimitReached(_)
                 ) {
                     *self.slot = None;
                 }
@@ -547,6 +557,22 @@ impl Held<'_> {
             }
         }
     }
+}
+
+/// The step that an event creates.
+fn created(event: &Event) -> Option<&StepId> {
+    if let Event::StepCreated { step } = event {
+        return Some(&step.id);
+    }
+    None
+}
+
+/// The execution that an event begins.
+fn begun(event: &Event) -> Option<&ExecutionId> {
+    if let Event::ExecutionCreated { execution } = event {
+        return Some(&execution.id);
+    }
+    None
 }
 
 fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {

@@ -3,7 +3,7 @@
 use crate::cache::CacheSize;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
-use crate::error::{RuntimeError, told};
+use crate::error::RuntimeError;
 use crate::gate::{Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
@@ -12,6 +12,7 @@ use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
+use crate::run_slots::RunSlots;
 use crate::store::{Store, StoreError, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,6 +44,12 @@ pub struct RuntimeOptions {
     pub run_timeout: Option<Duration>,
     /// How often agents may hand over to each other before a user speaks again.
     pub max_handoffs: u32,
+    /// How many processes may die while they execute one step of a run; the next process ends the run
+    /// as failed.
+    pub max_starts: u32,
+    /// How long the second start of a step waits after a process died with it. Each further start
+    /// waits four times as long, at most a minute.
+    pub restart_pause: Duration,
 }
 
 impl Default for RuntimeOptions {
@@ -53,6 +60,8 @@ impl Default for RuntimeOptions {
             message_bytes: 4 << 20,
             run_timeout: None,
             max_handoffs: 10,
+            max_starts: 5,
+            restart_pause: Duration::from_secs(1),
         }
     }
 }
@@ -66,6 +75,8 @@ pub struct Sources {
     pub ids: Arc<dyn Ids>,
     /// Who counts what is done.
     pub observer: Arc<dyn Observer>,
+    /// The slots of concurrent runs. Runtimes that share them share their limits.
+    pub runs: Arc<RunSlots>,
 }
 
 impl Default for Sources {
@@ -74,6 +85,7 @@ impl Default for Sources {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
             observer: Arc::new(Nobody),
+            runs: Arc::default(),
         }
     }
 }
@@ -84,6 +96,10 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) runs: Arc<RunSlots>,
+    pub(crate) unrecovered: AtomicUsize,
+    /// Held while a run that may have killed its process is on trial.
+    pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
     pub(crate) pages: Arc<Pages>,
     pub(crate) cache: Arc<CacheSize>,
@@ -121,6 +137,7 @@ impl Runtime {
             clock,
             ids,
             observer,
+            runs,
         } = sources;
         Self {
             inner: Arc::new(Inner {
@@ -129,6 +146,9 @@ impl Runtime {
                 clock,
                 ids,
                 observer,
+                runs,
+                unrecovered: AtomicUsize::new(0),
+                trial: tokio::sync::Mutex::default(),
                 options,
                 pages: Arc::new(Pages::new(options.thread_cache_bytes)),
                 cache: Arc::new(CacheSize::new(options.thread_cache_bytes)),
@@ -151,33 +171,14 @@ impl Runtime {
         self.inner.ids.mint()
     }
 
+    /// The slots of concurrent runs.
+    pub fn slots(&self) -> &Arc<RunSlots> {
+        &self.inner.runs
+    }
+
     /// How many threads are being worked on in this process.
     pub fn running(&self) -> usize {
         self.inner.running.load(Ordering::Relaxed)
-    }
-
-    /// Goes on with every execution and trigger that a crash or a stop left unfinished. Answers
-    /// with how many threads that are. A thread that can't be loaded is logged and left: it does
-    /// not keep the others from going on.
-    pub async fn recover(&self) -> Result<usize, RuntimeError> {
-        let threads = self.inner.store.unfinished().await?;
-        let mut resumed = 0;
-        for thread in &threads {
-            match self.recover_one(thread).await {
-                Ok(()) => resumed += 1,
-                Err(error) => {
-                    tracing::error!(error = told(&error), %thread, "a thread could not be resumed");
-                }
-            }
-        }
-        Ok(resumed)
-    }
-
-    pub(crate) async fn recover_one(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
-        let live = self.live_by_id(thread).await?;
-        let mut held = live.hold().await?;
-        self.stop_orphan(&live, &mut held).await?;
-        self.ensure_worker(&live, &mut held)
     }
 
     /// Runs a request to its end even if whoever asked has gone: what it has begun to write must
@@ -349,6 +350,7 @@ impl Runtime {
             Some(gate) => Some(judged_trigger(live, &mut held, gate.as_ref(), &mut request).await?),
             None => None,
         };
+        let admitted = self.admit(live, &held.core()?.state, &request)?;
         // Not before it is judged: whoever waits for what goes is woken.
         let mut rewound = Vec::new();
         if let Some(to) = &request.rewind {
@@ -408,6 +410,7 @@ impl Runtime {
         }
         self.stop_children(children);
         self.abandon(abandoned);
+        admitted.settle(live);
         self.ensure_worker(live, &mut held)?;
         drop(held);
         self.wake_later(live, waiting_parent.as_ref(), None).await;

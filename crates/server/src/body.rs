@@ -65,18 +65,26 @@ impl<T: DeserializeOwned + Default> FromRequest<Api> for OptionalBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        let is_json = is_json(request.headers());
-        let limits = &api.app().config().server;
-        let text = read(request.into_body(), limits.max_body_bytes).await?;
-        if text.is_empty() {
-            return Ok(Self(T::default()));
+        match optional_text(request, api).await? {
+            Some(text) => typed(&text, api.app().config().server.max_depth).map(Self),
+            None => Ok(Self(T::default())),
         }
-        if !is_json {
-            return Err(ApiError::NotJson);
-        }
-        check(&text, limits.max_depth)?;
-        typed(&text, limits.max_depth).map(Self)
     }
+}
+
+/// The text of a body that is JSON within the limits; none if it is absent.
+pub(crate) async fn optional_text(request: Request, api: &Api) -> Result<Option<String>, ApiError> {
+    let is_json = is_json(request.headers());
+    let limits = &api.app().config().server;
+    let text = read(request.into_body(), limits.max_body_bytes).await?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if !is_json {
+        return Err(ApiError::NotJson);
+    }
+    check(&text, limits.max_depth)?;
+    Ok(Some(text))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -3,6 +3,7 @@
 use crate::aitp::{Desks, Forms};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::routes::langgraph::EndedRuns;
@@ -11,7 +12,6 @@ use crate::turns::Turns;
 use runtime::ViewBudget;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// What all requests share.
@@ -26,7 +26,6 @@ struct Inner {
     desks: Arc<Desks>,
     passing_desks: Arc<Desks>,
     forms: Forms,
-    streams: Arc<Semaphore>,
     views: ViewBudget,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
@@ -37,7 +36,7 @@ struct Inner {
 pub(crate) struct OpenStream {
     lifetime: StreamLifetime,
     stalled_reader: Duration,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 /// How long a stream may last: as long as the server runs and the caller's key is valid.
@@ -77,9 +76,6 @@ impl OpenStream {
 
 impl Api {
     pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
-        let streams = Arc::new(Semaphore::new(
-            app.config().limits.streams.min(Semaphore::MAX_PERMITS),
-        ));
         let views = ViewBudget::new(app.config().limits.thread_view_bytes);
         let desks = Arc::new(Desks::new(app.runtime().clone(), true));
         let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
@@ -91,7 +87,6 @@ impl Api {
                 forms,
                 app,
                 turns: Turns::default(),
-                streams,
                 views,
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
@@ -150,15 +145,6 @@ impl Api {
         self.inner.shutdown.is_cancelled()
     }
 
-    pub(crate) fn open_streams(&self) -> usize {
-        self.max_streams()
-            .saturating_sub(self.inner.streams.available_permits())
-    }
-
-    fn max_streams(&self) -> usize {
-        self.inner.app.config().limits.streams
-    }
-
     /// How much of threads all requests may hold in memory at once.
     pub(crate) fn views(&self) -> &ViewBudget {
         &self.inner.views
@@ -166,18 +152,13 @@ impl Api {
 
     /// Opens a stream, which lasts as long as the caller's key at most.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<OpenStream, ApiError> {
-        match Arc::clone(&self.inner.streams).try_acquire_owned() {
-            Ok(permit) => Ok(OpenStream {
-                lifetime: StreamLifetime {
-                    shutdown: self.inner.shutdown.clone(),
-                    caller: caller.clone(),
-                },
-                stalled_reader: self.inner.app.config().limits.stalled_reader,
-                _permit: permit,
-            }),
-            Err(_) => Err(ApiError::TooManyStreams {
-                limit: self.max_streams(),
-            }),
-        }
+        Ok(OpenStream {
+            lifetime: StreamLifetime {
+                shutdown: self.inner.shutdown.clone(),
+                caller: caller.clone(),
+            },
+            stalled_reader: self.inner.app.config().limits.stalled_reader,
+            _permit: self.inner.app.budgets().open_stream(caller)?,
+        })
     }
 }

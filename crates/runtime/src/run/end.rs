@@ -11,6 +11,16 @@ use crate::writer::{StepWriter, substate};
 use std::sync::Arc;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, OpenCall};
 
+/// The reason of executions that end because a limit is reached.
+const QUOTA_EXCEEDED: &str = "quota_exceeded";
+
+fn is_limit(error: &RuntimeError) -> bool {
+    matches!(
+        error,
+        RuntimeError::LimitReached(_) | RuntimeError::Store(StoreError::LimitReached(_))
+    )
+}
+
 impl Runtime {
     pub(super) async fn time_is_up(
         &self,
@@ -33,6 +43,8 @@ impl Runtime {
         }
         let why = if let RuntimeError::MessageTooLarge { .. } = error {
             Interruption::new("message_too_large", error.to_string())
+        } else if is_limit(&error) {
+            Interruption::new(QUOTA_EXCEEDED, told(&error))
         } else {
             let detail = format!("the thread can't be read or written: {}", told(&error));
             Interruption::new(Interruption::ERROR, detail)

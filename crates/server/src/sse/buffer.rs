@@ -141,7 +141,8 @@ mod tests {
             large: None,
         };
         let mut buffer = FrameBuffer::default();
-        crate::sse::record_frame(&logged, &mut buffer);
+        let incarnation = crate::event_id::Incarnation::of(&"t".into());
+        crate::sse::record_frame(&logged, incarnation, &mut buffer);
         assert!(buffer.own_bytes() < 200 && buffer.len() > SHARED_FROM);
         let mut pieces = Vec::new();
         while let Some(piece) = buffer.pop() {

@@ -9,7 +9,7 @@ mod passing;
 mod prepared;
 mod rights;
 mod sizes;
-mod socket;
+pub(crate) mod socket;
 mod stored;
 mod subagents;
 mod suite;

@@ -12,10 +12,10 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-pub(super) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    pub(super) async fn open(listening: &Served) -> Self {
+    pub(crate) async fn open(listening: &Served) -> Self {
         Self::with_key(listening, None).await
     }
 
@@ -29,7 +29,7 @@ impl Socket {
         Self(connect_async(request).await.unwrap().0)
     }
 
-    pub(super) async fn ask(&mut self, mut body: Value) {
+    pub(crate) async fn ask(&mut self, mut body: Value) {
         body["type"] = "response.create".into();
         self.0.send(Message::text(body.to_string())).await.unwrap();
     }
@@ -47,7 +47,7 @@ impl Socket {
     }
 
     /// The events of the next response.
-    pub(super) async fn events(&mut self) -> Vec<Value> {
+    pub(crate) async fn events(&mut self) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
             let event = self.next().await.unwrap();
@@ -68,18 +68,18 @@ impl Socket {
     }
 
     /// The response to a request.
-    pub(super) async fn respond(&mut self, body: Value) -> Value {
+    pub(crate) async fn respond(&mut self, body: Value) -> Value {
         self.ask(body).await;
         last(&self.events().await).clone()
     }
 
     /// The status and the code of the error that a request gets.
-    pub(super) async fn refused(&mut self, body: Value) -> (u64, String) {
+    pub(crate) async fn refused(&mut self, body: Value) -> (u64, String) {
         self.ask(body).await;
         self.error().await
     }
 
-    async fn error(&mut self) -> (u64, String) {
+    pub(crate) async fn error(&mut self) -> (u64, String) {
         let frame = self.next().await.unwrap();
         assert_eq!(frame["type"], "error", "{frame}");
         assert!(
