@@ -5,6 +5,7 @@ mod exchange;
 pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
+use crate::body::{BodyBudgets, BodyLease};
 use crate::config::{Config, TenantConfig};
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
@@ -12,6 +13,7 @@ use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use jiff::Timestamp;
 use runtime::{
     MemoryStore, OptionsRefused, Runtime, RuntimeError, RuntimeOptions, Sources, Store, StoreError,
+    TenantId,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -76,6 +78,7 @@ pub struct App {
     opened_at: Timestamp,
     agents: ConfiguredAgents,
     metrics: Metrics,
+    bodies: BodyBudgets,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
     recovered: Arc<OnceCell<usize>>,
@@ -131,6 +134,7 @@ impl App {
         let passing = over(Arc::new(MemoryStore::new()));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = tokens(&config)?.map(Arc::new);
+        let bodies = BodyBudgets::new(config.limits.body_bytes_in_flight);
         Ok(Self {
             config,
             store,
@@ -139,6 +143,7 @@ impl App {
             opened_at: Timestamp::now(),
             agents,
             metrics,
+            bodies,
             keys,
             tokens,
             recovered: Arc::default(),
@@ -188,6 +193,16 @@ impl App {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// What a request body of a tenant takes of the budgets.
+    pub(crate) fn body_lease(&self, tenant: &TenantId) -> BodyLease {
+        self.bodies.lease(&self.config, tenant)
+    }
+
+    /// The size of all request bodies in memory, with their parsed values, in bytes.
+    pub fn body_bytes_in_flight(&self) -> usize {
+        self.bodies.in_flight()
     }
 
     /// The agents, by name.

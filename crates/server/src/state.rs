@@ -11,6 +11,7 @@ use crate::turns::Turns;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// What all requests share.
 #[derive(Clone)]
@@ -25,6 +26,7 @@ struct Inner {
     passing_desks: Arc<Desks>,
     forms: Forms,
     streams: Arc<Semaphore>,
+    sockets: TaskTracker,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
     shutdown: CancellationToken,
@@ -64,6 +66,7 @@ impl Api {
                 app,
                 turns: Turns::default(),
                 streams,
+                sockets: TaskTracker::new(),
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
                 shutdown,
@@ -115,6 +118,11 @@ impl Api {
     /// The documents that forms lead to.
     pub(crate) fn forms(&self) -> &Forms {
         &self.inner.forms
+    }
+
+    /// The tasks of open `WebSocket`s.
+    pub(crate) fn sockets(&self) -> &TaskTracker {
+        &self.inner.sockets
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {

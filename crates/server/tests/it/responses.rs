@@ -10,6 +10,7 @@ mod prepared;
 mod rights;
 mod sizes;
 mod socket;
+mod socket_limits;
 mod stored;
 mod subagents;
 mod suite;

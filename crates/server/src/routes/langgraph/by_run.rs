@@ -2,7 +2,7 @@
 
 use super::{Found, Pairs, runs};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
 use axum::Json;
@@ -48,9 +48,11 @@ pub(super) async fn create_and_wait(
     State(api): State<Api>,
     caller: Caller,
     headers: HeaderMap,
+    lease: BodyLease,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::waited(&api, &caller, &headers, None, &body).await
+    let body = (body, lease);
+    runs::waited(&api, &caller, &headers, None, body).await
 }
 
 /// The same, and streams the run.

@@ -6,7 +6,7 @@ use super::follow::Followed;
 use super::run::{Run, newest_first};
 use super::{Found, Pairs};
 use crate::auth::{Caller, Scope};
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::run_events::RunEvents;
 use crate::state::Api;
@@ -125,26 +125,30 @@ pub(super) async fn wait(
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
     headers: HeaderMap,
+    lease: BodyLease,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
-    waited(&api, &caller, &headers, Some(&thread_id), &body).await
+    let body = (body, lease);
+    waited(&api, &caller, &headers, Some(&thread_id), body).await
 }
 
-/// Begins a run, and answers with what it comes to.
+/// Begins a run, and answers with what it comes to. The body is dropped before the run is waited for.
 pub(super) async fn waited(
     api: &Api,
     caller: &Caller,
     headers: &HeaderMap,
     thread_id: Option<&str>,
-    body: &Value,
+    (body, lease): (Value, BodyLease),
 ) -> Result<Response, ApiError> {
-    let asked = RunCreate::read(body)?;
+    let asked = RunCreate::read(&body)?;
+    drop(body);
     let open = api.open_stream(caller)?;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
     let asked = (asked, Some(&open));
     let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
     let mut disconnect = begun.disconnect.take();
+    lease.free_all();
     let run: Followed = begun.into();
     run.settled(open).await?;
     if let Some(disconnect) = &mut disconnect {

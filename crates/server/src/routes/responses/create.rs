@@ -4,7 +4,7 @@ use super::super::messages::{replayed, token_of};
 use super::begin::begin;
 use super::stream::{finished, started, streamed};
 use crate::auth::Caller;
-use crate::body::JsonBody;
+use crate::body::{BodyLease, JsonBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
 use axum::extract::State;
@@ -31,10 +31,12 @@ pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
     headers: HeaderMap,
+    lease: BodyLease,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let token = token_of(&headers, TOKEN)?;
     let request = read(CreateRequest::read(&body)?);
+    drop(body);
     if request.background && !request.store {
         let message = "/background: a response that is made in the background is stored.";
         return Err(RequestError::at("/background", "invalid_value", message).into());
@@ -43,6 +45,8 @@ pub(crate) async fn post(
     let open = api.open_stream(&caller)?;
     let (stream, background) = (request.stream, request.background);
     let begun = begin(&api, &caller, request, token, &mut None).await?;
+    // What was asked is in the log now. The answer may be waited for long.
+    lease.free_all();
     let repeated = begun.repeated;
     let response = if stream {
         streamed(begun, open).await?
