@@ -101,6 +101,7 @@ async fn writer(store: Arc<dyn Store>, thread: ThreadId, end: Instant) -> Vec<Du
             tail,
             records,
             token: None,
+            is_limited: true,
         };
         let begun = Instant::now();
         tail = store.append(append).await.unwrap();

@@ -55,7 +55,20 @@ struct Inner {
 impl Agent {
     /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once.
     pub fn new(options: AgentOptions) -> Result<Self, OptionsError> {
-        let toolbox = Toolbox::new(&options.tools)?;
+        Self::made(options, None)
+    }
+
+    /// Makes an agent of other options. The schemas of tools that this one has, too, are not
+    /// compiled again.
+    pub fn with_options(&self, options: AgentOptions) -> Result<Self, OptionsError> {
+        Self::made(options, Some(&self.inner.toolbox))
+    }
+
+    fn made(options: AgentOptions, known: Option<&Toolbox>) -> Result<Self, OptionsError> {
+        let toolbox = Toolbox::new(&options.tools, known)?;
+        if let Some(structure) = &options.structure {
+            upp::schema::check(structure).map_err(OptionsError::InvalidStructure)?;
+        }
         let id = options.id.clone().unwrap_or_else(id::random);
         let needs_session = options.checkpoints.is_some() && options.session_id.is_none();
         Ok(Self {

@@ -1,6 +1,7 @@
 //! Why an agent can't be made, and why a run failed.
 
 use crate::answers::AnswerError;
+use crate::schema::SchemaError;
 use crate::strategy::PlanError;
 use std::num::NonZeroU32;
 use upp::Code;
@@ -47,8 +48,11 @@ pub enum OptionsError {
         tool: String,
         /// What is wrong.
         #[source]
-        source: Box<jsonschema::ValidationError<'static>>,
+        source: SchemaError,
     },
+    /// The schema of the answer exceeds a limit.
+    #[error("the schema of the answer is no usable JSON Schema")]
+    InvalidStructure(#[source] upp::schema::Refused),
 }
 
 /// Why a run has no result (UAP §4.4).

@@ -39,6 +39,7 @@ mod journal;
 pub mod mcp;
 pub mod middleware;
 mod plan;
+mod schema;
 mod state;
 mod strategy;
 mod stream;
@@ -68,6 +69,7 @@ pub use hooks::{AgentStrategy, NoHooks};
 pub use journal::{Journal, Stopped};
 pub use middleware::{Middleware, MiddlewareContext};
 pub use plan::{PlanStatus, PlanStep};
+pub use schema::SchemaError;
 pub use state::{AgentState, StateError, StateLimits};
 pub use strategy::{
     ExecutionStrategy, Limit, Loop, Next, Plan, PlanError, PromptMark, React, StepContext,

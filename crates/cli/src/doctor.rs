@@ -1,11 +1,11 @@
 //! `doctor`: is the store sound, and is the set-up what it seems?
 
 use crate::error::CliError;
-use crate::output::{BAD, DIM, GOOD, Output, clean};
+use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
 use crate::store::Place;
-use runtime::StoreError;
+use runtime::{Store as _, StoreError};
 use serde_json::json;
-use server::{App, OpenError, OpenMode, told};
+use server::{App, OpenError, OpenMode, PoisonedRun, open_to_others, told};
 use std::path::Path;
 
 pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
@@ -30,15 +30,15 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     };
     let directory = place.directory(&config);
     output.line(&format!("{DIM}data in {}{DIM:#}", directory.display()))?;
-    if !directory.join("loomline.db").exists() {
-        report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
-        return Ok(());
-    }
+    rights(&directory, &mut report)?;
     let opens = match &config.store.key {
         Some(_) => "store opens, encrypted",
         None => "store opens",
     };
     match App::open(config, &directory, OpenMode::ReadOnly) {
+        Err(OpenError::NoStore { .. }) => {
+            report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
+        }
         Err(error) => {
             let advice = if let OpenError::Store { source, .. } = &error {
                 advice(source, &directory)
@@ -55,8 +55,76 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
     report.end()
 }
 
+/// Warns of files that others than their owner may read: that may be meant.
+fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+    let open = open_to_others(directory);
+    if open.is_empty() {
+        return Ok(());
+    }
+    let names = open.iter().map(|path| path.display().to_string());
+    let names: Vec<_> = names.collect();
+    let names = names.join(", ");
+    report.warned(
+        "data is private",
+        &format!("others than the owner may read {names}"),
+        "unless a group is meant to read them, take these rights away with `chmod go=`",
+    )
+}
+
 /// Reads all of a store.
 async fn look_over(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+    look_at_pages(app, directory, report).await?;
+    if report.n_findings > 0 {
+        return Ok(());
+    }
+    look_at_runs(app, directory, report).await?;
+    usage(app, directory, report).await
+}
+
+/// Names the runs that processes have died with. They are no fault of the store.
+async fn look_at_runs(
+    app: &App,
+    directory: &Path,
+    report: &mut Report<'_>,
+) -> Result<(), CliError> {
+    let check = "runs";
+    let store = app.store();
+    let poisoned = match store.poisoned().await {
+        Ok(poisoned) => poisoned,
+        Err(error) => return report.found(check, &told(&error), advice(&error, directory)),
+    };
+    let n_poisoned = poisoned.len();
+    for run in poisoned {
+        let PoisonedRun {
+            tenant,
+            key,
+            execution_id,
+        } = run;
+        report.noted(check, &format!("poisoned: the server died each time it started run {execution_id} of thread {key:?} of tenant {tenant:?}, so the run has failed"))?;
+    }
+    let mut n_suspect = 0;
+    for thread in store.unfinished().await.unwrap_or_default() {
+        // A thread that can't be read is a finding of the check before.
+        let Ok(head) = store.head(&thread).await else {
+            continue;
+        };
+        let Some(active) = head.state.active().filter(|active| active.n_starts > 1) else {
+            continue;
+        };
+        n_suspect += 1;
+        report.noted(check, &format!("unfinished: the server has started a step of run {} of thread {thread} {} times and did not stop in order since", active.execution.id, active.n_starts))?;
+    }
+    if n_poisoned + n_suspect == 0 {
+        report.sound("runs: the server has survived them all")?;
+    }
+    Ok(())
+}
+
+async fn look_at_pages(
+    app: &App,
+    directory: &Path,
+    report: &mut Report<'_>,
+) -> Result<(), CliError> {
     let check = "store is sound";
     match app.store().check().await {
         Ok(findings) if findings.is_empty() => {
@@ -74,14 +142,42 @@ async fn look_over(app: &App, directory: &Path, report: &mut Report<'_>) -> Resu
     }
 }
 
+/// What each tenant stores, beside its limits.
+async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
+    let usage = match app.runtime().store().usage().await {
+        Ok(usage) => usage,
+        Err(error) => return report.found("usage", &told(&error), advice(&error, directory)),
+    };
+    let config = app.config();
+    for (tenant, used) in usage {
+        let own = config.tenants.get(tenant.as_str()).map(|it| it.limits);
+        let limits = own.unwrap_or(config.limits.tenant);
+        let of_limits = [
+            ("threads", used.threads, limits.threads),
+            ("bytes", used.bytes, limits.stored_bytes),
+            ("files", used.files, limits.files),
+        ];
+        let texts = of_limits.map(|(what, used, max)| format!("{used} of {max} {what}"));
+        let text = format!("tenant {tenant} stores {}", texts.join(", "));
+        let is_full = of_limits.iter().any(|(_, used, max)| used >= max);
+        if is_full {
+            let advice = "delete something, or raise the limit in [tenants.NAME.limits]".to_owned();
+            report.found(&text, "a limit is reached", Some(advice))?;
+        } else {
+            report.sound(&clean(&text))?;
+        }
+    }
+    Ok(())
+}
+
 /// What to do where a store can't be read; nothing, where the error says it.
 fn advice(error: &StoreError, directory: &Path) -> Option<String> {
     let place = directory.display();
     match error {
         StoreError::Damaged(_) => Some(mend(directory)),
         StoreError::Failed(_) => Some(format!(
-            "see whether this user may read and write {place} and the files in it: whoever opens a store that nobody \
-             serves makes a file beside it. If nothing is to be written there, copy the directory, and give the copy with --data"
+            "see whether this user may read {place} and the files in it. If not, copy the directory, and give the \
+             copy with --data"
         )),
         StoreError::NotFound
         | StoreError::KeyTaken(_)
@@ -90,8 +186,10 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
         | StoreError::Repeated { .. }
         | StoreError::NoSuchObject { .. }
         | StoreError::HasForks { .. }
+        | StoreError::LimitReached(_)
         | StoreError::Duplicate(_)
         | StoreError::TooNew { .. }
+        | StoreError::OrphanedLog { .. }
         | StoreError::Key(_)
         | StoreError::InUse(_)
         | StoreError::Closed => None,
@@ -119,6 +217,25 @@ impl Report<'_> {
         self.output
             .value(&json!({"check": check, "ok": true, "finding": null}))?;
         self.output.line(&format!("{GOOD}ok{GOOD:#}  {check}"))
+    }
+
+    /// Something that the operator should know, and that is no fault.
+    fn noted(&self, check: &str, note: &str) -> Result<(), CliError> {
+        self.output
+            .value(&json!({"check": check, "ok": true, "finding": note}))?;
+        let note = clean(note);
+        self.output
+            .line(&format!("{DIM}note{DIM:#} {check}: {note}"))
+    }
+
+    /// Something that an operator should look at, and that is no fault.
+    fn warned(&self, check: &str, finding: &str, advice: &str) -> Result<(), CliError> {
+        self.output
+            .value(&json!({"check": check, "ok": true, "finding": finding, "advice": advice}))?;
+        let finding = clean(finding);
+        self.output
+            .line(&format!("{WARNED}warn{WARNED:#} {check}: {finding}"))?;
+        self.output.line(&format!("{DIM}    {advice}{DIM:#}"))
     }
 
     fn found(

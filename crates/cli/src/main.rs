@@ -29,10 +29,14 @@ use crate::error::CliError;
 use crate::output::Output;
 use clap::CommandFactory;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Small allocations are most of what a run takes, and this one is quicker with them than the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How long tasks that block may take when the program ends.
+const LAST_TASKS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
@@ -66,6 +70,8 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(dispatch(place, arguments.command, &output));
     // After the last run has ended, and where blocking is allowed.
     serve::end(telemetry);
+    // A task that hangs does not keep the program from ending.
+    runtime.shutdown_timeout(LAST_TASKS);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => code(&output, &error),

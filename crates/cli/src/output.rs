@@ -11,6 +11,7 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const TOOL: Style = AnsiColor::Cyan.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARNED: Style = AnsiColor::Yellow.on_default();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 
 #[derive(Clone)]

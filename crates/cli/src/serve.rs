@@ -1,10 +1,11 @@
 //! `serve` and `key`.
 
 mod hang_up;
+mod signals;
 
 use crate::args::LogFormat;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, GOOD, Output};
+use crate::output::{BOLD, DIM, Output};
 use crate::store::{Place, environment};
 use hang_up::HangUp;
 use secrecy::ExposeSecret;
@@ -88,12 +89,8 @@ pub(crate) async fn serve(
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
     let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
-    let resumed = app.recover().await?;
-    if resumed > 0 {
-        output.say(&format!(
-            "{GOOD}resumed{GOOD:#} {resumed} unfinished threads"
-        ));
-    }
+    let shutdown = CancellationToken::new();
+    signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
@@ -101,18 +98,18 @@ pub(crate) async fn serve(
     if development {
         output.line(&welcome(&url, &directory.display().to_string()))?;
     }
-    let shutdown = CancellationToken::new();
     let stop = async {
-        stopped().await;
+        shutdown.cancelled().await;
         output.say("stopping; unfinished runs go on at the next start");
-        shutdown.cancel();
         std::future::pending::<()>().await;
     };
     let keys = app.clone();
     tokio::select! {
+        // It is told that the server stops before it has stopped.
+        biased;
+        () = stop => Ok(()),
         () = hang_up.reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
-        () = stop => Ok(()),
     }
 }
 

@@ -145,6 +145,16 @@ pub(crate) fn repeated(tools: &[ClientTool]) -> Option<usize> {
         .position(|tool| !names.insert(tool.name.as_str()))
 }
 
+/// Checks the JSON Schema at a place of a request against the limits of [`upp::schema`]. A refusal
+/// has the JSON pointer into the request, and what is expected there.
+pub(crate) fn check_schema(schema: &Value, pointer: &str) -> Result<(), (String, &'static str)> {
+    let checked = upp::schema::check(schema);
+    checked.map(|_| ()).map_err(|refused| {
+        let pointer = format!("{pointer}{}", refused.pointer);
+        (pointer, refused.fault.expected())
+    })
+}
+
 /// Whether the model must call a tool, and which it may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(

@@ -122,6 +122,12 @@ impl Runtime {
         if waits && core.state.waiting().len() >= limit {
             return Err(RuntimeError::QueueFull { limit });
         }
+        let admitted = if waits {
+            self.admit_trigger(&live)?
+        } else {
+            let model = self.inner.reactors.model(&run);
+            self.admit_run(&live, model.as_deref())?
+        };
         let after = core.tail;
         let item_id = request.item.id.clone();
         let named = run.execution_id.clone();
@@ -146,6 +152,7 @@ impl Runtime {
         if accepted.repeated {
             return Ok(accepted);
         }
+        admitted.settle(&live);
         self.ensure_worker(&live, &mut held)?;
         drop(held);
         let answer = Some(&accepted.item_id);

@@ -30,6 +30,7 @@ mod tree;
 mod wake;
 mod watch;
 
+pub(crate) use asked::children as unended;
 pub use asked::{Addressed, CallPlace, Pending};
 pub use heard::GoesOn;
 pub(crate) use scope::Scoped;

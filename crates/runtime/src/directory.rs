@@ -144,16 +144,7 @@ impl Runtime {
             keys.retain(|_, id| live.contains_key(id));
         }
         let found = live.entry(thread.clone()).or_insert_with(|| {
-            let inner = &self.inner;
-            let new = Live::new(
-                Arc::clone(&inner.store),
-                Arc::clone(&inner.clock),
-                Arc::clone(&inner.observer),
-                tenant,
-                thread,
-                key,
-                tail,
-            );
+            let new = Live::new(&self.inner, (tenant, key), thread, tail);
             Arc::new(make(new))
         });
         Arc::clone(found)

@@ -52,6 +52,9 @@ pub enum RuntimeError {
     /// An import needs an empty thread.
     #[error("the thread has content already; import into a new key")]
     NotEmpty,
+    /// The request's token was used for another request.
+    #[error("the idempotency key was used for another request; use a new one")]
+    TokenReused,
     /// Something could not be written as JSON.
     #[error("a value has no JSON form")]
     Json(#[from] serde_json::Error),
@@ -87,12 +90,33 @@ impl RuntimeError {
             | Self::NotAtRest(_)
             | Self::BeyondEnd { .. }
             | Self::NotEmpty
+            | Self::TokenReused
             | Self::Json(_)
             | Self::BrokenOff
             | Self::TurnedAway(_)
             | Self::LimitReached(_)
             | Self::ShuttingDown => false,
         }
+    }
+}
+
+impl RuntimeError {
+    /// Whether a store has logged it already.
+    pub fn is_logged(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::Failed(_) | StoreError::Damaged(_))
+        )
+    }
+}
+
+/// Logs that the work on a thread failed, unless a store has logged it: a full disk is one line per
+/// second, and not one for each thread.
+pub(crate) fn log_failure(error: &RuntimeError, thread: &str, what: &'static str) {
+    if error.is_logged() {
+        tracing::debug!(error = told(error), thread, "{what}");
+    } else {
+        tracing::error!(error = told(error), thread, "{what}");
     }
 }
 

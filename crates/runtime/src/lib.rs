@@ -8,6 +8,7 @@
 //! the store against every other process. It keeps nothing that is not in the log but the tail of
 //! it and what a reactor asks it to remember between two steps.
 
+mod admission;
 mod agent;
 mod answer;
 mod change;
@@ -28,11 +29,14 @@ pub mod objects;
 mod observer;
 mod react;
 mod reactor;
+mod recover;
 mod registry;
 mod repeat;
 mod request;
 mod rewind;
 mod run;
+mod run_slots;
+mod storage;
 mod store;
 mod stretch;
 pub mod suite;
@@ -59,10 +63,13 @@ pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
 };
 pub use registry::{AgentReactors, RegistryError};
+pub use repeat::RequestToken;
 pub use request::{
     Accepted, AnswerRequest, Cancelled, Import, NewThreadRequest, ParentRun, Policy, React, Rewind,
     Run,
 };
+pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
+pub use storage::{Quotas, Refusals, StorageLimits, Usage};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
     Store, StoreError, TenantId, ThreadRow, Token,

@@ -3,17 +3,24 @@
 use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
+use crate::react::Inner;
+use crate::run_slots::Occupied;
+use crate::storage::Growth;
 use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use timeline::{
     Command, Event, ExecutionId, Record, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
+
+/// How far the last event of a thread may be ahead of the clock and the next one still waits for it. What is further
+/// ahead was written while the clock was wrong, or came from elsewhere.
+const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Records kept in memory for those who follow; older ones are read from the store.
 const RECENT: usize = 512;
@@ -43,7 +50,7 @@ pub(crate) struct Core {
     pub(crate) state: State,
     pub(crate) tail: Seq,
     epoch: Epoch,
-    last_at: Timestamp,
+    pub(crate) last_at: Timestamp,
     /// Counts what changed the history other than the running step: what was remembered before is void.
     pub(crate) generation: u64,
     pub(crate) memory: Option<Memory>,
@@ -59,6 +66,24 @@ impl Core {
     /// Whether the thread is not there yet, and is made by what is committed first.
     pub(crate) fn is_unmade(&self) -> bool {
         self.unmade.is_some()
+    }
+
+    fn warn_of_clock(&self, now: Timestamp, thread: &ThreadId) {
+        if now < self.last_at {
+            tracing::warn!(
+                %thread, last = %self.last_at, %now,
+                "the thread's last event is more than a day ahead of the clock; its next ones are not"
+            );
+        }
+    }
+
+    /// The instant of what is appended now: never before the last event, unless that is far ahead.
+    fn instant(&self, now: Timestamp) -> Timestamp {
+        if self.last_at.duration_since(now) > MAX_AHEAD {
+            now
+        } else {
+            now.max(self.last_at)
+        }
     }
 }
 
@@ -81,6 +106,8 @@ pub(crate) struct Live {
     forks: Mutex<()>,
     tail: watch::Sender<Tail>,
     recent: RwLock<Recent>,
+    /// What the thread occupies of the process's limits, and which execution this process runs.
+    pub(crate) occupied: Occupied,
     /// Whether a task of this process works on the thread. Changed only by who holds the lock.
     pub(crate) worked: AtomicBool,
     /// Cancelled to stop the execution that is being worked on.
@@ -95,21 +122,19 @@ pub(crate) struct Held<'a> {
 
 impl Live {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        observer: Arc<dyn Observer>,
-        tenant: TenantId,
+        inner: &Inner,
+        (tenant, key): (TenantId, String),
         thread: ThreadId,
-        key: String,
         tail: Tail,
     ) -> Self {
         Self {
+            occupied: Occupied::new(&inner.runs, &tenant),
             thread,
             tenant,
             key,
-            store,
-            clock,
-            observer,
+            store: Arc::clone(&inner.store),
+            clock: Arc::clone(&inner.clock),
+            observer: Arc::clone(&inner.observer),
             core: Mutex::new(None),
             forks: Mutex::default(),
             tail: watch::Sender::new(tail),
@@ -161,6 +186,7 @@ impl Live {
             let state = claim.head.state;
             *self.recent.write().unwrap_or_else(PoisonError::into_inner) = Recent::default();
             let streaming = state.active().is_some();
+            self.occupied.queue(state.waiting().len());
             self.tail.send_replace(Tail {
                 seq: claim.head.tail,
                 streaming,
@@ -239,6 +265,11 @@ impl Live {
 
     pub(crate) fn watch(&self) -> watch::Receiver<Tail> {
         self.tail.subscribe()
+    }
+
+    /// Whether a task of this process works on the thread.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        self.worked.load(Ordering::Acquire)
     }
 
     /// Whether nobody follows and nothing runs, so that the memory can be given back.
@@ -367,7 +398,7 @@ impl Held<'_> {
     pub(crate) fn next_place(&mut self) -> Result<(Seq, Timestamp), RuntimeError> {
         let now = self.live.clock.now();
         let core = self.core()?;
-        Ok((core.tail, now.max(core.last_at)))
+        Ok((core.tail, core.instant(now)))
     }
 
     /// Decides all commands in order and appends their events in one transaction: all or none.
@@ -378,11 +409,14 @@ impl Held<'_> {
     ) -> Result<Seq, RuntimeError> {
         let live = self.live;
         let core = self.core()?;
-        let now = live.clock.now().max(core.last_at);
+        let now = core.instant(live.clock.now());
+        core.warn_of_clock(now, &live.thread);
         let mut state = core.state.clone();
         let mut records = Vec::new();
         let mut ended = Vec::new();
+        let mut growth = Growth::default();
         for (at, command) in commands {
+            growth.note(&command);
             let at = at.unwrap_or(now);
             for event in state.decide(command, at)? {
                 let running = core.state.active().map(|active| &active.execution);
@@ -395,24 +429,13 @@ impl Held<'_> {
         if records.is_empty() {
             return Ok(core.tail);
         }
-        let step = records.iter().rev().find_map(|new| match &new.event {
-            Event::StepCreated { step } => Some(step.id.clone()),
-            Event::ContextCreated { .. }
-            | Event::ContextResolved { .. }
-            | Event::ContextStatusChanged { .. }
-            | Event::ThreadCreated { .. }
-            | Event::ThreadResolved { .. }
-            | Event::ThreadStatusChanged { .. }
-            | Event::ExecutionCreated { .. }
-            | Event::ExecutionStatusChanged { .. }
-            | Event::ItemCreated { .. }
-            | Event::ItemStatusChanged { .. }
-            | Event::StepStatusChanged { .. }
-            | Event::PartCreated { .. }
-            | Event::PartUpdated { .. }
-            | Event::ChunkEmitted { .. }
-            | Event::ThreadFinished { .. } => None,
-        });
+        let step = records.iter().rev().find_map(|new| created(&new.event));
+        let step = step.cloned();
+        let begun = records.iter().rev().find_map(|new| begun(&new.event));
+        if let Some(execution) = begun {
+            // Also where its append fails in doubt: this process alone has begun it.
+            live.occupied.take_up(execution);
+        }
         core.in_doubt = true;
         let answer = if let Some(first) = core.unmade.take() {
             live.make(first, records.clone(), token).await
@@ -423,6 +446,7 @@ impl Held<'_> {
                 tail: core.tail,
                 records: records.clone(),
                 token,
+                is_limited: growth.is_limited(),
             };
             let tail = live.store.append(append).await;
             tail.map(|tail| (tail, core.epoch))
@@ -435,6 +459,7 @@ impl Held<'_> {
                 core.epoch = epoch;
                 core.last_at = now;
                 core.state = state;
+                live.occupied.queue(core.state.waiting().len());
                 if step.is_some() {
                     core.fresh = step;
                 }
@@ -463,6 +488,7 @@ impl Held<'_> {
                         | StoreError::Fenced { .. }
                         | StoreError::Failed(_)
                         | StoreError::KeyTaken(_)
+                        | StoreError::LimitReached(_)
                 ) {
                     *self.slot = None;
                 }
@@ -470,6 +496,22 @@ impl Held<'_> {
             }
         }
     }
+}
+
+/// The step that an event creates.
+fn created(event: &Event) -> Option<&StepId> {
+    if let Event::StepCreated { step } = event {
+        return Some(&step.id);
+    }
+    None
+}
+
+/// The execution that an event begins.
+fn begun(event: &Event) -> Option<&ExecutionId> {
+    if let Event::ExecutionCreated { execution } = event {
+        return Some(&execution.id);
+    }
+    None
 }
 
 fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {

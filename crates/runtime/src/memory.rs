@@ -7,6 +7,7 @@ mod places;
 
 use crate::checkpoint::CheckpointTable;
 use crate::objects::ObjectTable;
+use crate::storage::{Quotas, Usage};
 use crate::store::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
     StoreError, TenantId, ThreadRow, Token,
@@ -26,6 +27,13 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store with limits for each tenant, and for the bytes of all tenants together.
+    pub fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
+        Self {
+            kept: Mutex::new(Kept::with_limits(quotas, max_bytes)),
+        }
     }
 
     // No caller awaits in `work`, so the lock is never held across a wait.
@@ -185,6 +193,10 @@ impl Store for MemoryStore {
         Box::pin(async move { self.with(|kept| Ok(kept.unfinished())) })
     }
 
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.usage())) })
+    }
+
     fn checkpoints(&self) -> &dyn CheckpointTable {
         self
     }
@@ -206,19 +218,30 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
-    use super::MemoryStore;
+    use super::{MemoryStore, Quotas};
     use crate::store::Store;
     use crate::suite::Subject;
     use futures_util::future::BoxFuture;
     use std::sync::Arc;
 
     // Nothing outlives it: opening it again is going on with it.
-    #[derive(Default)]
-    struct Memory(Arc<MemoryStore>);
+    struct Memory(Arc<MemoryStore>, Quotas);
+
+    impl Default for Memory {
+        fn default() -> Self {
+            let quotas = Quotas::default();
+            let store = MemoryStore::with_limits(quotas.clone(), u64::MAX);
+            Self(Arc::new(store), quotas)
+        }
+    }
 
     impl Subject for Memory {
         fn store(&self) -> Arc<dyn Store> {
             self.0.clone()
+        }
+
+        fn quotas(&self) -> Quotas {
+            self.1.clone()
         }
 
         fn reopen(&mut self) -> BoxFuture<'_, ()> {

@@ -2,7 +2,7 @@
 
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
-use crate::error::{RuntimeError, told};
+use crate::error::RuntimeError;
 use crate::gate::{Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
@@ -10,6 +10,7 @@ use crate::observer::{Nobody, Observer};
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
+use crate::run_slots::RunSlots;
 use crate::store::{Store, StoreError, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,12 @@ pub struct RuntimeOptions {
     pub run_timeout: Option<Duration>,
     /// How often agents may hand over to each other before a user speaks again.
     pub max_handoffs: u32,
+    /// How many processes may die while they execute one step of a run; the next process ends the run
+    /// as failed.
+    pub max_starts: u32,
+    /// How long the second start of a step waits after a process died with it. Each further start
+    /// waits four times as long, at most a minute.
+    pub restart_pause: Duration,
 }
 
 impl Default for RuntimeOptions {
@@ -44,6 +51,8 @@ impl Default for RuntimeOptions {
             threads_in_memory: 1_000,
             run_timeout: None,
             max_handoffs: 10,
+            max_starts: 5,
+            restart_pause: Duration::from_secs(1),
         }
     }
 }
@@ -57,6 +66,8 @@ pub struct Sources {
     pub ids: Arc<dyn Ids>,
     /// Who counts what is done.
     pub observer: Arc<dyn Observer>,
+    /// The slots of concurrent runs. Runtimes that share them share their limits.
+    pub runs: Arc<RunSlots>,
 }
 
 impl Default for Sources {
@@ -65,6 +76,7 @@ impl Default for Sources {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
             observer: Arc::new(Nobody),
+            runs: Arc::default(),
         }
     }
 }
@@ -75,6 +87,10 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) runs: Arc<RunSlots>,
+    pub(crate) unrecovered: AtomicUsize,
+    /// Held while a run that may have killed its process is on trial.
+    pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -110,6 +126,7 @@ impl Runtime {
             clock,
             ids,
             observer,
+            runs,
         } = sources;
         Self {
             inner: Arc::new(Inner {
@@ -118,6 +135,9 @@ impl Runtime {
                 clock,
                 ids,
                 observer,
+                runs,
+                unrecovered: AtomicUsize::new(0),
+                trial: tokio::sync::Mutex::default(),
                 options,
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),
@@ -138,33 +158,14 @@ impl Runtime {
         self.inner.ids.mint()
     }
 
+    /// The slots of concurrent runs.
+    pub fn slots(&self) -> &Arc<RunSlots> {
+        &self.inner.runs
+    }
+
     /// How many threads are being worked on in this process.
     pub fn running(&self) -> usize {
         self.inner.running.load(Ordering::Relaxed)
-    }
-
-    /// Goes on with every execution and trigger that a crash or a stop left unfinished. Answers
-    /// with how many threads that are. A thread that can't be loaded is logged and left: it does
-    /// not keep the others from going on.
-    pub async fn recover(&self) -> Result<usize, RuntimeError> {
-        let threads = self.inner.store.unfinished().await?;
-        let mut resumed = 0;
-        for thread in &threads {
-            match self.recover_one(thread).await {
-                Ok(()) => resumed += 1,
-                Err(error) => {
-                    tracing::error!(error = told(&error), %thread, "a thread could not be resumed");
-                }
-            }
-        }
-        Ok(resumed)
-    }
-
-    pub(crate) async fn recover_one(&self, thread: &ThreadId) -> Result<(), RuntimeError> {
-        let live = self.live_by_id(thread).await?;
-        let mut held = live.hold().await?;
-        self.stop_orphan(&live, &mut held).await?;
-        self.ensure_worker(&live, &mut held)
     }
 
     /// Runs a request to its end even if whoever asked has gone: what it has begun to write must
@@ -336,6 +337,7 @@ impl Runtime {
             Some(gate) => Some(judged_trigger(live, &mut held, gate.as_ref(), &mut request).await?),
             None => None,
         };
+        let admitted = self.admit(live, &held.core()?.state, &request)?;
         // Not before it is judged: whoever waits for what goes is woken.
         let mut rewound = Vec::new();
         if let Some(to) = &request.rewind {
@@ -395,6 +397,7 @@ impl Runtime {
         }
         self.stop_children(children);
         self.abandon(abandoned);
+        admitted.settle(live);
         self.ensure_worker(live, &mut held)?;
         drop(held);
         self.wake_later(live, waiting_parent.as_ref(), None).await;

@@ -173,6 +173,12 @@ pub trait Reactors: Send + Sync {
         false
     }
 
+    /// The name of the model that a run asks first, if its concurrent runs are limited by model.
+    fn model(&self, run: &Run) -> Option<String> {
+        let _ = run;
+        None
+    }
+
     /// The name to be kept with an execution: the agent's, or the default one's if there is one.
     fn name(&self, agent: Option<&str>) -> Option<String> {
         agent.map(str::to_owned)

@@ -6,19 +6,95 @@ use crate::react::Runtime;
 use crate::request::Accepted;
 use crate::store::{StoreError, Token};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+use std::ops::Deref;
 use std::sync::Arc;
 use timeline::{Command, ThreadId};
+
+/// A client's name for its request, with a fingerprint of what the request says.
+///
+/// A token that comes again with another fingerprint names another request, and is refused. Where
+/// either has no fingerprint they are taken for the same request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestToken {
+    text: String,
+    fingerprint: Option<String>,
+}
+
+impl RequestToken {
+    /// A token of a request with this fingerprint.
+    pub fn with_fingerprint(text: String, fingerprint: Option<String>) -> Self {
+        Self { text, fingerprint }
+    }
+
+    /// The fingerprint of what the request says, if it has one.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
+    /// Another token for a part of the same request.
+    #[must_use]
+    pub fn derived(&self, text: String) -> Self {
+        Self {
+            text,
+            fingerprint: self.fingerprint.clone(),
+        }
+    }
+}
+
+impl From<String> for RequestToken {
+    fn from(text: String) -> Self {
+        Self::with_fingerprint(text, None)
+    }
+}
+
+impl From<&str> for RequestToken {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Deref for RequestToken {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Display for RequestToken {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What a store keeps under a token. Stores of earlier versions have no fingerprints.
+#[derive(Serialize, Deserialize)]
+struct Answered {
+    #[serde(flatten)]
+    accepted: Accepted,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+}
 
 impl Runtime {
     /// What was answered to the request of this token on a thread, if one was taken there. Its run
     /// may still be going.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError::TokenReused`] if that was another request.
     pub async fn answered(
         &self,
         thread: &ThreadId,
-        token: &str,
+        token: &RequestToken,
     ) -> Result<Option<Accepted>, RuntimeError> {
         let answer = self.inner.store.answer(thread, token).await?;
-        answer.map(|answer| repeated(&answer)).transpose()
+        let fingerprint = token.fingerprint.as_deref();
+        answer
+            .map(|answer| repeated(&answer, fingerprint))
+            .transpose()
     }
 
     /// The same under the thread's lock. The run goes on.
@@ -26,7 +102,7 @@ impl Runtime {
         &self,
         live: &Arc<Live>,
         held: &mut Held<'_>,
-        token: Option<&String>,
+        token: Option<&RequestToken>,
     ) -> Result<Option<Accepted>, RuntimeError> {
         let is_unmade = held.core()?.is_unmade();
         let Some(token) = token.filter(|_| !is_unmade) else {
@@ -45,26 +121,60 @@ impl Runtime {
 pub(crate) async fn commit_accepted(
     held: &mut Held<'_>,
     commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
-    token: Option<String>,
+    token: Option<RequestToken>,
     accepted: Accepted,
 ) -> Result<Accepted, RuntimeError> {
-    let token = match token {
-        Some(token) => Some(Token {
-            token,
-            answer: serde_json::to_string(&accepted)?,
-        }),
-        None => None,
+    let Some(RequestToken { text, fingerprint }) = token else {
+        held.commit(commands, None).await?;
+        return Ok(accepted);
     };
-    match held.commit(commands, token).await {
-        Ok(_) => Ok(accepted),
-        Err(RuntimeError::Store(StoreError::Repeated { answer })) => repeated(&answer),
+    let answer = Answered {
+        accepted,
+        fingerprint,
+    };
+    let token = Token {
+        token: text,
+        answer: serde_json::to_string(&answer)?,
+    };
+    match held.commit(commands, Some(token)).await {
+        Ok(_) => Ok(answer.accepted),
+        Err(RuntimeError::Store(StoreError::Repeated { answer: first })) => {
+            repeated(&first, answer.fingerprint.as_deref())
+        }
         Err(error) => Err(error),
     }
 }
 
-fn repeated(answer: &str) -> Result<Accepted, RuntimeError> {
+fn repeated(answer: &str, fingerprint: Option<&str>) -> Result<Accepted, RuntimeError> {
+    let first: Answered = serde_json::from_str(answer)?;
+    let is_other = fingerprint
+        .zip(first.fingerprint.as_deref())
+        .is_some_and(|(one, other)| one != other);
+    if is_other {
+        return Err(RuntimeError::TokenReused);
+    }
     Ok(Accepted {
         repeated: true,
-        ..serde_json::from_str(answer)?
+        ..first.accepted
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_fingerprint_fits_any_request() {
+        let old = r#"{"threadId":"t","itemId":"i","after":3,"queued":false}"#;
+        for fingerprint in [None, Some("one")] {
+            let first = repeated(old, fingerprint).unwrap();
+            assert!(first.repeated && first.after == timeline::Seq(3));
+        }
+        let new = old.replace("\"queued\"", "\"fingerprint\":\"one\",\"queued\"");
+        assert!(repeated(&new, None).is_ok() && repeated(&new, Some("one")).is_ok());
+        assert!(matches!(
+            repeated(&new, Some("two")),
+            Err(RuntimeError::TokenReused)
+        ));
+    }
 }

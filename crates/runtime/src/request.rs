@@ -1,5 +1,6 @@
 //! What callers ask of the runtime.
 
+use crate::repeat::RequestToken;
 use crate::store::TenantId;
 use interop::options::RunOptions;
 use jiff::Timestamp;
@@ -144,7 +145,7 @@ pub struct React {
     /// is told that it is gone.
     pub must_exist: bool,
     /// The client's token: repeating it gives the first answer again.
-    pub token: Option<String>,
+    pub token: Option<RequestToken>,
 }
 
 impl React {
@@ -177,7 +178,7 @@ pub struct AnswerRequest {
     /// How the run goes on; as it began when absent.
     pub run: Option<Run>,
     /// The client's token: repeating it gives the first answer again.
-    pub token: Option<String>,
+    pub token: Option<RequestToken>,
 }
 
 /// A trigger that is durable.

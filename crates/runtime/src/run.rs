@@ -2,9 +2,10 @@
 
 mod end;
 mod step;
+mod take_up;
 
 use crate::children::waiting_parent;
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, log_failure};
 use crate::live::{Held, Live};
 use crate::react::Runtime;
 use crate::reactor::Resumed;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use step::Turn;
+use take_up::must_take_up;
+pub(crate) use take_up::next_run;
 use timeline::{Command, Ending, Interruption, StepId, ThreadId};
 
 /// How long the work waits after the store failed under it, for the first time.
@@ -39,9 +42,19 @@ struct Worked {
 impl Drop for Worked {
     fn drop(&mut self) {
         if self.mine {
+            self.live.occupied.release();
             self.live.worked.store(false, Ordering::Release);
         }
     }
+}
+
+/// What a worker does next.
+enum Next {
+    /// Nothing: the thread is at rest.
+    Rests,
+    /// An execution must be taken up first, or a slot is needed for it.
+    TakeUp,
+    Step(Box<Turn>),
 }
 
 /// A step that is taken up again for a sub-agent that goes on does that as soon as it can; one that
@@ -104,10 +117,11 @@ impl Runtime {
         let mut again = Again::default();
         while !self.inner.shutdown.is_cancelled() {
             let done = match self.turn(live).await {
-                Ok(None) => return true,
-                Ok(Some(turn)) => {
+                Ok(Next::Rests) => return true,
+                Ok(Next::TakeUp) => self.take_up(live).await,
+                Ok(Next::Step(turn)) => {
                     again.paused(&turn).await;
-                    self.step(live, turn).await
+                    self.step(live, *turn).await
                 }
                 Err(error) => Err(error),
             };
@@ -117,6 +131,7 @@ impl Runtime {
                 Err(error) => pause = self.paused(&live.thread, &error, pause).await,
             }
         }
+        self.park(live).await;
         false
     }
 
@@ -126,7 +141,7 @@ impl Runtime {
         self.inner.tasks.spawn(async move {
             let mut pause = FIRST_PAUSE;
             while !runtime.inner.shutdown.is_cancelled() {
-                match runtime.recover_one(&thread).await {
+                match runtime.recover_one(&thread, None).await {
                     Ok(()) => return,
                     Err(error) if is_elsewhere(&error) => return,
                     Err(error) => pause = runtime.paused(&thread, &error, pause).await,
@@ -136,7 +151,8 @@ impl Runtime {
     }
 
     async fn paused(&self, thread: &ThreadId, error: &RuntimeError, pause: Duration) -> Duration {
-        tracing::error!(error = told(error), %thread, ?pause, "the work on a thread failed and goes on after a pause");
+        let what = "the work on a thread failed and goes on after a pause";
+        log_failure(error, thread.as_str(), what);
         let sleep = tokio::time::sleep(pause);
         let _ = self.inner.shutdown.run_until_cancelled(sleep).await;
         (pause * 2).min(LONGEST_PAUSE)
@@ -144,19 +160,24 @@ impl Runtime {
 
     /// What is to be done next; nothing, if the thread is at rest. An attempt that died may have
     /// shown half an answer: it is void before the next one speaks (ruling 10).
-    async fn turn(&self, live: &Arc<Live>) -> Result<Option<Turn>, RuntimeError> {
+    async fn turn(&self, live: &Arc<Live>) -> Result<Next, RuntimeError> {
         let mut held = live.hold().await?;
+        if must_take_up(live, &held.core()?.state) {
+            return Ok(Next::TakeUp);
+        }
         if held.core()?.state.active().is_none() && held.core()?.state.waiting().len() > 0 {
             let state = &held.core()?.state;
             let start = self.start_waiting(state, waiting_parent(state))?;
             held.commit([(None, start)], None).await?;
         }
         let core = held.core()?;
-        let Some(step) = core.state.active().map(|active| active.step.as_ref()) else {
+        let Some(active) = core.state.active() else {
             // Under the lock: whoever begins something from here on finds no worker and makes one.
+            live.occupied.release();
             live.worked.store(false, Ordering::Release);
-            return Ok(None);
+            return Ok(Next::Rests);
         };
+        let step = active.step.as_ref();
         let void = step.is_some_and(|step| {
             step.response.is_none() && core.fresh.as_ref() != Some(&step.step.id)
         });
@@ -168,7 +189,7 @@ impl Runtime {
         let generation = core.generation;
         let memory = core.memory.take();
         let Some(active) = core.state.active() else {
-            return Ok(None);
+            return Ok(Next::Rests);
         };
         let run = Run::of(active.execution.run.as_ref());
         let (Some(step), Some(trigger)) = (&active.step, &active.trigger) else {
@@ -181,7 +202,7 @@ impl Runtime {
         };
         let memory =
             memory.filter(|memory| memory.generation == generation && memory.agent == run.agent);
-        Ok(Some(Turn {
+        let turn = Turn {
             execution: active.execution.clone(),
             trigger: trigger.clone(),
             step: step.step.clone(),
@@ -196,6 +217,7 @@ impl Runtime {
             generation,
             signal: live.signal(&active.execution.id, &self.inner.shutdown),
             run,
-        }))
+        };
+        Ok(Next::Step(Box::new(turn)))
     }
 }

@@ -1,8 +1,10 @@
 //! What a store must do (architecture rules 1 and 2).
 
 use crate::checkpoint::CheckpointTable;
+use crate::limit::LimitReached;
 use crate::objects::ObjectTable;
 use crate::request::Run;
+use crate::storage::Usage;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -97,6 +99,8 @@ pub struct Append {
     pub records: Vec<NewRecord>,
     /// The client's token, if it gave one.
     pub token: Option<Token>,
+    /// Whether it is refused where the tenant would store more bytes than it may.
+    pub is_limited: bool,
 }
 
 /// Where a thread's log stands.
@@ -106,7 +110,7 @@ pub struct Head {
     pub tenant: TenantId,
     /// The last event.
     pub tail: Seq,
-    /// The latest instant in the log.
+    /// The instant of the last event.
     pub last_at: Timestamp,
     /// The fold of the log.
     pub state: State,
@@ -148,13 +152,16 @@ pub struct ThreadRow {
     pub tail: Seq,
     /// The bytes its events take in the log.
     pub bytes: u64,
+    /// The number of its last change among those of its tenant's threads, in the order in which they
+    /// were written. Lists are in this order, whatever clocks say.
+    pub change: u64,
 }
 
 /// A page of a list: the most recently changed first.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Only threads after this one in the list: its last change and id.
-    pub after: Option<(Timestamp, ThreadId)>,
+    /// Only threads after the one with this [`change`](ThreadRow::change) in the list.
+    pub after: Option<u64>,
     /// Only threads whose key begins so.
     pub prefix: Option<String>,
     /// At most so many.
@@ -286,10 +293,13 @@ pub enum StoreError {
         /// The thread.
         thread: ThreadId,
     },
+    /// The tenant stores as much as it may. Nothing was written.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
     /// An id of the records is in use already.
     #[error("an id is in use already: {0}")]
     Duplicate(String),
-    /// The data is not what this program wrote.
+    /// The data is not what this program wrote. The store has logged it.
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// The schema is newer than this program.
@@ -302,6 +312,19 @@ pub enum StoreError {
         /// The newest version known.
         known: u32,
     },
+    /// There is a write-ahead log and no database that it belongs to: somebody has deleted or
+    /// emptied the database.
+    #[error(
+        "the database {path} is missing or empty, and its write-ahead log {path}-wal holds {bytes} bytes of it: \
+         put the database back beside the log, or a whole backup in place of both; \
+         to begin with an empty store instead, move the log away"
+    )]
+    OrphanedLog {
+        /// The database.
+        path: String,
+        /// The size of the log, in bytes.
+        bytes: u64,
+    },
     /// It is encrypted, or not, and what was given to open it does not fit.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -311,7 +334,7 @@ pub enum StoreError {
     /// The store is closing.
     #[error("the store is closed")]
     Closed,
-    /// The database or the disk failed.
+    /// The database or the disk failed. The store has logged it, once per second at most.
     #[error("the store failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -444,6 +467,9 @@ pub trait Store: Send + Sync {
 
     /// The threads with an execution to resume or a trigger to answer.
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
+
+    /// What each tenant stores that has stored something. Reads no thread.
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>>;
 
     /// The checkpoints that lie beside the threads.
     fn checkpoints(&self) -> &dyn CheckpointTable;

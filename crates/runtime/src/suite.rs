@@ -18,6 +18,7 @@ mod heads;
 mod layer;
 mod objects;
 mod places;
+mod quotas;
 mod reads;
 mod script;
 mod stretches;
@@ -33,12 +34,14 @@ pub use heads::*;
 pub use layer::Layer;
 pub use objects::*;
 pub use places::*;
+pub use quotas::*;
 pub use reads::*;
 pub use script::{Author, script};
 pub use stretches::*;
 pub use threads::*;
 pub use trees::*;
 
+use crate::storage::Quotas;
 use crate::store::Store;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -47,6 +50,9 @@ use std::sync::Arc;
 pub trait Subject: Send {
     /// The store.
     fn store(&self) -> Arc<dyn Store>;
+
+    /// The limits of its tenants.
+    fn quotas(&self) -> Quotas;
 
     /// Closes the store and opens what it has kept. One that keeps nothing goes on as it is.
     fn reopen(&mut self) -> BoxFuture<'_, ()>;
@@ -72,6 +78,7 @@ macro_rules! store_suite {
             a_thousand_records_land_together
             the_newer_of_two_claims_wins
             claim_restores_the_calls_that_wait
+            claim_restores_how_often_a_step_was_started
             claim_restores_the_state_after_every_command
             claim_restores_the_state_after_any_commands
             an_append_to_a_thread_that_is_not_there_is_refused
@@ -105,6 +112,7 @@ macro_rules! store_suite {
             find_list_and_delete_never_cross_tenants
             a_list_begins_with_the_last_change
             a_list_is_read_in_pages
+            a_list_is_in_the_order_of_changes_whatever_clocks_say
             a_list_can_be_narrowed_to_a_prefix_of_the_key
             a_row_tells_how_the_thread_stands
             a_fork_keeps_its_parent
@@ -144,6 +152,10 @@ macro_rules! store_suite {
             nothing_is_kept_beside_a_thread_that_is_gone
             a_closed_store_has_no_objects_to_give
             a_stored_tree_is_the_same_after_reopening
+            usage_counts_threads_bytes_and_files
+            a_tenant_has_no_more_threads_than_its_limit
+            a_tenant_stores_no_more_bytes_than_its_limit
+            a_tenant_has_no_more_files_than_its_limit
         }
     };
     (@each $subject:expr; $($name:ident)*) => {

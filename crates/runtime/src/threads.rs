@@ -341,6 +341,8 @@ fn supersedes(command: &Command) -> bool {
         | Command::AddPart { .. }
         | Command::Note { .. }
         | Command::ResetStep
+        | Command::Resume
+        | Command::Park
         | Command::CompleteStep { .. }
         | Command::End { .. }
         | Command::Close

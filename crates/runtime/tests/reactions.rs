@@ -42,7 +42,11 @@ fn agent(tools: Vec<Tool>) -> Arc<AgentReactor> {
 
 fn over(store: &Arc<MemoryStore>, reactor: Arc<impl Reactor + 'static>) -> Runtime {
     let store: Arc<dyn Store> = store.clone();
-    Runtime::new(store, Arc::new(reactor), RuntimeOptions::default())
+    let options = RuntimeOptions {
+        restart_pause: Duration::ZERO,
+        ..RuntimeOptions::default()
+    };
+    Runtime::new(store, Arc::new(reactor), options)
 }
 
 fn say(runtime: &Runtime, text: &str, policy: Policy) -> React {
@@ -562,7 +566,7 @@ async fn of_all_who_go_on_from_one_place_one_does() {
     // A repetition is answered all the same.
     let tail = runtime.state(&tenant(), "k").await.unwrap().1;
     let mut last = say("six");
-    last.token = Some("once".to_owned());
+    last.token = Some("once".into());
     let first = runtime
         .react_on(last.clone(), Terms::after(tail))
         .await

@@ -10,6 +10,7 @@ mod desks;
 mod filled;
 mod forms;
 mod gate;
+mod past;
 mod refused;
 mod speech;
 

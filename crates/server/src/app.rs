@@ -6,19 +6,21 @@ pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
 use crate::body::{BodyBudgets, BodyLease};
-use crate::config::{Config, TenantConfig};
+use crate::budgets::Budgets;
+use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents};
 use jiff::Timestamp;
 use runtime::{
-    MemoryStore, OptionsRefused, Runtime, RuntimeError, RuntimeOptions, Sources, Store, StoreError,
-    TenantId,
+    MemoryStore, OptionsRefused, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions,
+    Sources, Store, StoreError, TenantId, TenantRunLimits,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use stores::private;
 use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
 
@@ -79,6 +81,7 @@ pub struct App {
     agents: ConfiguredAgents,
     metrics: Metrics,
     bodies: BodyBudgets,
+    budgets: Arc<Budgets>,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
     recovered: Arc<OnceCell<usize>>,
@@ -102,36 +105,53 @@ impl App {
                     make_directory(&own_files)?;
                 }
             }
-            OpenMode::ReadOnly if path.exists() => {}
-            OpenMode::ReadOnly => return Err(OpenError::NoStore { path }),
+            OpenMode::ReadOnly => match SqliteStore::exists(&path) {
+                Ok(true) => {}
+                Ok(false) => return Err(OpenError::NoStore { path }),
+                Err(source) => return Err(OpenError::Store { path, source }),
+            },
         }
         let lists = Some(data_dir.join(MCP));
         let files = files.unwrap_or(&own_files);
         let metrics = Metrics::default();
         let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists, &metrics)?;
+        let budgets = Arc::new(Budgets::new(&config));
         let options = SqliteOptions {
             mode,
             key: config.store.key.clone(),
+            quotas: budgets.durable().clone(),
             ..SqliteOptions::default()
         };
         let store = match SqliteStore::open(&path, &options) {
             Ok(store) => Arc::new(store),
             Err(source) => return Err(OpenError::Store { path, source }),
         };
+        if mode == OpenMode::ReadWrite {
+            for path in open_to_others(data_dir) {
+                tracing::warn!(path = %path.display(), "others than its owner may read this; chmod go= ends that");
+            }
+        }
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
+            restart_pause: config.limits.restart_pause,
             ..RuntimeOptions::default()
         };
         let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let runs = RunSlots::new(run_limits(&config));
         let over = |store: Arc<dyn Store>| {
             let sources = Sources {
                 observer: metrics.of_runs(&config.default_agent),
+                runs: Arc::clone(&runs),
                 ..Sources::default()
             };
             Runtime::with_sources(store, Arc::new(agents.clone()), options, sources)
         };
         let runtime = over(shared);
-        let passing = over(Arc::new(MemoryStore::new()));
+        let memory = MemoryStore::with_limits(
+            budgets.ephemeral().clone(),
+            config.limits.ephemeral_bytes as u64,
+        );
+        let passing = over(Arc::new(memory));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = tokens(&config)?.map(Arc::new);
         let bodies = BodyBudgets::new(config.limits.body_bytes_in_flight);
@@ -144,6 +164,7 @@ impl App {
             agents,
             metrics,
             bodies,
+            budgets,
             keys,
             tokens,
             recovered: Arc::default(),
@@ -158,11 +179,12 @@ impl App {
         key: Option<&StoreKey>,
     ) -> Result<Vec<PathBuf>, OpenError> {
         let path = data_dir.join(STORE_FILE);
-        if !path.exists() {
-            return Err(OpenError::NoStore { path });
+        match SqliteStore::exists(&path) {
+            Ok(true) => stores::rekey(&path, config.store.key.as_ref(), key)
+                .map_err(|source| OpenError::Store { path, source }),
+            Ok(false) => Err(OpenError::NoStore { path }),
+            Err(source) => Err(OpenError::Store { path, source }),
         }
-        stores::rekey(&path, config.store.key.as_ref(), key)
-            .map_err(|source| OpenError::Store { path, source })
     }
 
     /// What it was opened with.
@@ -205,6 +227,10 @@ impl App {
         self.bodies.in_flight()
     }
 
+    pub(crate) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
     /// The agents, by name.
     pub fn agents(&self) -> Vec<AgentSummary> {
         self.agents.list()
@@ -231,13 +257,15 @@ impl App {
 
     /// Puts other keys in place of those there are, from this instant on: so keys come and go without
     /// a restart; answers with how many there are. Streams that are open with a key that stays as it was
-    /// go on, all others end, and what a key has spent of its rate stays spent. Nothing else of a
-    /// configuration can be changed so.
+    /// go on, all others end, and what a key has spent of its rate stays spent. The limits of the tenants
+    /// change with them; what was spent of these stays spent, too. Nothing else of a configuration can be
+    /// changed so.
     pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) -> usize {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let next = Arc::new(keys.replaced_by(tenants));
         let former = std::mem::replace(&mut *keys, Arc::clone(&next));
         drop(keys);
+        self.budgets.replace(tenants);
         former.revoke_all_but(&next);
         next.len()
     }
@@ -253,19 +281,23 @@ impl App {
         self.tokens.as_deref()
     }
 
-    /// Reaches the MCP servers, and goes on with what a crash or a stop left unfinished; answers
-    /// with how many threads. Only the first call does it: a second one would take what runs for
-    /// what was left. A server that can't be reached is logged and waited for no longer than ten
-    /// seconds.
+    /// Reaches the MCP servers, then has what a crash or a stop left unfinished go on in the
+    /// background. Answers with the number of unfinished threads. Only the first call does it: a
+    /// second one would take what runs for what was left. A server that can't be reached is logged,
+    /// and waited for no longer than ten seconds.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
         let recovered = self.recovered.get_or_try_init(|| async {
             self.agents.connect().await;
-            self.runtime.recover().await
+            let n_threads = self.runtime.recover().await?;
+            if n_threads > 0 {
+                tracing::info!(n_threads, "unfinished threads are resumed");
+            }
+            Ok(n_threads)
         });
         recovered.await.copied()
     }
 
-    /// Whether [`App::recover`] is done.
+    /// Whether recovery has begun and the list of unfinished threads is read.
     pub fn is_recovered(&self) -> bool {
         self.recovered.initialized()
     }
@@ -280,6 +312,23 @@ impl App {
     }
 }
 
+/// The limits of concurrent runs, as the runtime has them.
+fn run_limits(config: &Config) -> RunLimits {
+    let of = |limits: &TenantLimits| TenantRunLimits {
+        concurrent_runs: limits.concurrent_runs,
+        queued_triggers: limits.queued_triggers,
+    };
+    let tenants = config.tenants.iter();
+    RunLimits {
+        concurrent_runs: config.limits.concurrent_runs,
+        tenant: of(&config.limits.tenant),
+        tenants: tenants
+            .map(|(name, tenant)| (TenantId::from(name.as_str()), of(&tenant.limits)))
+            .collect(),
+        models: config.limits.model_runs.clone(),
+    }
+}
+
 /// What judges tokens, where the configuration takes any.
 pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
     let Some(tokens) = &config.tokens else {
@@ -289,8 +338,17 @@ pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
     Ok(Some(Tokens::new(tokens.clone(), outbound)?))
 }
 
+/// What of a data directory others than its owner may read or write: the directory itself, and the files in it
+/// that hold conversations.
+pub fn open_to_others(data_dir: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![data_dir.to_owned()];
+    paths.extend(SqliteStore::files(&data_dir.join(STORE_FILE)));
+    private::open_to_others(paths)
+}
+
+/// Makes a directory that only its owner may enter.
 fn make_directory(path: &Path) -> Result<(), OpenError> {
-    std::fs::create_dir_all(path).map_err(|source| OpenError::Directory {
+    private::make_directory(path).map_err(|source| OpenError::Directory {
         path: path.to_owned(),
         source,
     })

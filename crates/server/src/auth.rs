@@ -4,6 +4,7 @@ mod budget;
 mod rights;
 mod token;
 
+pub(crate) use budget::Budget;
 pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
@@ -12,7 +13,6 @@ pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
 use crate::config::TenantConfig;
 use crate::hex::hex;
 use aws_lc_rs::{constant_time, digest, rand};
-use budget::Budget;
 use jiff::Timestamp;
 use runtime::TenantId;
 use secrecy::SecretString;

@@ -110,6 +110,15 @@ impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Api> for Option
     }
 }
 
+/// The text of a body that is JSON within the limits; none if it is absent.
+pub(crate) async fn optional_text(request: Request, api: &Api) -> Result<Option<String>, ApiError> {
+    let arrived = Arrived::of(request, api).await?;
+    if arrived.text.is_empty() {
+        return Ok(None);
+    }
+    arrived.checked(api, |text, _| Ok(Some(text))).await
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers
         .get(header::CONTENT_TYPE)

@@ -73,6 +73,8 @@ pub struct Config {
 pub struct ServerConfig {
     /// The address, if the file names one.
     pub listen: Option<SocketAddr>,
+    /// A second address that serves only the figures and the health of the process, to everyone who reaches it.
+    pub metrics_listen: Option<SocketAddr>,
     /// The directory of the store, if the file names one.
     pub data: Option<PathBuf>,
     /// The longest body of a request, in bytes.
@@ -104,6 +106,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: None,
+            metrics_listen: None,
             data: None,
             max_body_bytes: 16 << 20,
             max_file_bytes: 32 << 20,

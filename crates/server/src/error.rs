@@ -3,13 +3,17 @@
 
 pub(crate) mod a2a;
 pub(crate) mod aitp;
+mod causes;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
 
+pub use causes::told;
+
 use crate::aitp::Refused;
 use crate::app::ExchangeError;
 use crate::auth::{Scope, TokenRefused};
+use crate::health::NotReady;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::Violation;
@@ -84,6 +88,10 @@ pub(crate) enum ApiError {
         name: &'static str,
         expected: &'static str,
     },
+    #[error(
+        "the event id is of another thread that had this key before: it was deleted and made again; begin without an id"
+    )]
+    ForeignEventId,
     #[error("there is no such execution on this thread")]
     RunNotFound,
     #[error("{what}; the server owns the history: load the messages again")]
@@ -93,16 +101,16 @@ pub(crate) enum ApiError {
         pointer: Option<String>,
         what: String,
     },
-    #[error("{limit} streams are open, which is the limit; close some or try again later")]
-    TooManyStreams { limit: usize },
     #[error(transparent)]
     Worded(Box<openai::Worded>),
     #[error(transparent)]
     A2a(Box<interop::a2a::RequestError>),
     #[error(transparent)]
     LangGraph(Box<interop::langgraph::RequestError>),
-    #[error("the server has not finished starting")]
-    NotReady,
+    #[error("the server is not ready: {}", .0.advice())]
+    NotReady(NotReady),
+    #[error("the server has no connection left; close some or try again later")]
+    NoConnectionLeft,
     #[error("the server failed")]
     Panicked,
     #[error("there is no such request in this thread")]
@@ -240,8 +248,28 @@ impl ApiError {
 
     /// Whether it is a fault of the server, for its operator to look at.
     pub(crate) fn is_fault(&self) -> bool {
-        let status = self.verdict().status;
-        status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
+        is_fault(self.verdict().status)
+    }
+
+    /// Logs a fault of the server. The store has logged its own already.
+    fn log(&self, verdict: &Verdict) {
+        let (status, code) = (verdict.status, verdict.code);
+        if !status.is_server_error() || status == StatusCode::INSUFFICIENT_STORAGE {
+            return;
+        }
+        if self.is_logged() {
+            tracing::debug!(error = told(self), code, "a request failed");
+        } else {
+            tracing::error!(error = told(self), code, "a request failed");
+        }
+    }
+
+    /// Whether it needs no line of its own in the log: the store has logged it, a probe asks again, or metrics count it.
+    pub(crate) fn is_logged(&self) -> bool {
+        if let Self::Runtime(error) = self {
+            return error.is_logged();
+        }
+        matches!(self, Self::NotReady(_) | Self::NoConnectionLeft)
     }
 
     /// How it is shown to a client.
@@ -322,6 +350,7 @@ impl ApiError {
             Self::InvalidQuery { .. } => Verdict::new(S::BAD_REQUEST, "invalid_query"),
             Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
             Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),
+            Self::ForeignEventId => Verdict::new(S::CONFLICT, "foreign_event_id"),
             Self::RunNotFound => Verdict::new(S::NOT_FOUND, "run_not_found"),
             Self::HistoryDiffers { pointer, .. } => {
                 Verdict::new(S::CONFLICT, "history_differs").at(pointer)
@@ -332,10 +361,6 @@ impl ApiError {
                     pointer: pointer.clone(),
                     ..verdict
                 }
-            }
-            Self::TooManyStreams { limit } => {
-                Verdict::new(S::TOO_MANY_REQUESTS, "too_many_streams")
-                    .with(json!({ "limit": limit }))
             }
             Self::RequestNotFound => Verdict::new(S::NOT_FOUND, "request_not_found"),
             Self::InvalidRequestAnswer { pointer, wrong } => {
@@ -351,7 +376,9 @@ impl ApiError {
                 pointer: refusal.pointer.clone(),
                 ..Verdict::new(langgraph::status(refusal.kind), refusal.kind.code())
             },
-            Self::NotReady => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready"),
+            Self::NotReady(reason) => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready")
+                .with(json!({ "reason": reason.code() })),
+            Self::NoConnectionLeft => Verdict::new(S::SERVICE_UNAVAILABLE, "too_many_connections"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),
         }
@@ -386,6 +413,9 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
         }
         RuntimeError::BeyondEnd { .. } => {
             Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at("/at")
+        }
+        RuntimeError::TokenReused => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "idempotency_key_reused")
         }
         RuntimeError::NotEmpty => Verdict::new(S::CONFLICT, "not_empty"),
         RuntimeError::Json(_) => {
@@ -477,6 +507,7 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
         StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
         StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
+        StoreError::LimitReached(reached) => of_limit(reached),
         StoreError::Duplicate(_) => Verdict::hidden(
             S::CONFLICT,
             "duplicate_id",
@@ -502,13 +533,23 @@ fn of_store(error: &StoreError) -> Verdict {
             "store_failed",
             "the store failed; try again",
         ),
+        StoreError::Damaged(_) => Verdict::hidden(
+            S::INTERNAL_SERVER_ERROR,
+            "store_damaged",
+            "the server's store is damaged; its operator has to restore it, see `loomline doctor`",
+        ),
         StoreError::Repeated { .. }
-        | StoreError::Damaged(_)
+        | StoreError::OrphanedLog { .. }
         | StoreError::TooNew { .. }
         | StoreError::Key(_) => {
             Verdict::hidden(S::INTERNAL_SERVER_ERROR, "internal", "the server failed")
         }
     }
+}
+
+/// Whether a status is a fault of the server: all of 5xx but a tenant that stores as much as it may.
+fn is_fault(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
 }
 
 fn content_pointer(error: &ContentError) -> String {
@@ -526,9 +567,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let verdict = self.verdict();
         let status = verdict.status;
-        if status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE {
-            tracing::error!(error = told(&self), code = verdict.code, "a request failed");
-        }
+        self.log(&verdict);
         let mut response = status.into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
@@ -553,21 +592,6 @@ impl IntoResponse for ApiError {
         response.extensions_mut().insert(self.shown(verdict));
         response
     }
-}
-
-/// An error with everything that caused it, on one line.
-pub fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let said = inner.to_string();
-        if !text.ends_with(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

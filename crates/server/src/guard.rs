@@ -1,10 +1,12 @@
 //! Who may call: keys, and in development mode this machine alone.
 
+mod host;
 mod scopes;
 
 use crate::app::DEV_TENANT;
 use crate::audit::Who;
 use crate::auth::{Caller, Scope, Tokens};
+use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::protocol::Dialect;
 use crate::state::Api;
@@ -12,11 +14,12 @@ use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+pub(crate) use host::check_host;
+use host::check_origin;
 use http::request::Parts;
 use http::{HeaderMap, Uri, header};
 use jiff::Timestamp;
 use runtime::TenantId;
-use std::net::IpAddr;
 
 /// The tenant a request speaks for.
 pub(crate) struct Tenant(pub(crate) TenantId);
@@ -47,6 +50,17 @@ impl Caller {
             return Ok(());
         }
         Err(ApiError::MissingScope { needed })
+    }
+
+    /// Whether the key may see what was there before its own request.
+    pub(crate) fn may_read(&self) -> bool {
+        self.rights.scopes.contains(&Scope::Read)
+    }
+
+    /// Refuses a request whose answer has what was there before to a key that may not read. Asked before anything
+    /// is written.
+    pub(crate) fn check_read(&self) -> Result<(), ApiError> {
+        self.check_scope(Scope::Read)
     }
 
     /// Refuses a thread that the key may not touch.
@@ -115,7 +129,7 @@ pub(crate) async fn authenticate(
     if let Some(who) = parts.extensions.get::<Who>() {
         who.is(&caller);
     }
-    admit(&caller, &mut parts).await?;
+    let _in_flight = admit(&api, &caller, &mut parts).await?;
     // Until the answer begins: the route holds what it has read from the body so long.
     let lease = api.app().body_lease(&caller.tenant);
     parts.extensions.insert(lease.clone());
@@ -128,7 +142,6 @@ pub(crate) async fn authenticate(
 async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
     let config = api.app().config();
     if config.is_development() {
-        check_host(uri, headers)?;
         check_origin(headers, &config.server.cors_origins)?;
         return Ok(Caller::local(DEV_TENANT));
     }
@@ -146,14 +159,27 @@ async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Api
     Ok(api.app().keys().token_caller(claimed)?)
 }
 
-/// Whether the caller may ask this at all.
-async fn admit(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
+/// Whether the caller may ask this at all. The request is in flight until the permit is dropped.
+async fn admit(api: &Api, caller: &Caller, parts: &mut Parts) -> Result<Permit, ApiError> {
+    check_rates(api, caller)?;
+    let in_flight = api.app().budgets().begin_request(caller)?;
+    check_rights(caller, parts).await?;
+    Ok(in_flight)
+}
+
+/// Refuses a key that has expired, and one request more than the rates of the key and of its tenant allow.
+pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     if caller.has_expired(Timestamp::now()) {
         return Err(ApiError::KeyExpired);
     }
     caller
         .spend()
         .map_err(|wait| ApiError::RateLimited { wait })?;
+    Ok(api.app().budgets().spend(caller)?)
+}
+
+/// Refuses what the key may not do.
+async fn check_rights(caller: &Caller, parts: &mut Parts) -> Result<(), ApiError> {
     let route = parts.extensions.get().map(MatchedPath::as_str);
     if let Some(needed) = scopes::needed(&parts.method, route, parts.uri.path()) {
         caller.check_scope(needed)?;
@@ -195,83 +221,4 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// A key as the clients of `LangGraph` send it.
 fn api_key(headers: &HeaderMap) -> Option<&str> {
     Some(headers.get("x-api-key")?.to_str().ok()?.trim())
-}
-
-/// Refuses names that someone else's DNS may point at this machine.
-fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    let header = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let host = uri
-        .authority()
-        .map(http::uri::Authority::as_str)
-        .or(header)
-        .unwrap_or_default();
-    if is_this_machine(host) {
-        Ok(())
-    } else {
-        Err(ApiError::ForeignHost {
-            host: host.to_owned(),
-        })
-    }
-}
-
-/// Refuses what a foreign page makes a browser send; no key would stop it here.
-fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(());
-    };
-    let origin = origin.to_str().unwrap_or_default();
-    let local = origin
-        .split_once("://")
-        .is_some_and(|(_, host)| is_this_machine(host));
-    if local
-        || allowed
-            .iter()
-            .any(|allowed| allowed == origin || allowed == "*")
-    {
-        Ok(())
-    } else {
-        Err(ApiError::ForeignOrigin {
-            origin: origin.to_owned(),
-        })
-    }
-}
-
-fn is_this_machine(authority: &str) -> bool {
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_this_machine_pass() {
-        for host in [
-            "localhost",
-            "LOCALHOST:80",
-            "127.0.0.1:8080",
-            "127.1.2.3",
-            "[::1]",
-            "[::1]:80",
-        ] {
-            assert!(is_this_machine(host), "{host}");
-        }
-        for host in [
-            "",
-            "localhost.evil.example",
-            "evil.example:80",
-            "10.0.0.1",
-            "[::2]:80",
-            "127.0.0.1.evil.example",
-        ] {
-            assert!(!is_this_machine(host), "{host}");
-        }
-    }
 }

@@ -1,7 +1,12 @@
 //! Figures for Prometheus.
 
+mod connections;
 mod models;
+mod runs;
+mod tenants;
 mod tools;
+
+pub(crate) use connections::ConnectionFigures;
 
 use models::ModelFigures;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -11,13 +16,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use runtime::{Ended, Observer};
+use runs::SlotFigures;
+use runtime::{Ended, Observer, Runtime};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stores::Activity;
+use stores::{Activity, StoreHealth};
+use tenants::TenantFigures;
+pub(crate) use tenants::TenantUsage;
 use timeline::Interruption;
 use tokio::time::Instant;
 use tools::ToolFigures;
@@ -121,16 +129,22 @@ pub(crate) struct Metrics {
     request_duration: Timed<Route>,
     executions: Gauge,
     streams: Gauge,
+    connections: ConnectionFigures,
     runs: Timed<OfRun>,
     models: ModelFigures,
     tools: ToolFigures,
     store: StoreFigures,
+    slots: SlotFigures,
+    tenants: TenantFigures,
 }
 
 #[derive(Clone, Default)]
 struct StoreFigures {
     commits: Counter,
     requests: Counter,
+    failures: Counter,
+    damaged: Counter,
+    healthy: Gauge,
     file: Gauge,
     wal: Gauge,
 }
@@ -156,6 +170,7 @@ impl Default for Metrics {
             "Event streams that are open",
             streams.clone(),
         );
+        let connections = ConnectionFigures::new(&mut registry);
         let runs = Timed::new(
             &mut registry,
             "run_duration",
@@ -165,6 +180,9 @@ impl Default for Metrics {
         let tools = ToolFigures::new(&mut registry);
         let store = StoreFigures::default();
         store.register(&mut registry);
+        let slots = SlotFigures::default();
+        slots.register(&mut registry);
+        let tenants = TenantFigures::new(&mut registry);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What this is", build);
         Self {
@@ -173,10 +191,13 @@ impl Default for Metrics {
             request_duration,
             executions,
             streams,
+            connections,
             runs,
             models,
             tools,
             store,
+            slots,
+            tenants,
         }
     }
 }
@@ -203,6 +224,11 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
+    /// The figures of connections.
+    pub(crate) fn connections(&self) -> &ConnectionFigures {
+        &self.connections
+    }
+
     /// Who counts the runs of a runtime, in which those of no agent in particular are the default agent's.
     pub(crate) fn of_runs(&self, default_agent: &str) -> Arc<dyn Observer> {
         Arc::new(RunFigures {
@@ -221,17 +247,24 @@ impl Metrics {
         self.tools.of(tool)
     }
 
+    /// Takes over how many runs execute, of whom, and how many may.
+    pub(crate) fn set_runs(&self, runtime: &Runtime) {
+        self.slots.set(runtime);
+    }
+
     /// The figures as text.
     pub(crate) fn encode(
         &self,
         executions: usize,
         streams: usize,
         store: Activity,
+        tenants: &TenantUsage,
     ) -> Result<String, std::fmt::Error> {
         self.executions
             .set(i64::try_from(executions).unwrap_or(i64::MAX));
         self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
         self.store.set(store);
+        self.tenants.set(tenants);
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;
         Ok(out)
@@ -243,10 +276,25 @@ impl StoreFigures {
         let counts = [
             ("store_commits", "Transactions committed", &self.commits),
             ("store_requests", "Requests in them", &self.requests),
+            (
+                "store_commit_failures",
+                "Commits and writes that failed",
+                &self.failures,
+            ),
+            (
+                "store_damage_found",
+                "Operations that found damage",
+                &self.damaged,
+            ),
         ];
         for (name, help, count) in counts {
             registry.register(name, help, count.clone());
         }
+        registry.register(
+            "store_healthy",
+            "Whether commits succeed and no damage was found (1), or not (0)",
+            self.healthy.clone(),
+        );
         let sizes = [
             ("store_file", "The store's file", &self.file),
             ("store_wal", "The write-ahead log beside it", &self.wal),
@@ -260,7 +308,11 @@ impl StoreFigures {
         let counts = [
             (&self.commits, store.n_commits),
             (&self.requests, store.n_requests),
+            (&self.failures, store.n_failures),
+            (&self.damaged, store.n_damaged),
         ];
+        self.healthy
+            .set(i64::from(store.health == StoreHealth::Healthy));
         for (count, n) in counts {
             count.inner().store(n, Ordering::Relaxed);
         }
@@ -271,12 +323,13 @@ impl StoreFigures {
 }
 
 /// Why runs end that have not completed.
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 10] = [
     ERROR,
     Interruption::USER_CANCELLED,
     "max_handoffs",
     "max_steps",
     "network_failure",
+    Interruption::POISONED,
     "quota_exceeded",
     "rate_limited",
     "safety_halt",

@@ -1,8 +1,10 @@
 //! The configured agents, as reactors by name.
 
 mod build;
+mod limited;
 mod mcp;
 mod models;
+mod position;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
@@ -12,7 +14,7 @@ use agents::{Agent, OptionsError};
 use build::{Builder, Texts};
 use mcp::McpServers;
 use models::model_of;
-use runtime::{AgentReactor, OptionsRefused, Reactor, Reactors};
+use runtime::{AgentReactor, OptionsRefused, Reactor, Reactors, Run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,7 +143,10 @@ impl ConfiguredAgents {
     ) -> Result<Self, AgentsError> {
         let mut models = BTreeMap::new();
         for (name, model) in &config.models {
-            let model = metrics.of_model(model_of(name, model)?);
+            let mut model = metrics.of_model(model_of(name, model)?);
+            if let Some(max) = config.limits.model_runs.get(name) {
+                model = limited::limited(model, *max);
+            }
             models.insert(name.clone(), model);
         }
         let mut texts = BTreeMap::new();
@@ -262,6 +267,25 @@ impl runtime::Models for Inner {
 }
 
 impl Inner {
+    /// The configured name of the model that [`runtime::Models::find`] finds by this name.
+    fn model_name(&self, name: &str) -> Option<String> {
+        if self.models.contains_key(name) {
+            return Some(name.to_owned());
+        }
+        let by_id = || {
+            let mut models = self.models.iter();
+            let found = models.find(|(_, model)| model.model_id() == name);
+            found.map(|(name, _)| name.clone())
+        };
+        self.model_name_of(name).or_else(by_id)
+    }
+
+    /// The configured name of an agent's model. A remote agent has none.
+    fn model_name_of(&self, agent: &str) -> Option<String> {
+        let agent = self.config.agents.get(agent)?;
+        agent.remote.is_none().then(|| agent.model.clone())
+    }
+
     fn builder(&self) -> Builder<'_> {
         Builder {
             config: &self.config,
@@ -293,6 +317,19 @@ impl Reactors for ConfiguredAgents {
 
     fn has(&self, agent: &str) -> bool {
         self.agents().contains_key(agent)
+    }
+
+    fn model(&self, run: &Run) -> Option<String> {
+        let config = &self.inner.config;
+        if config.limits.model_runs.is_empty() {
+            return None;
+        }
+        let asked = run.params.as_ref().and_then(|it| it.get("model"));
+        if let Some(name) = asked.and_then(Value::as_str) {
+            return self.inner.model_name(name);
+        }
+        let agent = run.agent.as_deref().unwrap_or(&config.default_agent);
+        self.inner.model_name_of(agent)
     }
 
     fn name(&self, agent: Option<&str>) -> Option<String> {

@@ -1,26 +1,32 @@
 //! The router with its layers, and the server around it.
 
+mod request_id;
+
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
 use crate::config::Config;
+use crate::connections::{self, Overflow};
 use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
+use crate::operator;
 use crate::protocol::Dialect;
 use crate::routes;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
+use crate::watchdog::Watchdog;
 use axum::Json;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::serve::{Listener as _, ListenerExt};
 use http::{HeaderName, HeaderValue, Method, header};
 use runtime::RuntimeError;
 use std::any::Any;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
@@ -31,9 +37,6 @@ use tower_http::request_id::{
 };
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
-
-/// How long requests may take to end once the server stops.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +88,7 @@ impl Sockets {
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         match &self.inner {
             Inner::Plain(sockets) => sockets.local_addr(),
-            Inner::Tls(sockets) => sockets.local_addr(),
+            Inner::Tls(listener) => listener.sockets.local_addr(),
         }
     }
 
@@ -95,19 +98,22 @@ impl Sockets {
     }
 
     /// Answers until `shutdown` is cancelled and all is answered.
-    async fn answer(self, router: Router, shutdown: &CancellationToken) -> std::io::Result<()> {
-        let stop = shutdown.clone().cancelled_owned();
-        match self.inner {
-            Inner::Plain(sockets) => {
-                let sockets = sockets.tap_io(|socket| send_at_once(socket));
-                let served = axum::serve(sockets, router);
-                served.with_graceful_shutdown(stop).await
+    async fn answer(self, app: &App, router: Router, shutdown: &CancellationToken) {
+        // The certificate is watched as long as it is served.
+        let (sockets, tls, _watch) = match self.inner {
+            Inner::Plain(sockets) => (sockets, None, None),
+            Inner::Tls(listener) => {
+                let TlsListener {
+                    sockets,
+                    acceptor,
+                    watch,
+                } = listener;
+                (sockets, Some(acceptor), Some(watch))
             }
-            Inner::Tls(sockets) => {
-                let served = axum::serve(sockets, router);
-                served.with_graceful_shutdown(stop).await
-            }
-        }
+        };
+        let limits = &app.config().limits;
+        let figures = app.metrics().connections().clone();
+        connections::serve(sockets, tls, router, limits, figures, shutdown).await;
     }
 }
 
@@ -136,10 +142,11 @@ pub(crate) fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), Ser
 }
 
 /// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
-/// store. What ran goes on at the next start.
+/// store, all within `limits.shutdown_grace`. What ran goes on at the next start.
 ///
-/// Takes up what is unfinished first. Refuses an address that others can reach if the
-/// configuration has no tenants.
+/// Listens first and has unfinished runs go on in the background; requests that need a key wait until
+/// the MCP servers are reached. Refuses an address that others can reach if the configuration has no
+/// tenants.
 pub async fn serve(
     app: App,
     sockets: impl Into<Sockets>,
@@ -151,23 +158,57 @@ pub async fn serve(
     if app.config().is_development() {
         tracing::warn!(%addr, tenant = DEV_TENANT, "development mode: no tenants are configured, so no key is asked for");
     }
-    let n_threads = app.recover().await?;
-    tracing::info!(%addr, n_threads, tls = sockets.is_tls(), "serving");
+    let _watchdog = Watchdog::start(Handle::current())?;
+    tracing::info!(%addr, tls = sockets.is_tls(), "serving");
+    let grace = app.config().limits.shutdown_grace;
+    let _figures = operator::listen(&app, &shutdown).await?;
     let router = router(app.clone(), shutdown.clone());
-    let served = sockets.answer(router, &shutdown);
+    let served = sockets.answer(&app, router, &shutdown);
+    let since = OnceLock::new();
     let late = async {
         shutdown.cancelled().await;
-        tokio::time::sleep(GRACE).await;
+        let since = *since.get_or_init(Instant::now);
+        tokio::time::sleep_until(since + grace * 3 / 4).await;
     };
     let served = tokio::select! {
-        served = served => served,
+        () = served => Ok(()),
+        error = unrecovered(&app) => Err(error),
         () = late => {
             tracing::warn!("some requests did not end in time and are cut off");
             Ok(())
         }
     };
-    app.shutdown().await?;
-    Ok(served?)
+    let stop_by = since.get().copied().unwrap_or_else(Instant::now) + grace * 19 / 20;
+    match tokio::time::timeout_at(stop_by, app.shutdown()).await {
+        Ok(stopped) => stopped?,
+        Err(_) => {
+            tracing::warn!(
+                ?grace,
+                "some runs did not stop in time and are cut off; what they have written is kept"
+            );
+        }
+    }
+    served
+}
+
+/// Recovers. Ends only where that fails, with the error.
+async fn unrecovered(app: &App) -> ServeError {
+    match app.recover().await {
+        Ok(_) => std::future::pending().await,
+        Err(error) => error.into(),
+    }
+}
+
+/// Has a request wait until recovery has begun, so that its run has the tools of MCP servers.
+async fn recovered(
+    State(api): State<Api>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if !api.app().is_recovered() {
+        api.app().recover().await?;
+    }
+    Ok(next.run(request).await)
 }
 
 /// Everything the server answers, for a server of one's own or for tests. [`serve`] adds the
@@ -177,17 +218,24 @@ pub async fn serve(
 pub fn router(app: App, shutdown: CancellationToken) -> Router {
     let cors = cors(&app.config().server.cors_origins);
     let api = Api::new(app, shutdown);
-    let guarded =
-        routes::guarded().route_layer(from_fn_with_state(api.clone(), guard::authenticate));
+    let guarded = routes::guarded()
+        .route_layer(from_fn_with_state(api.clone(), recovered))
+        .route_layer(from_fn_with_state(api.clone(), guard::authenticate));
     let (router, _) = routes::open().merge(guarded).split_for_parts();
     let x_request_id = HeaderName::from_static("x-request-id");
     let layers = ServiceBuilder::new()
+        .map_request(request_id::bounded)
         .layer(SetRequestIdLayer::new(
             x_request_id.clone(),
             MakeRequestUuid,
         ))
         .layer(PropagateRequestIdLayer::new(x_request_id))
-        .layer(TraceLayer::new_for_http().make_span_with(span))
+        .layer(
+            // Failures are logged where they are answered, and those of the store once per second.
+            TraceLayer::new_for_http()
+                .make_span_with(span)
+                .on_failure(()),
+        )
         .layer(fixed_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(fixed_header(
             header::CONTENT_SECURITY_POLICY,
@@ -198,7 +246,8 @@ pub fn router(app: App, shutdown: CancellationToken) -> Router {
         .layer(from_fn_with_state(api.clone(), answer))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| {
             ApiError::Panicked.into_response()
-        }));
+        }))
+        .layer(from_fn_with_state(api.clone(), guard::check_host));
     router
         .fallback(|| async { ApiError::UnknownRoute })
         .method_not_allowed_fallback(|| async { ApiError::UnknownMethod })
@@ -263,6 +312,11 @@ fn request_id(request: &Request) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Whether a connection beyond the cap may ask this.
+fn asks_for_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
 /// Counts the answer, and writes the body of one that failed.
 async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let method = request.method().clone();
@@ -271,7 +325,12 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
     let start = Instant::now();
-    let mut response = next.run(request).await;
+    let mut response =
+        if request.extensions().get::<Overflow>().is_some() && !asks_for_health(&path) {
+            ApiError::NoConnectionLeft.into_response()
+        } else {
+            next.run(request).await
+        };
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     audit.answered(response.status());
     let status = response.status().as_u16();

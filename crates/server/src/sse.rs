@@ -1,6 +1,7 @@
 //! Server-sent events: records as frames, as cheaply as they can be.
 
 use crate::error::{ApiError, ErrorBody};
+use crate::event_id::{EventId, Incarnation};
 use crate::state::OpenStream;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -114,17 +115,21 @@ pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
 /// A fault is the operator's to look at; that a thread was deleted is what somebody wanted.
 fn noted(error: &ApiError) {
     let told = crate::error::told(error);
-    if error.is_fault() {
+    if error.is_fault() && !error.is_logged() {
         tracing::error!(error = told, "a stream can't go on");
     } else {
         tracing::debug!(error = told, "a stream is over");
     }
 }
 
-/// Writes a record as a frame: its place as the id, its type as the event.
-pub(crate) fn record_frame(logged: &Logged, out: &mut String) {
+/// Writes a record of a thread's log as a frame: its id, its type as the event.
+pub(crate) fn record_frame(logged: &Logged, incarnation: Incarnation, out: &mut String) {
     let event = logged.record.event.event_type().name();
-    frame(&logged.record.seq, event, "{", logged, out);
+    let id = EventId {
+        seq: logged.record.seq,
+        incarnation: Some(incarnation),
+    };
+    frame(&id, event, "{", logged, out);
 }
 
 /// The same, with another id and another event; `head` is how its object begins.
@@ -252,10 +257,11 @@ mod tests {
             text,
         };
         let mut out = String::new();
-        record_frame(&logged, &mut out);
+        let incarnation = Incarnation::of(&"t".into());
+        record_frame(&logged, incarnation, &mut out);
         assert_eq!(
             out,
-            "id: 7\nevent: part.created\ndata: {\"seq\":7,\"at\":\"1970-01-01T00:00:00Z\",\"type\":\"part.created\",\
+            "id: 7.e3b98a4d\nevent: part.created\ndata: {\"seq\":7,\"at\":\"1970-01-01T00:00:00Z\",\"type\":\"part.created\",\
              \"partKey\":\"s:0\",\"stepId\":\"s\",\"idx\":0,\"part\":{\"type\":\"app-x\",\ndata: \"n\":\ndata: 1.0}}\n\n"
         );
     }

@@ -3,13 +3,13 @@
 use crate::aitp::{Desks, Forms};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::routes::langgraph::EndedRuns;
 use crate::routes::mcp::Calls;
 use crate::turns::Turns;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,7 +25,6 @@ struct Inner {
     desks: Arc<Desks>,
     passing_desks: Arc<Desks>,
     forms: Forms,
-    streams: Arc<Semaphore>,
     sockets: TaskTracker,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
@@ -36,7 +35,7 @@ struct Inner {
 pub(crate) struct OpenStream {
     shutdown: CancellationToken,
     caller: Caller,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl OpenStream {
@@ -52,9 +51,6 @@ impl OpenStream {
 
 impl Api {
     pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
-        let streams = Arc::new(Semaphore::new(
-            app.config().limits.streams.min(Semaphore::MAX_PERMITS),
-        ));
         let desks = Arc::new(Desks::new(app.runtime().clone(), true));
         let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
         let forms = Forms::new(app.config());
@@ -65,7 +61,6 @@ impl Api {
                 forms,
                 app,
                 turns: Turns::default(),
-                streams,
                 sockets: TaskTracker::new(),
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
@@ -129,26 +124,12 @@ impl Api {
         self.inner.shutdown.is_cancelled()
     }
 
-    pub(crate) fn open_streams(&self) -> usize {
-        self.max_streams()
-            .saturating_sub(self.inner.streams.available_permits())
-    }
-
-    fn max_streams(&self) -> usize {
-        self.inner.app.config().limits.streams
-    }
-
     /// Opens a stream, which lasts as long as the caller's key at most.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<OpenStream, ApiError> {
-        match Arc::clone(&self.inner.streams).try_acquire_owned() {
-            Ok(permit) => Ok(OpenStream {
-                shutdown: self.inner.shutdown.clone(),
-                caller: caller.clone(),
-                _permit: permit,
-            }),
-            Err(_) => Err(ApiError::TooManyStreams {
-                limit: self.max_streams(),
-            }),
-        }
+        Ok(OpenStream {
+            shutdown: self.inner.shutdown.clone(),
+            caller: caller.clone(),
+            _permit: self.inner.app.budgets().open_stream(caller)?,
+        })
     }
 }

@@ -16,9 +16,12 @@
 //! With the feature `encryption` the file can be encrypted: give [`SqliteOptions`] a [`StoreKey`].
 
 #[cfg(feature = "sqlite")]
+pub mod private;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Activity, NoStoreKey, OpenMode, SqliteOptions, SqliteStore, Stats, StoreKey, rekey,
+    Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreHealth,
+    StoreKey, rekey,
 };

@@ -5,8 +5,10 @@ mod check;
 mod checkpoints;
 mod connection;
 mod error;
+mod health;
 mod key;
 mod kind;
+mod medium;
 mod objects;
 mod places;
 mod projection;
@@ -18,25 +20,30 @@ mod rows;
 mod schema;
 mod spelling;
 mod trace;
+mod usage;
 mod value;
 mod writer;
 
-pub use check::{Activity, Stats};
+pub use check::{Activity, PoisonedRun, Stats};
 pub use connection::{OpenMode, SqliteOptions};
+pub use health::StoreHealth;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
 
+use crate::private;
 use error::failed;
 use futures_util::future::BoxFuture;
+use health::Health;
 use places::{Side, Wanted};
 use readers::Readers;
 use runtime::checkpoint::CheckpointTable;
 use runtime::objects::ObjectTable;
 use runtime::{
-    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
-    StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
+    StoreError, TenantId, ThreadRow, Token, Usage,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
 
@@ -50,6 +57,8 @@ pub struct SqliteStore {
     // Readers go first: the writer's last checkpoint waits for nobody.
     readers: Readers,
     writer: Option<Writer>,
+    health: Arc<Health>,
+    quotas: Quotas,
 }
 
 impl SqliteStore {
@@ -58,17 +67,26 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`StoreError::InUse`] if another process serves it, [`StoreError::TooNew`] if a newer
-    /// program has written it, [`StoreError::Key`] if the key does not fit.
+    /// program has written it, [`StoreError::Key`] if the key does not fit,
+    /// [`StoreError::OrphanedLog`] if a write-ahead log has no database.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, StoreError> {
+        let health = Arc::<Health>::default();
         let writer = match options.mode {
             OpenMode::ReadWrite => {
                 let lock = connection::lock(path)?;
+                Self::exists(path)?;
                 rekey::clear(path)?;
+                for file in connection::files(path) {
+                    private::tighten(&file);
+                }
                 let mut conn = connection::writing(path, options)?;
                 schema::migrate(&mut conn, path, schema::MIGRATIONS)?;
-                Some(Writer::start(conn, lock)?)
+                Some(Writer::start(conn, lock, health.clone())?)
             }
-            OpenMode::ReadOnly => None,
+            OpenMode::ReadOnly => {
+                Self::exists(path)?;
+                None
+            }
         };
         let n_readers = options
             .n_readers
@@ -81,14 +99,41 @@ impl SqliteStore {
         }
         Ok(Self {
             path: path.to_owned(),
-            readers: Readers::start(connections)?,
+            readers: Readers::start(connections, health.clone())?,
             writer,
+            health,
+            quotas: options.quotas.clone(),
         })
+    }
+
+    /// Whether there is a database at this path. It is not opened.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::OrphanedLog`] if there is none, or an empty one, beside a write-ahead log with
+    /// content: SQLite would discard the log, and with it what was committed last.
+    pub fn exists(path: &Path) -> Result<bool, StoreError> {
+        connection::exists(path)
+    }
+
+    /// Whether it can do its work. While commits fail, one is tried once per second at most.
+    pub async fn health(&self) -> StoreHealth {
+        if let Some(writer) = self.writer.as_ref().filter(|_| self.health.wants_trial())
+            && writer.run(0, schema::touch).await.is_ok()
+        {
+            self.health.committed();
+        }
+        self.health.now()
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The files that the store at a path consists of, those that are not there among them.
+    pub fn files(path: &Path) -> Vec<PathBuf> {
+        connection::files(path)
     }
 
     /// Writes the nine tables anew from the log. While it works nothing else is written.
@@ -104,7 +149,13 @@ impl SqliteStore {
     /// What it has done, and what it takes on the disk. Nothing is read of it.
     pub fn activity(&self) -> Activity {
         let counts = self.writer.as_ref().map(Writer::counts);
-        Activity::of(&self.path, counts.unwrap_or_default())
+        Activity::of(&self.path, counts.unwrap_or_default(), &self.health)
+    }
+
+    /// The last 20 executions at most that were ended because processes died with them, newest first.
+    /// Reads all executions.
+    pub async fn poisoned(&self) -> Result<Vec<PoisonedRun>, StoreError> {
+        self.readers.run(check::poisoned).await
     }
 
     /// How large the store is.
@@ -128,8 +179,9 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             let new = append::NewLog::of(tenant, first, token)?;
+            let quotas = self.quotas.clone();
             self.writer()?
-                .run(new.bytes(), move |conn| append::create(conn, &new))
+                .run(new.bytes(), move |conn| append::create(conn, &new, &quotas))
                 .await
         })
     }
@@ -219,8 +271,9 @@ impl Store for SqliteStore {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
         Box::pin(async move {
             let bytes = append::size(&append.records);
+            let quotas = self.quotas.clone();
             self.writer()?
-                .run(bytes, move |conn| append::append(conn, &append))
+                .run(bytes, move |conn| append::append(conn, &append, &quotas))
                 .await
         })
     }
@@ -316,6 +369,10 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(self.readers.run(rows::unfinished))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        Box::pin(self.readers.run(usage::all))
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {

@@ -63,9 +63,21 @@ async fn a_tenant_has_a_content_once_and_it_goes_with_the_last_object() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-// Takes back what version 5 has made.
+// Takes back what version 5 has made, and the one after it.
 const WITHOUT_V5: &str = "
+    DROP INDEX thread_recent;
+    ALTER TABLE thread_threads DROP COLUMN change;
+    CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
     PRAGMA foreign_keys=OFF;
+    DROP TABLE tenant_usage;
+    DROP TRIGGER tenant_usage_thread_made;
+    DROP TRIGGER tenant_usage_thread_grown;
+    DROP TRIGGER tenant_usage_thread_deleted;
+    DROP TRIGGER tenant_usage_content_made;
+    DROP TRIGGER tenant_usage_content_deleted;
+    DROP TRIGGER tenant_usage_object_made;
+    DROP TRIGGER tenant_usage_object_changed;
+    DROP TRIGGER tenant_usage_object_deleted;
     DROP INDEX tenant_objects_thread;
     ALTER TABLE tenant_objects DROP COLUMN thread_no;
     PRAGMA user_version=4;";

@@ -4,8 +4,8 @@
 
 use futures_util::future::BoxFuture;
 use loomline_stores::{SqliteOptions, SqliteStore};
-use runtime::Store;
 use runtime::suite::Subject;
+use runtime::{Quotas, Store};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -37,6 +37,10 @@ impl Opened {
 impl Subject for Opened {
     fn store(&self) -> Arc<dyn Store> {
         self.store.clone().unwrap()
+    }
+
+    fn quotas(&self) -> Quotas {
+        self.options.quotas.clone()
     }
 
     fn reopen(&mut self) -> BoxFuture<'_, ()> {

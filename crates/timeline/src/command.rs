@@ -200,6 +200,10 @@ pub enum Command {
     },
     /// Void what a dead attempt wrote into the running step (ruling 10). Its note stays.
     ResetStep,
+    /// This process takes up the execution that another process has run until now.
+    Resume,
+    /// This process shuts down in order and leaves the execution to the next process.
+    Park,
     /// The running step is complete (EK §7, 8–9).
     CompleteStep {
         /// What it came to.

@@ -94,6 +94,16 @@ impl State {
                 let (active, step) = self.step()?;
                 Ok(vec![marker(active, step, chunk_type::STEP_RESET, None)])
             }
+            Command::Resume => {
+                let (active, step) = self.step()?;
+                let kind = chunk_type::EXECUTION_RESUMED;
+                Ok(vec![marker(active, step, kind, None)])
+            }
+            Command::Park => {
+                let (active, step) = self.step()?;
+                let kind = chunk_type::EXECUTION_PARKED;
+                Ok(vec![marker(active, step, kind, None)])
+            }
             Command::CompleteStep { outcome, next } => self.complete_step(outcome, next, at),
             Command::End { ending } => self.end(ending),
             Command::Update { title, metadata } => self.update(&ThreadUpdate { title, metadata }),

@@ -129,8 +129,8 @@ pub struct Item {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interruption {
-    /// [`user_cancelled`](Self::USER_CANCELLED), `timeout`, `network_failure`, `safety_halt`, `error`, or
-    /// another word.
+    /// [`user_cancelled`](Self::USER_CANCELLED), `timeout`, `network_failure`, `safety_halt`, [`poisoned`](Self::POISONED),
+    /// `error`, or another word.
     pub reason: String,
     /// What a person should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +143,9 @@ impl Interruption {
 
     /// The reason of an execution that went wrong, where no other word fits better.
     pub const ERROR: &str = "error";
+
+    /// The reason of an execution that too many processes have died with.
+    pub const POISONED: &str = "poisoned";
 
     /// An execution was broken off for this reason; the detail is for people.
     pub fn new(reason: impl Into<String>, detail: impl Into<String>) -> Self {

@@ -32,6 +32,10 @@ pub mod chunk_type {
     /// Ours: what whoever answers the step wants to find again when it is asked again; the last one
     /// counts, and it outlives [`STEP_RESET`].
     pub const STEP_NOTED: &str = "data-step-noted";
+    /// Ours: a process takes up the running execution, which another process began.
+    pub const EXECUTION_RESUMED: &str = "data-execution-resumed";
+    /// Ours: the process that ran the execution shuts down in order. Without it, the process died.
+    pub const EXECUTION_PARKED: &str = "data-execution-parked";
     /// Ours, of the thread itself: its title or metadata changed; `data` is a [`ThreadUpdate`].
     ///
     /// [`ThreadUpdate`]: crate::ThreadUpdate
@@ -40,11 +44,13 @@ pub mod chunk_type {
     /// [`Removed`](crate::Removed).
     pub const ITEM_REMOVED: &str = "data-item-removed";
     /// The chunks that state depends on: only the runtime writes them, each by its own command.
-    pub const MARKERS: [&str; 6] = [
+    pub const MARKERS: [&str; 8] = [
         STEP_RESPONSE,
         STEP_RESET,
         TOOL_STARTED,
         STEP_NOTED,
+        EXECUTION_RESUMED,
+        EXECUTION_PARKED,
         THREAD_UPDATED,
         ITEM_REMOVED,
     ];

@@ -45,6 +45,9 @@ pub struct Active {
     pub step: Option<ActiveStep>,
     /// Steps so far.
     pub n_steps: u32,
+    /// How many processes have started it since its last completed step and have not shut down in
+    /// order since. It includes the process that runs it now.
+    pub n_starts: u32,
     /// The calls that waited when it began and that it leaves waiting, if it answers one of them;
     /// else those that its last step leaves.
     pub open_calls: Vec<OpenCall>,
@@ -200,6 +203,7 @@ impl State {
             Event::StepStatusChanged { outcome, .. } => {
                 if let Some(active) = &mut self.active {
                     active.step = None;
+                    active.n_starts = 1;
                     active.open_calls = OpenCall::list(outcome.open_calls.as_ref());
                 }
             }
@@ -258,6 +262,7 @@ impl State {
             reaction: None,
             step: None,
             n_steps: 0,
+            n_starts: 1,
             open_calls: open.map(|open| open.calls).unwrap_or_default(),
             is_overtaken: false,
         });
@@ -313,10 +318,17 @@ impl State {
     }
 
     fn apply_marker(&mut self, kind: &str, step_id: &StepId, data: Option<&Payload>) {
-        let Some(step) = self.running_step(step_id) else {
+        let active = self.active.as_mut();
+        let Some((step, n_starts)) = active.and_then(|active| {
+            let step = active.step.as_mut();
+            let step = step.filter(|step| step.step.id == *step_id)?;
+            Some((step, &mut active.n_starts))
+        }) else {
             return;
         };
         match kind {
+            chunk_type::EXECUTION_RESUMED => *n_starts = n_starts.saturating_add(1),
+            chunk_type::EXECUTION_PARKED => *n_starts = n_starts.saturating_sub(1),
             chunk_type::STEP_RESPONSE => step.response = data.cloned(),
             chunk_type::STEP_RESET => {
                 step.parts.clear();

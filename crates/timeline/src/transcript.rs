@@ -269,7 +269,7 @@ impl Transcript {
             | Event::ThreadFinished { .. } => {}
         }
         if let Some(thread) = &mut self.thread {
-            thread.updated_at = Some(thread.updated_at.map_or(at, |last| last.max(at)));
+            thread.updated_at = Some(at);
         }
     }
 
@@ -399,6 +399,7 @@ fn chunk(step: &mut StepRecord, kind: &str, data: Option<&Payload>, at: Timestam
             step.chunks.clear();
             step.n_resets += 1;
         }
+        chunk_type::EXECUTION_RESUMED | chunk_type::EXECUTION_PARKED => {}
         _ => step.chunks.push((kind.to_owned(), data.cloned())),
     }
 }

@@ -51,6 +51,7 @@ mod prefix;
 mod provider;
 pub mod responses;
 mod retry;
+pub mod schema;
 pub mod scripted;
 mod settings;
 mod shared;

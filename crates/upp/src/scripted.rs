@@ -81,6 +81,7 @@ mod prompt;
 mod script;
 mod situation;
 mod strings;
+mod work;
 
 pub use script::{Script, ScriptCall, ScriptError, ScriptFailure, ScriptTurn};
 

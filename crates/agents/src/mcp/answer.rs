@@ -1,15 +1,11 @@
 //! What the model is told of a server's answer.
 
 use super::text::clipped;
-use jsonschema::Validator;
+use crate::schema::Schema;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::io;
 use upp::{ToolFailure, ToolOutput};
-
-/// How many breaches of a schema the model is told at once.
-const N_BREACHES: usize = 8;
 
 /// The longest text of an error that the model is told, in bytes.
 const ERROR_BYTES: usize = 16 << 10;
@@ -18,14 +14,14 @@ const ERROR_BYTES: usize = 16 << 10;
 pub(super) fn read(
     tool: &str,
     answer: CallToolResult,
-    output: Option<&Validator>,
+    output: Option<&Schema>,
     max_bytes: usize,
 ) -> ToolOutput {
     if answer.is_error == Some(true) {
         return Err(failure(tool, &answer.content, max_bytes));
     }
-    if let Some(validator) = output {
-        check(tool, answer.structured_content.as_ref(), validator)?;
+    if let Some(schema) = output {
+        check(tool, answer.structured_content.as_ref(), schema)?;
     }
     let value = value(answer.content, answer.structured_content)
         .map_err(|cause| ToolFailure::new(format!("The tool '{tool}' gave no JSON: {cause}")))?;
@@ -88,21 +84,18 @@ fn failure(tool: &str, content: &[ContentBlock], max_bytes: usize) -> ToolFailur
     ToolFailure::new(clipped(&said, max_bytes.min(ERROR_BYTES)))
 }
 
-fn check(tool: &str, value: Option<&Value>, validator: &Validator) -> Result<(), ToolFailure> {
+fn check(tool: &str, value: Option<&Value>, schema: &Schema) -> Result<(), ToolFailure> {
     let Some(value) = value else {
         return Err(ToolFailure::new(format!(
             "The tool '{tool}' has run, but gave no structured result, which its output schema asks for."
         )));
     };
-    if validator.is_valid(value) {
+    let Some(mismatches) = schema.mismatches(value) else {
         return Ok(());
-    }
-    let mut text =
-        format!("The tool '{tool}' has run, but its result does not match its output schema:");
-    for breach in validator.iter_errors(value).take(N_BREACHES) {
-        let pointer = breach.instance_path().as_str();
-        let _ = write!(text, "\n- at \"{pointer}\": {}", breach.masked());
-    }
+    };
+    let text = format!(
+        "The tool '{tool}' has run, but its result does not match its output schema:{mismatches}"
+    );
     Err(ToolFailure::new(clipped(&text, ERROR_BYTES)))
 }
 

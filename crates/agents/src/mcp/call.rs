@@ -4,7 +4,7 @@ use super::answer;
 use super::catalog::Offered;
 use super::client::Inner;
 use super::exchange::{self, End};
-use jsonschema::Validator;
+use crate::schema::Schema;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct Target {
     name: Arc<str>,
     shown: Arc<str>,
     effect: Effect,
-    output: Option<Arc<Validator>>,
+    output: Option<Schema>,
 }
 
 impl Target {
@@ -103,7 +103,7 @@ impl Target {
             );
             match answer.await {
                 Ok(result) => {
-                    let output = self.output.as_deref();
+                    let output = self.output.as_ref();
                     return answer::read(&self.shown, result, output, limits.max_result_bytes);
                 }
                 Err(End::NotSent(_)) if may_repeat => {}

@@ -4,7 +4,7 @@ use super::answer::length;
 use super::config::McpServer;
 use super::error::McpError;
 use super::text::clipped;
-use jsonschema::Validator;
+use crate::schema::Schema;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ pub(super) struct Offered {
     pub(super) parameters: Arc<Value>,
     pub(super) metadata: Map<String, Value>,
     pub(super) effect: Effect,
-    pub(super) output: Option<Arc<Validator>>,
+    pub(super) output: Option<Schema>,
 }
 
 impl Catalog {
@@ -168,7 +168,7 @@ fn offered(
         parameters: Arc::new(parameters),
         metadata: metadata(server, listed),
         effect: effect(server, &listed.name, listed.annotations.as_ref()),
-        output: output.map(Arc::new),
+        output,
     })
 }
 
@@ -178,13 +178,12 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(fits)
 }
 
-/// Compiles a schema. References to other documents are refused, never fetched.
-fn compiled(schema: &Value) -> Result<Validator, String> {
-    let built = jsonschema::options().offline().build(schema);
-    built.map_err(|error| clipped(&error.to_string(), 256))
+/// Checks and compiles a schema.
+fn compiled(schema: &Value) -> Result<Schema, String> {
+    Schema::compile(schema).map_err(|error| clipped(&error.to_string(), 256))
 }
 
-fn output(schema: &JsonObject) -> Result<Validator, String> {
+fn output(schema: &JsonObject) -> Result<Schema, String> {
     compiled(&Value::Object(schema.clone()))
 }
 

@@ -3,40 +3,42 @@
 use super::schedule;
 use crate::depth::{self, MAX_DEPTH};
 use crate::error::OptionsError;
-use jsonschema::Validator;
+use crate::schema::{self, Schema};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use upp::{Effect, Tool, ToolCall, ToolFailure};
 
-/// How many breaches of a schema the model is told at once.
-const N_BREACHES: usize = 8;
+/// What is wrong with arguments that are no object.
+const NO_OBJECT: &str = "\n- they are not a JSON object";
 
 /// The tools of an agent, by name.
 pub(crate) struct Toolbox {
     tools: Arc<[Tool]>,
-    by_name: BTreeMap<String, (usize, Validator)>,
+    /// Their places, and their schemas unless somebody else executes them.
+    by_name: BTreeMap<String, (usize, Option<Schema>)>,
 }
 
 impl Toolbox {
     /// Checks that names are unique, dependencies exist and make no cycle, and that each schema
     /// compiles. References to other documents are refused, never fetched.
-    pub(crate) fn new(tools: &[Tool]) -> Result<Self, OptionsError> {
+    ///
+    /// The schema of a tool that `known` has, too, is not compiled again. That of a tool that
+    /// somebody else executes is only checked: its arguments are theirs to judge.
+    pub(crate) fn new(tools: &[Tool], known: Option<&Self>) -> Result<Self, OptionsError> {
         let mut by_name = BTreeMap::new();
         for (index, tool) in tools.iter().enumerate() {
-            let validator = jsonschema::options()
-                .offline()
-                .build(&tool.parameters)
-                .map_err(|source| OptionsError::InvalidSchema {
-                    tool: tool.name.clone(),
-                    source: Box::new(source),
-                })?;
+            let schema = match known.and_then(|known| known.schema(tool)) {
+                Some(schema) => Ok(Some(schema)),
+                None if tool.external => schema::check(&tool.parameters).map(|()| None),
+                None => Schema::compile(&tool.parameters).map(Some),
+            };
+            let schema = schema.map_err(|source| OptionsError::InvalidSchema {
+                tool: tool.name.clone(),
+                source,
+            })?;
             check_waiting(tool)?;
-            if by_name
-                .insert(tool.name.clone(), (index, validator))
-                .is_some()
-            {
+            if by_name.insert(tool.name.clone(), (index, schema)).is_some() {
                 return Err(OptionsError::DuplicateTool {
                     name: tool.name.clone(),
                 });
@@ -48,6 +50,14 @@ impl Toolbox {
         };
         toolbox.check_dependencies()?;
         Ok(toolbox)
+    }
+
+    /// The compiled schema of this very tool.
+    fn schema(&self, tool: &Tool) -> Option<Schema> {
+        let (index, schema) = self.by_name.get(&tool.name)?;
+        let own = self.tools.get(*index)?;
+        let is_same = Arc::ptr_eq(&own.parameters, &tool.parameters);
+        schema.clone().filter(|_| is_same && !tool.external)
     }
 
     fn check_dependencies(&self) -> Result<(), OptionsError> {
@@ -95,23 +105,22 @@ impl Toolbox {
                 call.tool_name
             )));
         }
-        match self.by_name.get(&*call.tool_name) {
-            Some((_, validator)) if !validator.is_valid(&value) => {
-                let breaches = breaches(validator, &value);
-                Err(ToolFailure::new(format!(
-                    "Tool '{}' was not run: the arguments do not match its schema:{breaches}\n\
-                     Correct them and call the tool again.",
-                    call.tool_name
-                )))
-            }
-            Some(_) | None => Ok(value),
+        if let Some(breaches) = self.breaches(&call.tool_name, &value) {
+            return Err(ToolFailure::new(format!(
+                "Tool '{}' was not run: the arguments do not match its schema:{breaches}\n\
+                 Correct them and call the tool again.",
+                call.tool_name
+            )));
         }
+        Ok(value)
     }
 
     /// What is wrong with these arguments of the tool, one line each.
     pub(crate) fn breaches(&self, name: &str, value: &Value) -> Option<String> {
-        let (_, validator) = self.by_name.get(name)?;
-        (!validator.is_valid(value)).then(|| breaches(validator, value))
+        match self.by_name.get(name)? {
+            (_, Some(schema)) => schema.mismatches(value),
+            (_, None) => (!value.is_object()).then(|| NO_OBJECT.to_owned()),
+        }
     }
 }
 
@@ -125,13 +134,4 @@ fn check_waiting(tool: &Tool) -> Result<(), OptionsError> {
         return Err(OptionsError::ExternalApproval { tool: name() });
     }
     Ok(())
-}
-
-fn breaches(validator: &Validator, value: &Value) -> String {
-    let mut text = String::new();
-    for breach in validator.iter_errors(value).take(N_BREACHES) {
-        let pointer = breach.instance_path().as_str();
-        let _ = write!(text, "\n- at \"{pointer}\": {}", breach.masked());
-    }
-    text
 }

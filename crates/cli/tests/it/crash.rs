@@ -65,7 +65,7 @@ impl Bed {
         let ledger = data.path().join("ledger.txt");
         let config = data.path().join("loomline.toml");
         let text = format!(
-            "default_agent = \"worker\"\n\
+            "default_agent = \"worker\"\n[limits]\nrestart_pause_ms = 10\n\
              [models.offline]\nprovider = \"scripted\"\ndelay_ms = 2\n\
              [agents.worker]\nmodel = \"offline\"\ntools = [\"record\", \"compute\"]\n\
              [tools]\nledger = \"{}\"\nledger_effect = {effect:?}\n",

@@ -11,19 +11,30 @@ mod commands;
 mod conformance;
 mod convert;
 mod crash;
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod diff_merge;
 mod documents;
 mod encryption;
+#[cfg(target_os = "linux")]
+mod full_disk;
 #[cfg(unix)]
 mod hang_up;
 mod hostile;
+mod hostile_schemas;
 mod jsonl;
 mod logs;
 mod main_job;
+#[cfg(unix)]
+mod medium;
+#[cfg(unix)]
+mod modes;
+mod poison;
 mod policies;
 mod render;
 mod runs;
 mod schema;
+mod shutdown;
 mod support;
 mod threads;
 mod versions;

@@ -1,7 +1,7 @@
 //! The body of a request: `RunAgentInput`.
 
 use crate::fields::{Refusal, Wrong, check_count, check_length};
-use crate::options::{ClientTool, RunOptions, TOOL_NAME, is_tool_name, repeated};
+use crate::options::{ClientTool, RunOptions, TOOL_NAME, check_schema, is_tool_name, repeated};
 use crate::request::{file, is_inline, is_web};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, OpenCall, OpenKind, Payload};
@@ -380,6 +380,10 @@ fn client_tool(tool: &Value, pointer: String) -> Result<ClientTool, RunInputErro
     let tool = Fields::of(tool, pointer)?;
     let schema = |schema: &Value| schema.is_object().then(|| schema.clone());
     let parameters = tool.read("parameters", "a JSON Schema, an object", schema)?;
+    if let Some(schema) = &parameters {
+        let checked = check_schema(schema, &tool.at("parameters"));
+        checked.map_err(|(pointer, what)| expected(pointer, what))?;
+    }
     let description = tool.get("description").and_then(Value::as_str);
     let name = tool.id("name", MAX_ID_BYTES)?;
     if !is_tool_name(&name) {

@@ -249,7 +249,10 @@ impl StreamView {
                     self.push(json!({"type": kind, "data": data, "transient": true}));
                 }
             }
-            chunk_type::TOOL_STARTED | chunk_type::STEP_NOTED => {}
+            chunk_type::TOOL_STARTED
+            | chunk_type::STEP_NOTED
+            | chunk_type::EXECUTION_RESUMED
+            | chunk_type::EXECUTION_PARKED => {}
             _ if kind.starts_with("data-") => self.data(kind, data),
             _ => self.spoken(kind, data),
         }

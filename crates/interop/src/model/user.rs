@@ -127,6 +127,26 @@ pub fn unreadable_part(parts: &[Value]) -> Option<usize> {
     })
 }
 
+/// The addresses of files in content, each with the place of its part in the list; 0 where the content is one part.
+pub fn linked_files(content: &Payload) -> Vec<(usize, String)> {
+    let parts = match content.value() {
+        Value::Array(parts) => parts,
+        part @ Value::Object(_) => vec![part],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (place, part) in parts.iter().enumerate() {
+        for field in ["image_url", "file_url", "file_data"] {
+            let text = part.get(field).and_then(Value::as_str).map(str::trim);
+            let text = text.filter(|text| !text.starts_with("data:"));
+            // Looser than what is read as an address: what is fetched may be read by others.
+            let link = text.filter(|text| text.contains(":/") || text.contains(":\\"));
+            found.extend(link.map(|link| (place, link.to_owned())));
+        }
+    }
+    found
+}
+
 /// The first part of a message that nobody says to an agent: an agent's own text, reasoning, refusal or
 /// call. Its place in the list.
 pub fn unsaid_part(parts: &[Value]) -> Option<usize> {
@@ -187,6 +207,26 @@ mod tests {
         };
         let expected = Media::new(source, "image/gif");
         assert_eq!(user_block(&part), Some(UserContent::Image(expected)));
+    }
+
+    #[test]
+    fn the_addresses_of_files_have_the_places_of_their_parts() {
+        let content = json!([
+            {"type": "input_text", "text": "https://a.example/in/a/text"},
+            {"type": "input_image", "image_url": "https://a.example/b.png"},
+            {"type": "input_image", "image_url": "data:image/png;base64,AA:/"},
+            {"type": "input_file", "file_data": "AAAA"},
+            {"type": "input_file", "file_url": "HTTP:/a.example", "file_data": "http:\\\\a.example"},
+        ]);
+        let found = [
+            (1, "https://a.example/b.png"),
+            (4, "HTTP:/a.example"),
+            (4, "http:\\\\a.example"),
+        ];
+        let found = found.map(|(place, link)| (place, link.to_owned()));
+        assert_eq!(linked_files(&content.into()), found);
+        let part = json!({"type": "input_image", "image_url": "https://a.example"});
+        assert_eq!(linked_files(&part.into()).len(), 1);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::error::RequestError;
 use super::fields::{Fields, invalid, unsupported, wrong};
 use super::item::name;
-use crate::options::{AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, is_tool_name, repeated};
+use crate::options::{
+    AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, check_schema, is_tool_name, repeated,
+};
 use serde_json::{Map, Value, json};
 
 /// The most tools of a request.
@@ -34,6 +36,9 @@ fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
     }
     let schema = |it: &Value| it.is_object().then(|| it.clone());
     let parameters = fields.read("parameters", "a JSON Schema of an object", schema)?;
+    if let Some(schema) = &parameters {
+        usable(schema, &fields.at("parameters"))?;
+    }
     Ok(ClientTool {
         name: name(&fields)?,
         description: fields
@@ -42,6 +47,12 @@ fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
         parameters,
         strict: fields.flag("strict")?,
     })
+}
+
+/// Checks a JSON Schema against the limits.
+fn usable(schema: &Value, pointer: &str) -> Result<(), RequestError> {
+    let checked = check_schema(schema, pointer);
+    checked.map_err(|(pointer, what)| invalid(pointer, &format!("expected {what}")))
 }
 
 /// A tool as responses say it again.
@@ -172,6 +183,7 @@ fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestE
             .map(|(key, value): (&str, Value)| (key.to_owned(), value))
             .collect();
             let schema = Value::Object(schema.clone());
+            usable(&schema, &fields.at("schema"))?;
             Ok((Some(AnswerFormat::JsonSchema { schema }), said.into()))
         }
         kind => {

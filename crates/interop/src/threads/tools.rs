@@ -2,7 +2,9 @@
 
 use super::error::RequestError;
 use super::fields::{Fields, check_word, wrong};
-use crate::options::{AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, is_tool_name, repeated};
+use crate::options::{
+    AnswerFormat, ClientTool, TOOL_NAME, ToolChoice, check_schema, is_tool_name, repeated,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -78,14 +80,24 @@ fn tool_name(function: &Fields<'_>) -> Result<String, RequestError> {
 fn client_tool(function: &Fields<'_>) -> Result<ClientTool, RequestError> {
     let name = tool_name(function)?;
     let parameters = function.object("parameters")?;
+    let parameters = parameters.and_then(|_| function.get("parameters"));
+    if let Some(schema) = parameters {
+        usable(schema, &function.at("parameters"))?;
+    }
     Ok(ClientTool {
         name,
         description: function
             .text("description", MAX_DESCRIPTION)?
             .map(str::to_owned),
-        parameters: parameters.and_then(|_| function.get("parameters").cloned()),
+        parameters: parameters.cloned(),
         strict: function.flag("strict")?,
     })
+}
+
+/// Checks a JSON Schema against the limits.
+fn usable(schema: &Value, pointer: &str) -> Result<(), RequestError> {
+    let checked = check_schema(schema, pointer);
+    checked.map_err(|(pointer, expected)| RequestError::Outside { pointer, expected })
 }
 
 /// The tools of these that the client executes.
@@ -163,6 +175,9 @@ fn answer_format(format: &Fields<'_>) -> Result<Option<AnswerFormat>, RequestErr
             about.flag("strict")?;
             about.object("schema")?;
             let schema = about.get("schema").cloned();
+            if let Some(schema) = &schema {
+                usable(schema, &about.at("schema"))?;
+            }
             Ok(Some(schema.map_or(AnswerFormat::JsonObject, |schema| {
                 AnswerFormat::JsonSchema { schema }
             })))

@@ -86,7 +86,8 @@ pub(super) fn configured(
     }
     options.tools.extend(wanted.tools.iter().map(external));
     choose(&mut options, wanted.tool_choice.as_ref())?;
-    Agent::new(options).map_err(|error| OptionsRefused::Tool(error.to_string()))
+    let made = agent.with_options(options);
+    made.map_err(|error| OptionsRefused::Tool(crate::error::told(&error)))
 }
 
 fn instruct(options: &mut AgentOptions, wanted: &RunOptions) {

@@ -42,5 +42,5 @@ pub(super) fn replaying(agent: &Agent, known: Response) -> Result<Agent, Options
         model: Arc::clone(&options.model),
         known: Mutex::new(Some(Box::new(known))),
     });
-    Agent::new(options)
+    agent.with_options(options)
 }

@@ -233,7 +233,7 @@ pub(super) fn started(state: &State) -> Vec<ThreadId> {
 }
 
 /// The threads of sub-agents that have not ended, each with its call, in the order they began.
-fn children(state: &State) -> Vec<(ThreadId, String)> {
+pub(crate) fn children(state: &State) -> Vec<(ThreadId, String)> {
     let step = state.active().and_then(|active| active.step.as_ref());
     let parts = step.map(|step| step.parts.as_slice()).unwrap_or_default();
     let ended = parts.iter().filter_map(Ended::read);

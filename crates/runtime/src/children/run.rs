@@ -5,7 +5,7 @@ use super::outcome::ChildError;
 use super::records::{Ended, Spawned};
 use super::report::Report;
 use super::stop::{StoppedChildren, is_active};
-use crate::error::{RuntimeError, told};
+use crate::error::{RuntimeError, log_failure};
 use crate::follow::{Until, facts, follow};
 use crate::gate::Terms;
 use crate::live::Live;
@@ -71,10 +71,10 @@ pub(super) async fn child(site: Arc<Site>, spawn: Spawn, n_before: u32) -> SubAg
         match attached(&site, &spawn, &key, &token, &mut unheard).await {
             Ok(run) => return run,
             Err(Lost::Thread(error)) if error.is_transient() => {
-                tracing::error!(
-                    error = told(&error),
-                    key,
-                    "a sub-agent is looked for again after a pause"
+                log_failure(
+                    &error,
+                    &key,
+                    "a sub-agent is looked for again after a pause",
                 );
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -281,7 +281,7 @@ impl Site {
                 parent: Some(parent),
                 ..Run::default()
             },
-            token: Some(token.to_owned()),
+            token: Some(token.to_owned().into()),
             ..React::new(
                 child.tenant.clone(),
                 child.key.clone(),

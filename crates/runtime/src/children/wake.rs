@@ -12,7 +12,7 @@ use super::heard::waker;
 use crate::answer::standing;
 use crate::error::{RuntimeError, told};
 use crate::live::Live;
-use crate::react::Runtime;
+use crate::react::{Runtime, begun};
 use crate::request::{ParentRun, Run};
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -191,6 +191,7 @@ impl Runtime {
         }
         let (mut run, _) = standing(state);
         let above = run.parent.clone();
+        let model = self.inner.reactors.model(&run);
         let command = if state.active().is_some() || state.waiting().len() > 0 {
             // Whoever has answered the child can name the run that it is heard in.
             run.execution_id = Some(self.mint().into());
@@ -199,7 +200,12 @@ impl Runtime {
         } else {
             self.start(Trigger::New(item), run)?
         };
+        let begins = begun(&command).is_some() && above.is_none();
         held.commit([(None, command)], None).await?;
+        if begins && !live.occupied.has_slot() {
+            let slot = self.inner.runs.take_beyond(&live.tenant, model.as_deref());
+            live.occupied.occupy(slot);
+        }
         self.ensure_worker(&live, &mut held)?;
         Ok(above.map(|above| above.thread_id))
     }

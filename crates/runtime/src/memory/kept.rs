@@ -4,6 +4,8 @@ use super::objects::Objects;
 use super::places::Places;
 use crate::checkpoint::CheckpointMetadata;
 use crate::fork::inherited;
+use crate::limit::LimitReached;
+use crate::storage::{Quotas, Usage};
 use crate::store::{
     Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, StoreError, TenantId,
     ThreadRow, Token,
@@ -14,17 +16,29 @@ use std::ops::Bound;
 use timeline::{Open, Record, Seq, State, Thread, ThreadId, ThreadStatus};
 
 /// What a [`MemoryStore`](super::MemoryStore) keeps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
     pub(super) closed: bool,
     threads: BTreeMap<ThreadId, Log>,
     pub(super) keys: BTreeMap<(TenantId, String), ThreadId>,
     // The order of each tenant's list, from its end.
-    recent: BTreeMap<TenantId, BTreeSet<(Timestamp, ThreadId)>>,
+    recent: BTreeMap<TenantId, BTreeMap<u64, ThreadId>>,
     // The forks of each thread that has some, in the order they were made.
     pub(super) forks: BTreeMap<ThreadId, Vec<ThreadId>>,
     pub(super) checkpoints: BTreeMap<(TenantId, String), (CheckpointMetadata, String)>,
     pub(super) objects: Objects,
+    /// The threads of each tenant, and their bytes.
+    usage: BTreeMap<TenantId, Usage>,
+    pub(super) quotas: Quotas,
+    /// Maximum size of the events of all tenants, in bytes.
+    max_bytes: u64,
+}
+
+impl Default for Kept {
+    /// Nothing, without limits.
+    fn default() -> Self {
+        Self::with_limits(Quotas::default(), u64::MAX)
+    }
 }
 
 /// The log of a thread, and what is known of it.
@@ -36,8 +50,14 @@ pub(super) struct Log {
     records: Vec<Logged>,
     bytes: u64,
     changed_at: Timestamp,
+    change: u64,
     pub(super) tokens: BTreeMap<String, String>,
     pub(super) places: Places,
+}
+
+/// The size of the records' texts, in bytes.
+fn size(records: &[NewRecord]) -> u64 {
+    records.iter().map(|record| record.text.len() as u64).sum()
 }
 
 impl Log {
@@ -53,6 +73,7 @@ impl Log {
             thread,
             tail: self.tail(),
             bytes: self.bytes,
+            change: self.change,
         }
     }
 
@@ -62,7 +83,7 @@ impl Log {
         for NewRecord { at, event, text } in records {
             self.state.apply(&event);
             self.bytes += text.len() as u64;
-            self.changed_at = self.changed_at.max(at);
+            self.changed_at = at;
             let seq = self.tail().next();
             let record = Record { seq, at, event };
             self.places.note(&record, &self.records);
@@ -72,7 +93,57 @@ impl Log {
     }
 }
 
+/// The number of a tenant's next change.
+fn next_change(recent: &BTreeMap<u64, ThreadId>) -> u64 {
+    recent.keys().next_back().map_or(1, |last| last + 1)
+}
+
 impl Kept {
+    pub(super) fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
+        Self {
+            closed: false,
+            threads: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            forks: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+            objects: Objects::default(),
+            usage: BTreeMap::new(),
+            quotas,
+            max_bytes,
+        }
+    }
+
+    pub(super) fn usage(&self) -> Vec<(TenantId, Usage)> {
+        let tenants: BTreeSet<_> = self.usage.keys().chain(self.objects.tenants()).collect();
+        let usage = tenants
+            .into_iter()
+            .map(|it| (it.clone(), self.usage_of(it)));
+        usage.collect()
+    }
+
+    pub(super) fn usage_of(&self, tenant: &TenantId) -> Usage {
+        let threads = self.usage.get(tenant).copied().unwrap_or_default();
+        let objects = self.objects.usage_of(tenant);
+        Usage {
+            threads: threads.threads,
+            bytes: threads.bytes + objects.bytes,
+            files: objects.files,
+        }
+    }
+
+    /// Refuses events of this size where all tenants together have too many.
+    fn check_total(&self, tenant: &TenantId, bytes: u64) -> Result<(), LimitReached> {
+        let total: u64 = self.usage.values().map(|usage| usage.bytes).sum();
+        if total.saturating_add(bytes) > self.max_bytes {
+            let reached = self
+                .quotas
+                .reached(tenant, "ephemeral_bytes", self.max_bytes);
+            return Err(reached);
+        }
+        Ok(())
+    }
+
     pub(super) fn log(&self, thread: &ThreadId) -> Result<&Log, StoreError> {
         self.threads.get(thread).ok_or(StoreError::NotFound)
     }
@@ -112,6 +183,10 @@ impl Kept {
             Some(fork) => self.open_at(&fork.thread_id, fork.seq)?,
             None => None,
         };
+        let bytes = size(&first);
+        let usage = self.usage_of(tenant);
+        self.quotas.check_thread(tenant, usage, bytes)?;
+        self.check_total(tenant, bytes)?;
         let mut log = Log {
             tenant: tenant.clone(),
             epoch: Epoch::FIRST,
@@ -119,14 +194,17 @@ impl Kept {
             records: Vec::new(),
             bytes: 0,
             changed_at: thread.created_at,
+            change: 0,
             tokens: token.map(|it| (it.token, it.answer)).into_iter().collect(),
             places: Places::default(),
         };
         log.extend(first)?;
-        self.recent
-            .entry(tenant.clone())
-            .or_default()
-            .insert((log.changed_at, thread.id.clone()));
+        let recent = self.recent.entry(tenant.clone()).or_default();
+        log.change = next_change(recent);
+        recent.insert(log.change, thread.id.clone());
+        let usage = self.usage.entry(tenant.clone()).or_default();
+        usage.threads += 1;
+        usage.bytes += bytes;
         self.keys.extend(key.map(|key| (key, thread.id.clone())));
         if let Some(fork) = thread.fork {
             let forks = self.forks.entry(fork.thread_id).or_default();
@@ -170,7 +248,10 @@ impl Kept {
             tail,
             records,
             token,
+            is_limited,
         } = append;
+        let bytes = size(&records);
+        let refused = is_limited.then(|| self.refused(&thread, bytes)).flatten();
         let log = self.threads.get_mut(&thread).ok_or(StoreError::NotFound)?;
         if let Some(answer) = token
             .as_ref()
@@ -190,18 +271,30 @@ impl Kept {
                 found: log.tail(),
             });
         }
-        let before = log.changed_at;
+        if let Some(reached) = refused {
+            return Err(reached.into());
+        }
         log.extend(records)?;
+        if let Some(usage) = self.usage.get_mut(&log.tenant) {
+            usage.bytes += bytes;
+        }
         if let Some(Token { token, answer }) = token {
             log.tokens.insert(token, answer);
         }
-        if log.changed_at != before
-            && let Some(recent) = self.recent.get_mut(&log.tenant)
-        {
-            recent.remove(&(before, thread.clone()));
-            recent.insert((log.changed_at, thread));
+        if let Some(recent) = self.recent.get_mut(&log.tenant) {
+            recent.remove(&log.change);
+            log.change = next_change(recent);
+            recent.insert(log.change, thread);
         }
         Ok(log.tail())
+    }
+
+    /// Why no events of this size are appended to a thread.
+    fn refused(&self, thread: &ThreadId, bytes: u64) -> Option<LimitReached> {
+        let tenant = &self.threads.get(thread)?.tenant;
+        let usage = self.usage_of(tenant);
+        let own = self.quotas.check_bytes(tenant, usage, bytes);
+        own.and_then(|()| self.check_total(tenant, bytes)).err()
     }
 
     pub(super) fn list(&self, tenant: &TenantId, page: &Page) -> Vec<ThreadRow> {
@@ -213,12 +306,12 @@ impl Kept {
                     .is_some_and(|key| key.starts_with(prefix))
             })
         };
-        let end = page.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self
             .recent
             .get(tenant)
             .into_iter()
-            .flat_map(|recent| recent.range((Bound::Unbounded, end.clone())).rev());
+            .flat_map(|recent| recent.range((Bound::Unbounded, end)).rev());
         rows.filter_map(|(_, id)| {
             let log = self.threads.get(id)?;
             let thread = log.state.thread().filter(|thread| matches(thread))?;
@@ -247,8 +340,12 @@ impl Kept {
         }
         self.objects.delete_beside(tenant, thread);
         if let Some(log) = self.threads.remove(thread) {
+            if let Some(usage) = self.usage.get_mut(tenant) {
+                usage.threads -= 1;
+                usage.bytes -= log.bytes;
+            }
             if let Some(recent) = self.recent.get_mut(tenant) {
-                recent.remove(&(log.changed_at, thread.clone()));
+                recent.remove(&log.change);
             }
             if let Some(key) = key {
                 self.keys.remove(&(tenant.clone(), key));

@@ -2,7 +2,9 @@
 
 use super::MemoryStore;
 use super::kept::Kept;
+use crate::limit::LimitReached;
 use crate::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
+use crate::storage::Usage;
 use crate::store::{StoreError, TenantId};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -20,6 +22,8 @@ pub(super) struct Objects {
     beside: BTreeMap<ThreadId, BTreeSet<(String, String)>>,
     /// The threads of what lies beside one.
     threads: BTreeMap<(TenantId, String, String), ThreadId>,
+    /// The bytes and the files of each tenant.
+    usage: BTreeMap<TenantId, Usage>,
 }
 
 /// The objects of one kind.
@@ -61,20 +65,27 @@ impl Objects {
             sha256: hash,
         };
         if let (Some(content), Some(hash)) = (content, hash) {
+            let bytes = content.len() as u64;
             let kept = self.contents.entry((tenant.clone(), hash));
             let kept = kept.or_insert_with(|| Content {
                 bytes: content.into(),
                 n_objects: 0,
             });
             kept.n_objects += 1;
+            let usage = self.usage.entry(tenant.clone()).or_default();
+            usage.files += 1;
+            if kept.n_objects == 1 {
+                usage.bytes += bytes;
+            }
         }
+        self.usage.entry(tenant.clone()).or_default().bytes += object.json.len() as u64;
         let objects = self.kinds.entry((tenant.clone(), kind)).or_default();
         objects.by_age.insert((created_at, id.clone()));
         if let Some(before) = objects.by_id.insert(id, object) {
             if before.created_at != created_at {
                 objects.by_age.remove(&(before.created_at, before.id));
             }
-            self.forget(tenant, before.sha256);
+            self.forget(tenant, &before.json, before.sha256);
         }
     }
 
@@ -122,7 +133,7 @@ impl Objects {
         });
         let Some(object) = found else { return false };
         self.part(tenant, kind, id);
-        self.forget(tenant, object.sha256);
+        self.forget(tenant, &object.json, object.sha256);
         true
     }
 
@@ -159,16 +170,28 @@ impl Objects {
     }
 
     // One object less has the content.
-    fn forget(&mut self, tenant: &TenantId, hash: Option<[u8; 32]>) {
+    fn forget(&mut self, tenant: &TenantId, json: &str, hash: Option<[u8; 32]>) {
+        let usage = self.usage.entry(tenant.clone()).or_default();
+        usage.bytes -= json.len() as u64;
         let Some(key) = hash.map(|hash| (tenant.clone(), hash)) else {
             return;
         };
+        usage.files -= 1;
         if let Some(content) = self.contents.get_mut(&key) {
             content.n_objects -= 1;
             if content.n_objects == 0 {
+                usage.bytes -= content.bytes.len() as u64;
                 self.contents.remove(&key);
             }
         }
+    }
+
+    pub(super) fn tenants(&self) -> impl Iterator<Item = &TenantId> {
+        self.usage.keys()
+    }
+
+    pub(super) fn usage_of(&self, tenant: &TenantId) -> Usage {
+        self.usage.get(tenant).copied().unwrap_or_default()
     }
 }
 
@@ -180,8 +203,27 @@ impl Kept {
         {
             return Err(StoreError::NotFound);
         }
+        if object.thread.is_none() {
+            self.check(tenant, &object)?;
+        }
         self.objects.put(tenant, object);
         Ok(())
+    }
+
+    /// Refuses an object for which the tenant has no space.
+    fn check(&self, tenant: &TenantId, object: &NewObject) -> Result<(), LimitReached> {
+        let usage = self.usage_of(tenant);
+        let before = self.objects.get(tenant, &object.kind, &object.id);
+        let before_bytes = before.map_or(0, |it| it.json.len() as u64 + it.bytes.unwrap_or(0));
+        let content = object.content.as_ref();
+        let bytes = object.json.len() as u64 + content.map_or(0, |it| it.len() as u64);
+        if content.is_some() && before.is_none_or(|it| it.bytes.is_none()) {
+            self.quotas.check_file(tenant, usage)?;
+        }
+        match bytes.saturating_sub(before_bytes) {
+            0 => Ok(()),
+            more => self.quotas.check_bytes(tenant, usage, more),
+        }
     }
 }
 

@@ -11,6 +11,16 @@ use crate::writer::{StepWriter, substate};
 use std::sync::Arc;
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, OpenCall};
 
+/// The reason of executions that end because a limit is reached.
+const QUOTA_EXCEEDED: &str = "quota_exceeded";
+
+fn is_limit(error: &RuntimeError) -> bool {
+    matches!(
+        error,
+        RuntimeError::LimitReached(_) | RuntimeError::Store(StoreError::LimitReached(_))
+    )
+}
+
 impl Runtime {
     pub(super) async fn time_is_up(
         &self,
@@ -31,8 +41,12 @@ impl Runtime {
         if matches!(error, RuntimeError::Store(StoreError::Fenced { .. })) {
             return Err(error);
         }
-        let detail = format!("the thread can't be read or written: {}", told(&error));
-        let why = Interruption::new(Interruption::ERROR, detail);
+        let why = if is_limit(&error) {
+            Interruption::new(QUOTA_EXCEEDED, told(&error))
+        } else {
+            let detail = format!("the thread can't be read or written: {}", told(&error));
+            Interruption::new(Interruption::ERROR, detail)
+        };
         self.ended(live, execution, Ending::Failed(why)).await
     }
 

@@ -59,6 +59,33 @@ pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subj
     assert_eq!(folded, author.state);
 }
 
+/// A claim knows how many processes have started the running step and have not stopped in order.
+pub async fn claim_restores_how_often_a_step_was_started(mut subject: impl Subject) {
+    let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
+    let begun = vec![
+        start("one", Trigger::New(item("ask"))),
+        emit(&["text-delta"]),
+    ];
+    let lives = [
+        (begun, 1),
+        (vec![Command::Resume], 2),
+        (vec![Command::Resume, Command::Park], 2),
+        (vec![Command::Resume, respond()], 3),
+        (vec![complete_step(Some("one-step-1"))], 1),
+        (vec![Command::Park], 0),
+        (vec![Command::Resume], 1),
+    ];
+    for (n, (commands, n_starts)) in lives.into_iter().enumerate() {
+        author.tell_all(commands).await;
+        subject.reopen().await;
+        author.store = subject.store();
+        let claim = author.store.claim(&author.thread).await.unwrap();
+        author.epoch = claim.epoch;
+        let active = claim.head.state.active().unwrap();
+        assert_eq!(active.n_starts, n_starts, "life {n}");
+    }
+}
+
 /// What a thread left open is known again, until something else is said.
 pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::CheckpointTable;
 use crate::objects::ObjectTable;
+use crate::storage::Usage;
 use crate::store::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Ran, Store,
     StoreError, TenantId, ThreadRow, Token,
@@ -137,6 +138,10 @@ impl<L: Layer> Store for L {
 
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
         self.passed(self.inner().head(thread))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {
+        self.passed(self.inner().usage())
     }
 
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {

@@ -75,6 +75,7 @@ impl Author {
             tail: self.tail,
             records,
             token: None,
+            is_limited: true,
         }
     }
 

@@ -76,6 +76,7 @@ pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: im
         tail,
         records: first(NewThread::new("t", Some("k")), EPOCH)[2..].to_vec(),
         token: Some(token),
+        is_limited: true,
     };
     let repeated = store.append(append.clone()).await;
     assert!(matches!(repeated, Err(StoreError::Repeated { answer }) if answer == "made"));
@@ -217,14 +218,47 @@ pub async fn a_list_is_read_in_pages(subject: impl Subject) {
         };
         let rows = store.list(&tenant(), page).await.unwrap();
         let Some(last) = rows.last() else { break };
-        after = last
-            .thread
-            .updated_at
-            .map(|at| (at, last.thread.id.clone()));
+        after = Some(last.change);
         paged.extend(rows);
     }
     assert_eq!(paged.len(), 23);
     assert_eq!(paged, whole);
+}
+
+/// Also instants that a clock was far ahead for, and those beyond what a store can tell apart.
+pub async fn a_list_is_in_the_order_of_changes_whatever_clocks_say(mut subject: impl Subject) {
+    let store = subject.store();
+    let mut authors = Vec::new();
+    for (id, at) in [
+        ("t1", Timestamp::MAX),
+        ("t2", Timestamp::from_second(5_000_000_000).unwrap()),
+        ("t3", Timestamp::from_second(100).unwrap()),
+        ("t4", Timestamp::MIN),
+    ] {
+        authors.push(Author::begin(&store, "acme", NewThread::new(id, Some(id)), at).await);
+    }
+    let listed = async |store: std::sync::Arc<dyn crate::store::Store>, after| {
+        let page = Page {
+            after,
+            limit: 10,
+            ..Page::default()
+        };
+        let rows = store.list(&tenant(), page).await.unwrap();
+        let rows = rows.into_iter();
+        rows.map(|row| (row.thread.id.to_string(), row.change))
+            .collect::<Vec<_>>()
+    };
+    let ids =
+        |rows: &[(String, u64)]| -> Vec<String> { rows.iter().map(|(id, _)| id.clone()).collect() };
+    let all = listed(store.clone(), None).await;
+    assert_eq!(ids(&all), ["t4", "t3", "t2", "t1"]);
+    let rest = listed(store.clone(), Some(all[1].1)).await;
+    assert_eq!(ids(&rest), ["t2", "t1"]);
+    authors[2].tell(keep("i")).await;
+    drop(store);
+    subject.reopen().await;
+    let all = listed(subject.store(), None).await;
+    assert_eq!(ids(&all), ["t3", "t4", "t2", "t1"]);
 }
 
 /// The prefix is text: nothing in it is a pattern.

@@ -1,6 +1,7 @@
 //! Reactors that misbehave, what is remembered for them, and when it happened.
 
 use crate::rig::{Gated, ended, log, over, rigged, running, said, speaking, tenant, word};
+use crate::store::Rigged;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use loomline_runtime as runtime;
@@ -9,7 +10,7 @@ use runtime::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use timeline::{Entry, ExecutionStatus, NewItem};
 
 #[tokio::test(start_paused = true)]
@@ -106,30 +107,53 @@ async fn what_is_recorded_while_a_step_runs_voids_what_the_step_remembers() {
     assert_eq!(*reactor.remembered.lock().unwrap(), [false, false]);
 }
 
+/// A clock that shows one instant.
+struct Set(i64);
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.0).unwrap()
+    }
+}
+
+fn runtime_at(store: &Arc<Rigged>, second: i64) -> Runtime {
+    let store: Arc<dyn Store> = store.clone();
+    let sources = Sources {
+        clock: Arc::new(Set(second)),
+        ..Sources::default()
+    };
+    let options = RuntimeOptions::default();
+    Runtime::with_sources(store, Arc::new(Gated::open()), options, sources)
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_never_goes_back_in_a_log_though_the_clock_does() {
-    struct Set(AtomicU64);
-    impl Clock for Set {
-        fn now(&self) -> Timestamp {
-            let second = i64::try_from(self.0.load(Ordering::SeqCst)).unwrap();
-            Timestamp::from_second(second).unwrap()
-        }
-    }
     let store = rigged();
-    let at = |second| {
-        let store: Arc<dyn Store> = store.clone();
-        let sources = Sources {
-            clock: Arc::new(Set(AtomicU64::new(second))),
-            ..Sources::default()
-        };
-        let options = RuntimeOptions::default();
-        Runtime::with_sources(store, Arc::new(Gated::open()), options, sources)
-    };
     for (second, n) in [(2_000, 1), (1_000, 2)] {
-        let runtime = at(second);
+        let runtime = runtime_at(&store, second);
         said(&runtime, "k", "hello").await;
         ended(&store, "k", n).await;
     }
     let records = log(&store, "k").await;
     assert!(records.is_sorted_by_key(|record| record.at));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_far_ahead_does_not_pin_times() {
+    let (today, far) = (1_800_000_000, 4_100_000_000);
+    let store = rigged();
+    for (second, n) in [(far, 1), (today, 2), (today - 60, 3)] {
+        let runtime = runtime_at(&store, second);
+        said(&runtime, "k", "hello").await;
+        ended(&store, "k", n).await;
+        if n > 1 {
+            let row = runtime.find(&tenant(), "k").await.unwrap();
+            let at = row.thread.updated_at.unwrap().as_second();
+            assert_eq!(at, today, "after {n} runs");
+        }
+    }
+    let records = log(&store, "k").await;
+    let at: Vec<i64> = records.iter().map(|it| it.at.as_second()).collect();
+    assert!(at.iter().all(|at| [far, today].contains(at)), "{at:?}");
+    assert_eq!(at.last(), Some(&today));
 }

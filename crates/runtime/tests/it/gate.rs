@@ -66,6 +66,7 @@ pub(crate) async fn write(store: &dyn Store, thread: &ThreadId, command: Command
         tail: claim.head.tail,
         records: records.collect(),
         token: None,
+        is_limited: true,
     };
     store.append(append).await.unwrap();
 }

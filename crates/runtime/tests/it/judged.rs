@@ -56,7 +56,7 @@ fn item(id: &str) -> NewItem {
 
 fn react(key: &str, id: &str, token: Option<&str>) -> React {
     React {
-        token: token.map(str::to_owned),
+        token: token.map(Into::into),
         ..React::new(tenant(), key, item(id))
     }
 }

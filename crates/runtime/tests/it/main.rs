@@ -14,6 +14,8 @@ mod gate;
 mod handoff;
 mod judged;
 mod mortal;
+mod poison;
+mod run_limits;
 mod standstill;
 mod stretches;
 mod tree;

@@ -1,8 +1,9 @@
 //! Judging what a new thread begins with, before it is made.
 
 use super::gate::Speaker;
+use super::past::contents;
 use super::refused::Refused;
-use interop::aitp::Desk;
+use interop::aitp::{Desk, Roster};
 use jiff::Timestamp;
 use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewThread, Payload, Record, State};
@@ -37,19 +38,37 @@ impl Begun {
     /// are told to have said is taken as it is.
     pub(super) fn judge(
         mut self,
-        speaker: Option<&Speaker>,
+        speaker: &Speaker,
         commands: &mut [(Timestamp, Command)],
         now: Timestamp,
     ) -> Result<Desk, RuntimeError> {
         let mut n_said = 0;
         for (at, command) in commands {
-            if let (Some(speaker), Command::Record { item }) = (speaker, &mut *command)
+            if let Command::Record { item } = &mut *command
                 && item.item_type == ItemType::Message
             {
                 let judged = speaker.judge_all(&self.desk, std::slice::from_mut(item), now);
                 judged.map_err(|refused| Refused::new(refused.why, n_said))?;
                 n_said += 1;
+            } else {
+                for content in contents(command) {
+                    let checked = speaker.check_links(Some(content));
+                    checked.map_err(|why| Refused::new(why, n_said))?;
+                }
             }
+            self.run(command.clone(), *at)?;
+        }
+        Ok(self.desk)
+    }
+
+    /// Who takes part.
+    pub(super) fn roster(self) -> Roster {
+        self.desk.roster().clone()
+    }
+
+    /// The thread's desk after these commands, which are taken as they are.
+    pub(super) fn after(mut self, commands: &[(Timestamp, Command)]) -> Result<Desk, RuntimeError> {
+        for (at, command) in commands {
             self.run(command.clone(), *at)?;
         }
         Ok(self.desk)

@@ -1,20 +1,24 @@
 //! Judging what is said, under the thread's lock.
 
 use super::desks::Desks;
-use super::refused::{Refused, Why, check_rights};
+use super::refused::{Link, Refused, Why, check_rights};
 use crate::auth::Caller;
+use crate::outbound::OutboundConfig;
 use futures_util::future::BoxFuture;
 use interop::aitp::{Change, Desk, MayNotSpeak, Party, Strictness};
+use interop::model::linked_files;
 use jiff::Timestamp;
 use runtime::{Entering, Gate, Landmark, RuntimeError};
 use std::sync::Arc;
-use timeline::{Event, ItemType, NewItem, Record, Seq, ThreadId};
+use timeline::{Event, ItemType, NewItem, Payload, Record, Seq, ThreadId};
 
 /// Who says something, and how closely it is looked at.
 #[derive(Clone)]
 pub(super) struct Speaker {
     pub(super) caller: Caller,
     pub(super) strictness: Strictness,
+    /// Where the files may be that content leads to.
+    pub(super) links: OutboundConfig,
 }
 
 impl Speaker {
@@ -37,6 +41,16 @@ impl Speaker {
         Ok(accepted.item)
     }
 
+    /// Refuses content with a file at an address that is private, or that has credentials.
+    pub(super) fn check_links(&self, content: Option<&Payload>) -> Result<(), Why> {
+        for (place, url) in content.map(linked_files).unwrap_or_default() {
+            if let Err(error) = self.links.check_link(&url) {
+                return Err(Why::Link(Box::new(Link { place, url, error })));
+            }
+        }
+        Ok(())
+    }
+
     /// Judges messages in order, each after those before it. What is no message passes.
     pub(super) fn judge_all(
         &self,
@@ -47,6 +61,8 @@ impl Speaker {
         let mut draft = None;
         let n_items = items.len();
         for (place, item) in items.iter_mut().enumerate() {
+            let linked = self.check_links(item.content.as_ref());
+            linked.map_err(|why| Refused::new(why, place))?;
             if item.item_type != ItemType::Message {
                 continue;
             }
@@ -59,6 +75,14 @@ impl Speaker {
             }
         }
         Ok(())
+    }
+}
+
+/// Whom a change is about.
+pub(super) fn actor_of(change: &Change) -> &str {
+    match change {
+        Change::Join { actor, .. } => &actor.id,
+        Change::Leave { actor_id } | Change::Declare { actor_id, .. } => actor_id,
     }
 }
 
@@ -141,7 +165,11 @@ impl Gate for SpeechGate {
                 .iter()
                 .any(|it| it.item_type == ItemType::Message);
             if !is_said && self.answerer.is_none() {
-                return Ok(());
+                return Ok(self.speaker.judge_all(
+                    &Desk::default(),
+                    entering.items,
+                    entering.at,
+                )?);
             }
             let held = match entering.thread {
                 Some(thread) => Some(self.desks.at(thread, entering.tail).await?),
@@ -171,11 +199,7 @@ impl ChangeGate {
         let items = entering.items.iter_mut();
         for (place, (change, item)) in self.changes.iter().zip(items).enumerate() {
             let refused = |why: Why| Refused::new(why, place);
-            let actor = match change {
-                Change::Join { actor, .. } => &actor.id,
-                Change::Leave { actor_id } | Change::Declare { actor_id, .. } => actor_id,
-            };
-            check_rights(&self.caller, actor).map_err(refused)?;
+            check_rights(&self.caller, actor_of(change)).map_err(refused)?;
             let id = item.id.clone();
             let principal = self.caller.principal();
             let judged = desk.judge_change(principal, change.clone(), id.as_str());

@@ -1,6 +1,8 @@
 //! Why something is not taken, and where that stands in the request.
 
+use super::past::pointer_to;
 use crate::auth::Caller;
+use crate::outbound::OutboundError;
 use interop::aitp::{ChangeTurned, Turned};
 use runtime::RuntimeError;
 
@@ -78,9 +80,23 @@ pub(crate) enum Why {
     /// A change of who takes part.
     #[error(transparent)]
     Change(#[from] ChangeTurned),
+    /// A part leads to a file at an address that is not allowed.
+    #[error("{}", .0.error)]
+    Link(Box<Link>),
     /// The key may not speak as this actor.
     #[error("this key may not speak as {0:?}")]
     Actor(String),
+}
+
+/// A file at an address that is not allowed.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// The part's place in the content.
+    pub(super) place: usize,
+    /// The address.
+    pub(super) url: String,
+    /// Why it is not allowed.
+    pub(super) error: OutboundError,
 }
 
 /// What is not taken, and why.
@@ -120,6 +136,7 @@ impl Refused {
             Why::Message(
                 Turned::Unfit { place: part, .. } | Turned::Refused { place: part, .. },
             ) => place.part(*part),
+            Why::Link(link) => place.part(link.place),
             Why::Message(Turned::Speaker(_) | Turned::Actor(_)) | Why::Actor(_) => place.actor,
             Why::Message(Turned::NotAMessage | Turned::TooManyMessages(_) | Turned::Schemas(_))
             | Why::Change(_) => place.content,
@@ -136,11 +153,27 @@ impl From<Refused> for RuntimeError {
 
 /// Says where in the body what was refused stands.
 pub(super) fn placed(error: RuntimeError, place: impl Fn(usize) -> Place) -> RuntimeError {
+    mapped(error, |refused| refused.placed(place))
+}
+
+/// Says where in a document what was refused stands.
+pub(super) fn found_in(error: RuntimeError, json: &str) -> RuntimeError {
+    mapped(error, |refused| {
+        let pointer = match &refused.why {
+            Why::Link(link) => pointer_to(json, &link.url),
+            Why::Actor(actor) => pointer_to(json, actor),
+            Why::Message(_) | Why::Change(_) => String::new(),
+        };
+        Refused { pointer, ..refused }
+    })
+}
+
+fn mapped(error: RuntimeError, change: impl FnOnce(Refused) -> Refused) -> RuntimeError {
     let RuntimeError::TurnedAway(refused) = error else {
         return error;
     };
     match refused.downcast::<Refused>() {
-        Ok(refused) => refused.placed(place).into(),
+        Ok(refused) => change(*refused).into(),
         Err(other) => RuntimeError::TurnedAway(other),
     }
 }

@@ -3,10 +3,11 @@
 use super::begun::Begun;
 use super::desks::{Desks, HeldDesk};
 use super::gate::{ChangeGate, Speaker, SpeechGate};
-use super::refused::{Place, placed};
+use super::refused::{Place, found_in, placed};
 use crate::auth::Caller;
 use crate::state::Api;
 use interop::aitp::{Change, Desk, Strictness};
+use interop::document::Imported;
 use jiff::Timestamp;
 use runtime::{Accepted, AnswerRequest, React, Runtime, RuntimeError, Terms, ThreadRow};
 use std::sync::Arc;
@@ -40,11 +41,12 @@ impl<'a> Speech<'a> {
         } else {
             Strictness::Lenient
         };
-        let caller = caller.clone();
-        Self {
-            desks,
-            speaker: Speaker { caller, strictness },
-        }
+        let speaker = Speaker {
+            caller: caller.clone(),
+            strictness,
+            links: api.app().config().outbound.clone(),
+        };
+        Self { desks, speaker }
     }
 
     /// The runtime whose threads are spoken on.
@@ -156,22 +158,36 @@ impl<'a> Speech<'a> {
     ) -> Result<(), RuntimeError> {
         let (from, now) = (self.forked(fork).await?, Timestamp::now());
         let begun = Begun::new(from, metadata, now)?;
-        let desk = begun.judge(Some(&self.speaker), commands, now);
+        let desk = begun.judge(&self.speaker, commands, now);
         desk.map(drop).map_err(|error| placed(error, place))
     }
 
-    /// Judges what is said on a thread that is to be made with a past, which is taken as it is.
+    /// Judges what is said on a thread that is to be made with a past, of which only is judged who speaks in it and
+    /// where its files are.
     pub(crate) fn judge_after(
         &self,
         past: &[(Timestamp, Command)],
         item: &NewItem,
         place: impl Fn(usize) -> Place,
     ) -> Result<(), RuntimeError> {
-        let (now, mut past) = (Timestamp::now(), past.to_vec());
-        let begun = Begun::new(Desk::default(), None, now)?;
-        let desk = begun.judge(None, &mut past, now)?;
+        let judged = self.speaker.judge_past(None, past);
+        judged.map_err(|error| placed(error, &place))?;
+        let now = Timestamp::now();
+        let desk = Begun::new(Desk::default(), None, now)?.after(past)?;
         let judged = self.speaker.judge_all(&desk, &mut [item.clone()], now);
         judged.map_err(|refused| placed(refused.into(), place))
+    }
+
+    /// Judges a past that is to become a thread: who speaks in it, and where its files are. The closure that it
+    /// answers with may run on another thread; `json` is what the past was read from.
+    pub(crate) fn judge_import(
+        &self,
+    ) -> impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static {
+        let speaker = self.speaker.clone();
+        move |imported, json| {
+            let judged = speaker.judge_past(imported.metadata.clone(), &imported.commands);
+            judged.map_err(|error| found_in(error, json))
+        }
     }
 
     async fn forked(&self, fork: Option<&Fork>) -> Result<Desk, RuntimeError> {

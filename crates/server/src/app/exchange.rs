@@ -58,7 +58,7 @@ impl App {
     }
 
     /// Writes a file's conversation into a new thread, in one transaction; says what could not be
-    /// carried.
+    /// carried. For operators: nothing is asked of who speaks in it.
     pub async fn import(
         &self,
         tenant: &TenantId,
@@ -66,11 +66,28 @@ impl App {
         format: Format,
         text: &str,
     ) -> Result<(ThreadRow, Vec<Loss>), ExchangeError> {
+        let judge = |_: &Imported, _: &str| Ok(());
+        self.import_judged(tenant, key, format, text, judge).await
+    }
+
+    /// The same for a client, whose import is judged before anything is written; `judge` also gets the text.
+    pub(crate) async fn import_judged(
+        &self,
+        tenant: &TenantId,
+        key: Option<String>,
+        format: Format,
+        text: &str,
+        judge: impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
+    ) -> Result<(ThreadRow, Vec<Loss>), ExchangeError> {
         let (text, runtime) = (text.to_owned(), self.runtime().clone());
         let agent = self.config().default_agent.clone();
-        let read = move || match format {
-            Format::Thread => from_document(&Thread::decode(&text)?, Vec::new(), &runtime),
-            Format::PydanticAi => from_pydantic_ai(&text, &agent, &runtime),
+        let read = move || {
+            let read = match format {
+                Format::Thread => from_document(&Thread::decode(&text)?, Vec::new(), &runtime),
+                Format::PydanticAi => from_pydantic_ai(&text, &agent, &runtime),
+            }?;
+            judge(&read.value, &text)?;
+            Ok::<_, ExchangeError>(read)
         };
         let Converted {
             value:

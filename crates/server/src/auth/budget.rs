@@ -17,7 +17,7 @@ const SHRINKS_BELOW: usize = 4;
 
 /// A bucket of requests that is filled again evenly.
 #[derive(Clone, Debug)]
-pub(super) enum Budget {
+pub(crate) enum Budget {
     /// One of a caller's own.
     Own(Arc<RateLimiter<NotKeyed, InMemoryState, MonotonicClock>>),
     /// That of a subject of tokens.
@@ -25,7 +25,7 @@ pub(super) enum Budget {
 }
 
 impl Budget {
-    pub(super) fn new(requests_per_minute: NonZeroU32) -> Self {
+    pub(crate) fn new(requests_per_minute: NonZeroU32) -> Self {
         let quota = Quota::per_minute(requests_per_minute);
         Self::Own(Arc::new(RateLimiter::direct_with_clock(
             quota,
@@ -34,7 +34,7 @@ impl Budget {
     }
 
     /// Takes one request out. When none is left: after how long there is another.
-    pub(super) fn spend(&self) -> Result<(), Duration> {
+    pub(crate) fn spend(&self) -> Result<(), Duration> {
         let spent = match self {
             Self::Own(budget) => budget.check(),
             Self::Subject(budgets, subject) => budgets.check(subject),
@@ -50,7 +50,7 @@ type Buckets<C> =
 /// The buckets of an issuer's subjects: each has one, however many tokens it has. What is kept are those
 /// that have asked lately.
 #[derive(Debug)]
-pub(super) struct SubjectBudgets<C: Clock = MonotonicClock> {
+pub(crate) struct SubjectBudgets<C: Clock = MonotonicClock> {
     buckets: Buckets<C>,
     /// How many requests there are yet until subjects are forgotten.
     n_left: AtomicIsize,

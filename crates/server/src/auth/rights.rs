@@ -13,9 +13,14 @@ pub enum Scope {
     Write,
     /// To take away.
     Delete,
+    /// To read the figures of the process and of all tenants.
+    Operator,
 }
 
 impl Scope {
+    /// All of them: what a key may do that has no list of scopes.
+    pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Delete, Self::Operator];
+
     /// What a request with this method needs, where nothing else tells what it does.
     pub(crate) fn of(method: &http::Method) -> Self {
         match method.as_str() {
@@ -31,6 +36,7 @@ impl Scope {
             Self::Read => "read",
             Self::Write => "write",
             Self::Delete => "delete",
+            Self::Operator => "operator",
         }
     }
 }
@@ -108,7 +114,7 @@ impl Default for Rights {
     /// Everything.
     fn default() -> Self {
         Self {
-            scopes: [Scope::Read, Scope::Write, Scope::Delete].into(),
+            scopes: Scope::ALL.into(),
             threads: None,
             actors: None,
         }

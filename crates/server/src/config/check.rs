@@ -158,6 +158,9 @@ impl Checker<'_> {
             config.agents.clear();
         }
         for (name, model) in file.models {
+            if let Some(max) = model.get_ref().concurrent_runs {
+                config.limits.model_runs.insert(name.clone(), max.get());
+            }
             let model = self.model(&name, model)?;
             config.models.insert(name, model);
         }
@@ -320,6 +323,7 @@ impl Checker<'_> {
         }
         Ok(ServerConfig {
             listen: file.listen.map(|it| self.listen(&it)).transpose()?,
+            metrics_listen: file.metrics_listen.map(|it| self.listen(&it)).transpose()?,
             data: file.data,
             max_body_bytes: file
                 .max_body_bytes

@@ -37,6 +37,7 @@ pub(super) struct File {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Server {
     pub(super) listen: Option<Spanned<String>>,
+    pub(super) metrics_listen: Option<Spanned<String>>,
     pub(super) data: Option<PathBuf>,
     pub(super) max_body_bytes: Option<NonZeroUsize>,
     pub(super) max_file_bytes: Option<NonZeroUsize>,
@@ -61,8 +62,11 @@ pub(super) struct Limits {
     pub(super) body_bytes_per_second: Option<NonZeroUsize>,
     pub(super) message_bytes: Option<NonZeroUsize>,
     pub(super) streams: Option<NonZeroUsize>,
+    pub(super) requests_in_flight: Option<NonZeroUsize>,
+    pub(super) ephemeral_bytes: Option<NonZeroUsize>,
     pub(super) stalled_reader_s: Option<NonZeroU64>,
     pub(super) concurrent_runs: Option<NonZeroUsize>,
+    pub(super) restart_pause_ms: Option<NonZeroU64>,
     pub(super) thread_cache_bytes: Option<NonZeroUsize>,
     pub(super) shutdown_grace_s: Option<NonZeroU64>,
     pub(super) tenant: TenantTable,
@@ -73,12 +77,14 @@ pub(super) struct Limits {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TenantTable {
     pub(super) requests_per_minute: Option<NonZeroU32>,
+    pub(super) requests_in_flight: Option<NonZeroUsize>,
     pub(super) streams: Option<NonZeroUsize>,
     pub(super) streams_per_key: Option<NonZeroUsize>,
     pub(super) concurrent_runs: Option<NonZeroUsize>,
     pub(super) queued_triggers: Option<NonZeroUsize>,
     pub(super) threads: Option<NonZeroU64>,
     pub(super) ephemeral_threads: Option<NonZeroUsize>,
+    pub(super) ephemeral_bytes: Option<NonZeroUsize>,
     pub(super) stored_bytes: Option<NonZeroU64>,
     pub(super) files: Option<NonZeroU64>,
     pub(super) body_bytes_in_flight: Option<NonZeroUsize>,

@@ -1,5 +1,6 @@
 //! The budgets of the process, of each tenant and of each connection: `[limits]`.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -29,10 +30,20 @@ pub struct LimitsConfig {
     pub message_bytes: usize,
     /// Maximum number of open event streams.
     pub streams: usize,
+    /// Maximum number of requests that wait for their answer at once.
+    pub requests_in_flight: usize,
+    /// Maximum size of the threads without storage, in bytes.
+    pub ephemeral_bytes: usize,
     /// After this time without reading, a stream's client is disconnected.
     pub stalled_reader: Duration,
     /// Maximum number of runs that execute at once.
     pub concurrent_runs: usize,
+    /// How long the second start of a step waits after a process died with it. Each further start
+    /// waits four times as long, at most a minute.
+    pub restart_pause: Duration,
+    /// Maximum number of runs that execute at once with a model, by the model's name; without an
+    /// entry a model has no limit of its own.
+    pub model_runs: BTreeMap<String, usize>,
     /// Maximum size of the threads that are kept in memory for followers and later requests, in bytes.
     pub thread_cache_bytes: usize,
     /// How long requests may take to end once the server stops.
@@ -55,8 +66,12 @@ impl Default for LimitsConfig {
             body_bytes_per_second: 1 << 10,
             message_bytes: 4 << 20,
             streams: 10_000,
+            requests_in_flight: 10_000,
+            ephemeral_bytes: 64 << 20,
             stalled_reader: Duration::from_secs(30),
             concurrent_runs: 512,
+            restart_pause: Duration::from_secs(1),
+            model_runs: BTreeMap::new(),
             thread_cache_bytes: 64 << 20,
             shutdown_grace: Duration::from_secs(10),
             tenant: TenantLimits::default(),
@@ -67,8 +82,10 @@ impl Default for LimitsConfig {
 /// The budgets of one tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimits {
-    /// Maximum number of requests per minute, of all its keys together.
-    pub requests_per_minute: NonZeroU32,
+    /// Maximum number of requests per minute, of all its keys together; see [`TenantLimits::rate`] when absent.
+    pub requests_per_minute: Option<NonZeroU32>,
+    /// Maximum number of requests that wait for their answer at once.
+    pub requests_in_flight: usize,
     /// Maximum number of open event streams.
     pub streams: usize,
     /// Maximum number of open event streams of one key.
@@ -81,6 +98,8 @@ pub struct TenantLimits {
     pub threads: u64,
     /// Maximum number of threads without storage that exist at once.
     pub ephemeral_threads: usize,
+    /// Maximum size of its threads without storage, in bytes.
+    pub ephemeral_bytes: usize,
     /// Maximum size of its events and files in the store, in bytes.
     pub stored_bytes: u64,
     /// Maximum number of files.
@@ -92,17 +111,29 @@ pub struct TenantLimits {
 impl Default for TenantLimits {
     fn default() -> Self {
         Self {
-            requests_per_minute: NonZeroU32::new(60_000).unwrap_or(NonZeroU32::MAX),
+            requests_per_minute: None,
+            requests_in_flight: 5_000,
             streams: 5_000,
             streams_per_key: 1_000,
             concurrent_runs: 256,
             queued_triggers: 10_000,
             threads: 1_000_000,
             ephemeral_threads: 1_000,
+            ephemeral_bytes: 32 << 20,
             stored_bytes: 64 << 30,
             files: 100_000,
             body_bytes_in_flight: 64 << 20,
         }
+    }
+}
+
+impl TenantLimits {
+    /// Maximum number of requests per minute. 60,000 by default, and no maximum in development mode.
+    pub fn rate(&self, is_development: bool) -> Option<NonZeroU32> {
+        if is_development {
+            return self.requests_per_minute;
+        }
+        self.requests_per_minute.or(NonZeroU32::new(60_000))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Refusals in A2A's words: JSON-RPC's error objects, and the bodies of the other HTTP binding
 //! (`google.rpc.Status`).
 
-use super::{ApiError, Failure, told};
+use super::{ApiError, Failure, is_fault};
 use http::StatusCode;
 use interop::a2a::{ErrorKind, RequestError, failure as rpc_failure};
 use serde_json::{Map, Value, json};
@@ -52,9 +52,7 @@ fn is_rpc(path: &str) -> bool {
 pub(crate) fn rpc_error(error: &ApiError) -> Value {
     let verdict = error.verdict();
     let status = verdict.status;
-    if status.is_server_error() {
-        tracing::error!(error = told(error), code = verdict.code, "a request failed");
-    }
+    error.log(&verdict);
     rpc(status, &error.shown(verdict))
 }
 
@@ -71,7 +69,7 @@ fn rpc(status: StatusCode, failure: &Failure) -> Value {
     let kind = match failure.code {
         "malformed_json" => ErrorKind::Parse,
         "invalid_field" | "invalid_answer" | "invalid_request_answer" => ErrorKind::InvalidParams,
-        _ if status.is_server_error() => ErrorKind::Internal,
+        _ if is_fault(status) => ErrorKind::Internal,
         _ => ErrorKind::InvalidRequest,
     };
     json!({"code": kind.code(), "message": failure.message, "data": [info(failure)]})
@@ -87,7 +85,7 @@ fn rest(status: StatusCode, failure: &Failure) -> Value {
         StatusCode::NOT_FOUND => "NOT_FOUND",
         StatusCode::METHOD_NOT_ALLOWED => "UNIMPLEMENTED",
         StatusCode::CONFLICT => "FAILED_PRECONDITION",
-        StatusCode::TOO_MANY_REQUESTS => "RESOURCE_EXHAUSTED",
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE => "RESOURCE_EXHAUSTED",
         StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
         status if status.is_server_error() => "INTERNAL",
         _ => "INVALID_ARGUMENT",

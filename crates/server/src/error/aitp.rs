@@ -25,6 +25,7 @@ pub(super) fn verdict(refused: &Refused) -> Verdict {
         Why::Message(turned) => of_message(turned),
         Why::Change(turned) => of_change(turned),
         Why::Actor(_) => forbidden_actor(),
+        Why::Link(_) => Verdict::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field"),
     };
     if refused.pointer.is_empty() {
         return verdict;

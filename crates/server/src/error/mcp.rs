@@ -1,6 +1,6 @@
 //! Refusals in the words of the Model Context Protocol: JSON-RPC's error objects, and results of tools that failed.
 
-use super::{ApiError, Failure, told};
+use super::{ApiError, Failure, is_fault};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};
@@ -39,9 +39,7 @@ pub(crate) fn tool_error(error: &ApiError) -> CallToolResult {
 fn shown(error: &ApiError) -> (StatusCode, Failure) {
     let verdict = error.verdict();
     let status = verdict.status;
-    if status.is_server_error() {
-        tracing::error!(error = told(error), code = verdict.code, "a request failed");
-    }
+    error.log(&verdict);
     (status, error.shown(verdict))
 }
 
@@ -50,7 +48,7 @@ fn data(status: StatusCode, failure: &Failure) -> ErrorData {
         ("malformed_json", _) => ErrorCode::PARSE_ERROR,
         ("thread_not_found", _) => ErrorCode::RESOURCE_NOT_FOUND,
         ("invalid_field" | "invalid_query", _) => ErrorCode::INVALID_PARAMS,
-        (_, status) if status.is_server_error() => ErrorCode::INTERNAL_ERROR,
+        (_, status) if is_fault(status) => ErrorCode::INTERNAL_ERROR,
         _ => ErrorCode::INVALID_REQUEST,
     };
     ErrorData::new(code, failure.message.clone(), Some(details(failure)))

@@ -31,11 +31,17 @@ const CHANGED_WITH_GET: [&str; 1] = ["/v1/responses"];
 /// themselves once they have read which.
 const TOLD_BY_THE_BODY: [&str; 3] = ["/a2a", "/a2a/{agent}", "/mcp"];
 
+/// The figures of the process and of all tenants.
+const FIGURES: &str = "/metrics";
+
 /// What a request needs; none where its route checks itself. A path that leads nowhere has no route.
 pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option<Scope> {
     let route = route.unwrap_or_default();
     if TOLD_BY_THE_BODY.contains(&route) {
         return None;
+    }
+    if route == FIGURES {
+        return Some(Scope::Operator);
     }
     let path = || path.replace("%3A", ":").replace("%3a", ":");
     let looks = LOOKED_AT_WITH_POST.contains(&route)

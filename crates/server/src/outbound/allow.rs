@@ -1,8 +1,9 @@
 //! What a deployment allows beside what is public.
 
-use super::address::{kind_of, literal};
+use super::address::{AddressKind, kind_of, literal};
 use super::error::OutboundError;
 use ipnet::IpNet;
+use reqwest::Url;
 use std::net::IpAddr;
 
 /// Where requests may go whose address a user chose. By default to public addresses, by HTTPS.
@@ -58,6 +59,35 @@ impl OutboundConfig {
         self.allow.iter().any(is_meant)
     }
 
+    /// Refuses the address of a file that is kept for others to fetch: one that has credentials, or whose host is
+    /// known without asking DNS not to be public and is not allowed.
+    ///
+    /// # Errors
+    ///
+    /// [`OutboundError::Address`], [`OutboundError::Credentials`] or [`OutboundError::Refused`].
+    pub fn check_link(&self, text: &str) -> Result<(), OutboundError> {
+        let url = Url::parse(text).map_err(|_| OutboundError::Address)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(OutboundError::Credentials);
+        }
+        // `file:` leads to this machine.
+        let host = url.host_str().ok_or(OutboundError::Address)?;
+        let port = url.port_or_known_default();
+        if port.is_some_and(|port| self.allows_host(host, port)) {
+            return Ok(());
+        }
+        if let Some(address) = literal(host) {
+            return self.check(host, address);
+        }
+        match private_name(host) {
+            Some(kind) => Err(OutboundError::Refused {
+                host: host.to_owned(),
+                kind,
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses an address that is neither public nor in a network that is allowed.
     pub(super) fn check(&self, host: &str, address: IpAddr) -> Result<(), OutboundError> {
         let Some(kind) = kind_of(address) else {
@@ -78,9 +108,99 @@ impl OutboundConfig {
     }
 }
 
+/// The last labels of names that are never public: RFC 6761, RFC 6762, RFC 8375, and what ICANN reserves.
+const PRIVATE_NAMES: [(&str, AddressKind); 5] = [
+    ("localhost", AddressKind::Loopback),
+    ("localdomain", AddressKind::Loopback),
+    ("local", AddressKind::Private),
+    ("internal", AddressKind::Private),
+    ("home.arpa", AddressKind::Private),
+];
+
+/// What the address of a name is, where that is known without asking DNS.
+fn private_name(host: &str) -> Option<AddressKind> {
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    let is_below = |end: &str| {
+        let rest = name.strip_suffix(end);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let found = PRIVATE_NAMES.iter().find(|(end, _)| is_below(end));
+    found.map(|(_, kind)| *kind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_to_a_private_host_is_refused_however_it_is_spelled() {
+        let config = OutboundConfig::default();
+        for link in [
+            "https://127.0.0.1/a.png",
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f.0.0.1/",
+            "http:/10.0.0.1/",
+            "http:\\\\10.0.0.1\\a.png",
+            "HTTPS://[::1]:8443/",
+            "http://[::ffff:169.254.169.254]/latest/meta-data",
+            "http://169.254.169.254./",
+            "https://LOCALHOST/",
+            "https://localhost./",
+            "https://a.localhost/",
+            "https://metadata.google.internal/",
+            "https://printer.local/",
+            "gs://192.168.1.1/bucket",
+        ] {
+            let refused = config.check_link(link);
+            assert!(
+                matches!(refused, Err(OutboundError::Refused { .. })),
+                "{link}: {refused:?}"
+            );
+        }
+        for link in [
+            "https://me:secret@example.org/",
+            "https://me@example.org/",
+            "http://:x@10.0.0.1/",
+        ] {
+            let refused = config.check_link(link);
+            assert!(matches!(refused, Err(OutboundError::Credentials)), "{link}");
+        }
+        for link in ["file:///etc/passwd", "http://", "https://a b/", "://"] {
+            let refused = config.check_link(link);
+            assert!(
+                matches!(refused, Err(OutboundError::Address)),
+                "{link}: {refused:?}"
+            );
+        }
+        for link in [
+            "https://example.org/a.png",
+            "http://8.8.8.8/",
+            "gs://bucket/a",
+            "https://internal.example.org/",
+        ] {
+            assert!(config.check_link(link).is_ok(), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_link_may_lead_where_outbound_allows() {
+        let allow = ["10.0.0.0/8", "media.internal:8443"].map(|text| Allowed::parse(text).unwrap());
+        let config = OutboundConfig {
+            allow: allow.into(),
+            http: false,
+        };
+        for link in ["http://10.1.2.3/", "https://media.internal:8443/a.png"] {
+            assert!(config.check_link(link).is_ok(), "{link}");
+        }
+        for link in [
+            "http://192.168.0.1/",
+            "https://media.internal/a.png",
+            "https://a:b@10.1.2.3/",
+        ] {
+            assert!(config.check_link(link).is_err(), "{link}");
+        }
+    }
 
     #[test]
     fn a_network_or_a_port_of_a_host_can_be_allowed_and_nothing_else() {

@@ -2,7 +2,7 @@
 
 use super::mcp::{McpServers, is_meant};
 use super::models::text_of;
-use super::{AgentsError, Models};
+use super::{AgentsError, Models, position};
 use crate::config::{
     AgentConfig, Config, ExternalTool, LevelConfig, MiddlewareConfig, RemoteConfig, StrategyConfig,
     SubagentConfig,
@@ -65,6 +65,13 @@ fn schema_of(name: &str, path: &Path, text: &str) -> Result<Value, AgentsError> 
         what,
     };
     let schema: Value = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+    if let Err(refused) = upp::schema::check(&schema) {
+        let (line, column) = position::of(text, &refused.pointer);
+        let what = refused.fault.expected();
+        return Err(bad(format!(
+            "expected {what} at line {line}, column {column}"
+        )));
+    }
     match jsonschema::options().offline().build(&schema) {
         Ok(_) => Ok(schema),
         Err(error) => Err(bad(error.to_string())),

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use stores::private;
 use tokio_util::sync::CancellationToken;
 use upp::Tool;
 
@@ -157,9 +158,13 @@ fn read(file: &Path) -> Option<Value> {
 
 /// Writes the whole file or leaves the old one.
 fn write(directory: &Path, file: &Path, list: &Value) -> std::io::Result<()> {
-    std::fs::create_dir_all(directory)?;
+    private::make_directory(directory)?;
     let new = file.with_extension("new");
-    let mut out = std::fs::File::create(&new)?;
+    let mut out = private::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&new)?;
     out.write_all(list.to_string().as_bytes())?;
     out.sync_all()?;
     std::fs::rename(&new, file)

@@ -106,6 +106,9 @@ fn prompt_and_structure_may_stand_in_files() {
     assert!(error().contains("schema.json of the agent \"a\" can't be read"));
     std::fs::write(directory.path().join("schema.json"), "{\"type\": 5}").unwrap();
     assert!(error().contains("is no usable JSON Schema"));
+    let endless = "{\n  \"properties\": {\"a\": {\"$ref\": \"#/none\"}}}";
+    std::fs::write(directory.path().join("schema.json"), endless).unwrap();
+    assert!(error().contains("line 2, column 32"), "{}", error());
     std::fs::write(
         directory.path().join("schema.json"),
         "{\"type\": \"object\"}",

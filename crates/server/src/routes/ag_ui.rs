@@ -289,7 +289,7 @@ impl Saying<'_> {
                 Value::Array(parts).into(),
                 metadata,
             ),
-            token: Some(token),
+            token: Some(token.into()),
         };
         let place = |n: usize| place_of(places, n);
         Ok(self.speech.answer(request, (None, None), place).await?)
@@ -321,7 +321,7 @@ impl Saying<'_> {
         let request = React {
             before: said,
             run: self.run.clone(),
-            token: Some(token(self.input)),
+            token: Some(token(self.input).into()),
             ..React::new(
                 self.tenant.clone(),
                 self.input.thread_id.clone(),

@@ -5,12 +5,13 @@ mod given;
 
 pub(super) use given::Given;
 
-use super::messages::{AcceptedView, accepted_view, replayed, streamed, token};
+use super::messages::{AcceptedView, accepted_view, replayed, streamed};
 use super::tree::TreeQuery;
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf, Query};
+use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
+use crate::idempotency::KeyedBody;
 use crate::sse;
 use crate::state::Api;
 use axum::Json;
@@ -172,9 +173,9 @@ pub(crate) async fn post(
     PathOf(key): PathOf<String>,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<NewAnswers>,
+    KeyedBody(body, idempotency): KeyedBody<NewAnswers>,
 ) -> Result<Response, ApiError> {
-    let token = token(&headers)?;
+    let token = idempotency.token("api")?;
     let given = Given::read(&caller, body.answers, body.actor.as_deref(), "api")?;
     let open = (body.stream || sse::wants_stream(&headers))
         .then(|| api.open_stream(&caller))

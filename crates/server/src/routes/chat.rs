@@ -8,20 +8,20 @@ mod say;
 mod stream;
 
 use super::check_named_key;
-use super::messages::token_of;
 use super::piece::PieceQuery;
 use super::threads::CancelledView;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf, Query};
+use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::guard::Tenant;
+use crate::idempotency::KeyedBody;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use history::Chat;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use interop::ai_sdk::{
     ChatRequest, ChatRequestError, SentMessage, from_chat_request, leave, subagent, to_ui_messages,
 };
@@ -125,11 +125,10 @@ pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
     Query(query): Query<ChatQuery>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let wanted = wanted(&query)?;
-    let token = token_of(&headers, "chat-request")?;
+    let token = idempotency.token("chat-request")?;
     let request = from_chat_request(body)?;
     check_named_key(&caller, Some(&request.chat_id), "/id")?;
     let chat = Chat {
@@ -138,7 +137,7 @@ pub(crate) async fn post(
         key: &request.chat_id,
     };
     if let Some(message) = request.answering() {
-        let given = answers::given(chat, message, token.as_deref()).await?;
+        let given = answers::given(chat, message, token.as_ref()).await?;
         if !given.is_empty() {
             chat.check(&request.messages).await?;
             return answers::answered(chat, &caller, (message, given), token, wanted).await;
@@ -147,7 +146,7 @@ pub(crate) async fn post(
     let saying = say::saying(chat, &request).await?;
     let open = api.open_stream(&caller)?;
     if let Some(message) = request.answered_before() {
-        answers::first(chat, &caller, message, token.as_deref()).await?;
+        answers::first(chat, &caller, message, token.as_ref()).await?;
     }
     let react = React {
         run: Run {

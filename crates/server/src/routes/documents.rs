@@ -2,6 +2,7 @@
 
 use super::check_named_key;
 use super::view::ThreadView;
+use crate::aitp::Speech;
 use crate::app::{ExchangeError, Format};
 use crate::auth::Caller;
 use crate::body::{JsonText, PathOf, Query};
@@ -127,9 +128,10 @@ pub(crate) async fn import(
         Source::Threadprotocol => Format::Thread,
         Source::PydanticAi => Format::PydanticAi,
     };
+    let judge = Speech::new(&api, &caller).judge_import();
     let (row, losses) = api
         .app()
-        .import(&caller.tenant, query.key, format, &text)
+        .import_judged(&caller.tenant, query.key, format, &text, judge)
         .await?;
     let losses = losses.into_iter().map(Into::into).collect();
     Ok((

@@ -4,6 +4,7 @@ use super::tree::{Place, TreeEvents};
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::event_id::Incarnation;
 use crate::sse::{self, View};
 use crate::state::Api;
 use axum::extract::State;
@@ -34,8 +35,8 @@ enum Ends {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Only events after this one; the header `Last-Event-ID` wins over it.
-    after: Option<u64>,
+    /// Only events after the one with this id or position; the header `Last-Event-ID` wins over it.
+    after: Option<String>,
     /// `forever` (the default), or `rest`: until all there is was sent and no execution runs.
     #[serde(default)]
     #[param(value_type = Option<String>)]
@@ -48,14 +49,24 @@ pub(crate) struct EventsQuery {
     subagents: bool,
 }
 
+impl EventsQuery {
+    fn after(&self) -> Result<Place, ApiError> {
+        let text = self.after.as_deref().unwrap_or("0");
+        Place::read(text).ok_or_else(|| ApiError::InvalidQuery {
+            what: "after: expected the id of an event, or its position".to_owned(),
+        })
+    }
+}
+
 /// Shows every record.
 struct AllEvents {
+    incarnation: Incarnation,
     left: usize,
 }
 
 impl View<Arc<Logged>> for AllEvents {
     fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
-        sse::record_frame(logged, out);
+        sse::record_frame(logged, self.incarnation, out);
         self.left = self.left.saturating_sub(1);
         sse::flow(self.left == 0)
     }
@@ -67,9 +78,10 @@ impl View<Arc<Logged>> for AllEvents {
 
 /// Follows the events of a thread as a stream; with `Accept: application/json`, reads a page.
 ///
-/// Each event of the stream has the place in the log as its id and `{"seq", "at", …event}` as its
-/// data, so that a client that reconnects misses nothing and sees nothing twice. With `subagents` the
-/// id also says how far the threads beneath were read, and is to be given back as it came.
+/// The data of each event is `{"seq", "at", …event}`. Its id is its position in the log, a dot, and 8
+/// digits that tell the thread from others that had or will have its key. A client that reconnects
+/// with it misses no event and sees none twice; if the thread was deleted and made again, the request
+/// fails with `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
     params(("key" = String, Path), ("last-event-id" = Option<String>, Header), EventsQuery),
     responses((status = 200, content((String = "text/event-stream"), (Object = "application/json"))),
@@ -81,13 +93,19 @@ pub(crate) async fn follow(
     headers: HeaderMap,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, ApiError> {
-    let after = || Place(Seq(query.after.unwrap_or_default()).into());
-    let place = last_event_id(&headers)?.unwrap_or_else(after);
-    let after = place.0.seq;
+    let place = match last_event_id(&headers)? {
+        Some(place) => place,
+        None => query.after()?,
+    };
+    let after = place.cursor.seq;
     let runtime = api.runtime();
     // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for more would hide what
     // there is.
-    let tail = runtime.find(&caller.tenant, &key).await?.tail;
+    let row = runtime.find(&caller.tenant, &key).await?;
+    let (tail, incarnation) = (row.tail, Incarnation::of(&row.thread.id));
+    if !place.id().fits(incarnation) {
+        return Err(ApiError::ForeignEventId);
+    }
     if after > tail {
         let what = format!("the thread has {tail} events, and none of the id {after}: begin at 0");
         return Err(ApiError::InvalidQuery { what });
@@ -113,11 +131,17 @@ pub(crate) async fn follow(
     };
     let left = query.limit.unwrap_or(usize::MAX).max(1);
     if query.subagents {
-        let tree = runtime.tree(&tenant, &key, place.0.clone(), until).await?;
+        let place = Place {
+            incarnation: Some(incarnation),
+            ..place
+        };
+        let cursor = place.cursor.clone();
+        let tree = runtime.tree(&tenant, &key, cursor, until).await?;
         return Ok(sse::response(tree, TreeEvents::all(place, left), open));
     }
     let follow = runtime.follow(&tenant, &key, after, until).await?;
-    Ok(sse::response(follow, AllEvents { left }, open))
+    let view = AllEvents { incarnation, left };
+    Ok(sse::response(follow, view, open))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, ApiError> {

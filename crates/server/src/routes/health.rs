@@ -1,13 +1,13 @@
 //! Whether the server lives, is ready, and how it does.
 
-use crate::app::DEV_TENANT;
 use crate::error::{ApiError, ErrorBody};
+use crate::health;
+use crate::metrics::TenantUsage;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header;
-use runtime::{Page, TenantId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -24,32 +24,29 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether requests are taken: what was unfinished is taken up, and the store answers.
+/// Whether requests are answered at once: recovery has begun, commits succeed, no damage was found
+/// in the store, and descriptors are left. The details of a refusal have a `reason`.
 #[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "operation", responses((status = 200, body = Health), (status = 503, body = ErrorBody)))]
 pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiError> {
-    if api.is_shutting_down() || !api.app().is_recovered() {
-        return Err(ApiError::NotReady);
+    match health::not_ready(&api).await {
+        Some(reason) => Err(ApiError::NotReady(reason)),
+        None => Ok(Json(Health { status: "ready" })),
     }
-    let page = Page {
-        limit: 1,
-        ..Page::default()
-    };
-    api.runtime()
-        .list(&TenantId::from(DEV_TENANT), page)
-        .await?;
-    Ok(Json(Health { status: "ready" }))
 }
 
 /// Figures for Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "operation", security(("key" = [])),
     responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
+    api.metrics().set_runs(api.runtime());
+    let tenants = TenantUsage::read(api.app()).await?;
     let text = api
         .metrics()
         .encode(
             api.runtime().running(),
-            api.open_streams(),
+            api.app().budgets().streams().total(),
             api.app().store().activity(),
+            &tenants,
         )
         .map_err(|_| ApiError::Panicked)?;
     Ok((

@@ -3,13 +3,8 @@
 use crate::auth::{Caller, Sought, ThreadPattern};
 use crate::error::ApiError;
 use crate::state::Api;
-use jiff::Timestamp;
 use runtime::{Page, StoreError, ThreadRow};
 use std::cmp::Reverse;
-use timeline::ThreadId;
-
-/// Where a thread stands in the list: the last changed first.
-type Place = (Timestamp, ThreadId);
 
 /// A page of the threads that the caller may see, and the cursor of the next one if there is more.
 /// What it may not see is neither in the page nor in the cursor, and costs no page.
@@ -57,7 +52,7 @@ async fn of_patterns(
             Sought::Key(key) => rows.extend(of_key(api, caller, &key, page).await?),
         }
     }
-    rows.sort_by_cached_key(|row| Reverse(place(row)));
+    rows.sort_by_key(|row| Reverse(row.change));
     // Patterns may mean the same threads.
     rows.dedup_by(|one, other| one.thread.id == other.thread.id);
     rows.truncate(page.limit);
@@ -74,30 +69,17 @@ async fn of_key(
         Err(runtime::RuntimeError::Store(StoreError::NotFound)) => return Ok(None),
         found => found?,
     };
-    let is_after = page.after.as_ref().is_none_or(|after| place(&row) < *after);
+    let is_after = page.after.is_none_or(|after| row.change < after);
     Ok(Some(row).filter(|_| is_after))
 }
 
-fn place(row: &ThreadRow) -> Place {
-    let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);
-    (changed, row.thread.id.clone())
-}
-
 fn cursor(row: &ThreadRow) -> String {
-    let (changed, id) = place(row);
-    format!("{}.{id}", changed.as_nanosecond())
+    row.change.to_string()
 }
 
 /// Reads the `next` of a page.
-pub(super) fn read_cursor(text: &str) -> Result<Place, ApiError> {
-    let read = || {
-        let (changed, id) = text.split_once('.')?;
-        Some((
-            Timestamp::from_nanosecond(changed.parse().ok()?).ok()?,
-            ThreadId::from(id),
-        ))
-    };
-    read().ok_or_else(|| ApiError::InvalidQuery {
+pub(super) fn read_cursor(text: &str) -> Result<u64, ApiError> {
+    text.parse().map_err(|_| ApiError::InvalidQuery {
         what: "cursor is not the \"next\" of a page".into(),
     })
 }

@@ -6,9 +6,11 @@ use super::tree::{TreeEvents, TreeQuery};
 use super::view::MessageView;
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf, Query};
+use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::event_id::Incarnation;
 use crate::guard::Tenant;
+use crate::idempotency::KeyedBody;
 use crate::run_events::RunEvents;
 use crate::sse::{self, View};
 use crate::state::{Api, OpenStream};
@@ -17,7 +19,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use interop::model::{unreadable_part, unsaid_part};
-use runtime::{Accepted, Filter, Logged, Policy, React, Run, TenantId, Until};
+use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, TenantId, Until};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -25,9 +27,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_parts};
 use utoipa::ToSchema;
-
-/// The longest idempotency key, in bytes.
-const MAX_TOKEN_BYTES: usize = 255;
 
 /// Something a user says.
 #[derive(Deserialize, ToSchema)]
@@ -107,7 +106,7 @@ impl Sayable {
         api: &Api,
         caller: &Caller,
         key: &str,
-        token: Option<String>,
+        token: Option<RequestToken>,
     ) -> Result<Accepted, ApiError> {
         let request = React {
             run: self.run,
@@ -158,13 +157,16 @@ pub(crate) struct MessageList {
 }
 
 /// Shows the events of one run.
-struct OneRun(RunEvents);
+struct OneRun {
+    run: RunEvents,
+    incarnation: Incarnation,
+}
 
 impl View<Arc<Logged>> for OneRun {
     fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
-        let seen = self.0.see(&logged.record.event);
+        let seen = self.run.see(&logged.record.event);
         if seen.is_shown() {
-            sse::record_frame(logged, out);
+            sse::record_frame(logged, self.incarnation, out);
         }
         seen.flow()
     }
@@ -214,10 +216,10 @@ pub(crate) async fn post(
     PathOf(key): PathOf<String>,
     Query(query): Query<TreeQuery>,
     headers: HeaderMap,
-    JsonBody(message): JsonBody<NewMessage>,
+    KeyedBody(message, idempotency): KeyedBody<NewMessage>,
 ) -> Result<Response, ApiError> {
     check_key(&key, "")?;
-    let token = token(&headers)?;
+    let token = idempotency.token("api")?;
     let new = message.read(&api)?;
     // Before anything is written: a client that can't be served has changed nothing.
     let open = (new.stream || sse::wants_stream(&headers))
@@ -266,12 +268,14 @@ pub(super) async fn streamed(
     open: OpenStream,
 ) -> Result<Response, ApiError> {
     let (runtime, until) = (api.runtime(), Until::Forever);
+    let incarnation = Incarnation::of(&runtime.find(tenant, key).await?.thread.id);
     if query.subagents {
         let tree = runtime.tree(tenant, key, after.into(), until).await?;
-        return Ok(sse::response(tree, TreeEvents::of(run, after), open));
+        let view = TreeEvents::of(run, after, incarnation);
+        return Ok(sse::response(tree, view, open));
     }
     let follow = runtime.follow(tenant, key, after, until).await?;
-    Ok(sse::response(follow, OneRun(run), open))
+    Ok(sse::response(follow, OneRun { run, incarnation }, open))
 }
 
 pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
@@ -291,30 +295,6 @@ pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
         after,
         queued,
     }
-}
-
-pub(super) fn token(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    token_of(headers, "api")
-}
-
-/// The client's token for a request of this kind.
-pub(super) fn token_of(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else {
-        return Ok(None);
-    };
-    let valid = value.to_str().ok().filter(|token| is_token(token));
-    let error = ApiError::InvalidHeader {
-        name: "idempotency-key",
-        expected: "1 to 255 ASCII characters",
-    };
-    valid
-        .map(|token| Some(format!("{kind}:{token}")))
-        .ok_or(error)
-}
-
-/// Whether a client may name its request so.
-pub(super) fn is_token(token: &str) -> bool {
-    (1..=MAX_TOKEN_BYTES).contains(&token.len())
 }
 
 /// A text becomes a part; parts are checked and kept as they came. `said` is the value of `content`.

@@ -156,7 +156,8 @@ pub(crate) async fn create(
     } else {
         StatusCode::OK
     };
-    Ok((status, Json(row.into())))
+    let view = ThreadView::made(row, created, caller.may_read());
+    Ok((status, Json(view)))
 }
 
 /// Makes a thread, or finds the one with that key; says whether it is new.

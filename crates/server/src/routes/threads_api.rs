@@ -14,15 +14,12 @@ mod steps;
 mod stream;
 mod threads;
 
-use super::messages::token_of;
 use crate::aitp::Place;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::hex::hex;
+use crate::idempotency::fingerprint;
 use crate::protocol::{key_of, thread_of};
 use crate::state::Api;
-use aws_lc_rs::digest;
-use http::HeaderMap;
 use interop::ids::THREAD;
 use interop::threads::{ObjectKind, RequestError};
 use runtime::ThreadRow;
@@ -116,23 +113,14 @@ fn pairs(pairs: &Pairs) -> impl Iterator<Item = (&str, &str)> {
         .map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
-/// The client's token for a request of this kind, which a repetition has too.
-fn token(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
-    token_of(headers, kind)
-}
-
 /// An id for what a request makes: the same for the same token, and else a new one. A request whose
 /// answer was lost then finds what it has made before.
 pub(super) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
     let Some(token) = token else {
         return api.runtime().mint();
     };
-    let mut hashed = digest::Context::new(&digest::SHA256);
-    for part in parts.iter().chain([&token]) {
-        hashed.update(&(part.len() as u64).to_be_bytes());
-        hashed.update(part.as_bytes());
-    }
-    let digits = hex(hashed.finish().as_ref());
+    let parts: Vec<&str> = parts.iter().copied().chain([token]).collect();
+    let digits = fingerprint(&parts);
     // A UUID of version 8: what its bits mean is whoever makes it to say.
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     let (first, second, third) = (part(0, 8), part(8, 12), part(13, 16));

@@ -3,6 +3,7 @@
 mod standing;
 
 use crate::error::ApiError;
+use crate::event_id::{EventId, Incarnation};
 use crate::run_events::RunEvents;
 use crate::sse::{self, View};
 use runtime::{Below, CallPlace, Cursor};
@@ -30,15 +31,18 @@ pub(crate) struct TreeQuery {
     pub(crate) subagents: bool,
 }
 
-/// How far a stream was read, as the id of an event: the thread's place, then for each thread
-/// beneath it that is not at its end `~<thread>:<place>`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) Cursor);
+/// How far a stream was read, as the id of an event: the [`EventId`] of the thread, then for each
+/// thread beneath it that is not at its end `~<thread>:<place>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) cursor: Cursor,
+    pub(crate) incarnation: Option<Incarnation>,
+}
 
 impl Display for Place {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0.seq)?;
-        for (thread, seq) in &self.0.below {
+        write!(f, "{}", self.id())?;
+        for (thread, seq) in &self.cursor.below {
             write!(f, "{SEPARATOR}{thread}:{seq}")?;
         }
         Ok(())
@@ -46,10 +50,18 @@ impl Display for Place {
 }
 
 impl Place {
+    /// Where the thread itself was read up to.
+    pub(crate) fn id(&self) -> EventId {
+        EventId {
+            seq: self.cursor.seq,
+            incarnation: self.incarnation,
+        }
+    }
+
     /// Reads an id; none where it is not one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut pieces = text.split(SEPARATOR);
-        let seq = Seq(pieces.next()?.parse().ok()?);
+        let EventId { seq, incarnation } = pieces.next()?.parse().ok()?;
         let mut below = BTreeMap::new();
         for piece in pieces {
             let (thread, seq) = piece.rsplit_once(':')?;
@@ -58,36 +70,41 @@ impl Place {
                 return None;
             }
         }
-        Some(Self(Cursor { seq, below }))
+        Some(Self {
+            cursor: Cursor { seq, below },
+            incarnation,
+        })
     }
 
     /// What is read is read up to here.
     fn see(&mut self, below: &Below) {
         let record = &below.logged.record;
         if below.path.is_empty() {
-            self.0.seq = record.seq;
+            self.cursor.seq = record.seq;
         } else {
-            self.0.below.insert(below.thread_id.clone(), record.seq);
+            self.cursor
+                .below
+                .insert(below.thread_id.clone(), record.seq);
         }
         if let Some((child, after)) = &below.follows {
-            self.0.below.entry(child.clone()).or_insert(*after);
+            self.cursor.below.entry(child.clone()).or_insert(*after);
         }
         if let Event::PartCreated { part, .. } = &record.event
             && let Some(ended) = ended(part)
         {
-            self.0.below.remove(&ended);
+            self.cursor.below.remove(&ended);
         }
         // An id that is too long could not be given back. Threads' ids are in the order in which they
         // were made; of what began first, who reconnects sees no more.
-        while self.0.below.len() > MAX_BELOW {
-            self.0.below.pop_first();
+        while self.cursor.below.len() > MAX_BELOW {
+            self.cursor.below.pop_first();
         }
     }
 
     /// Nothing of these threads will follow, whoever reads on from here.
     fn forget(&mut self, done: &[ThreadId]) {
         for thread in done {
-            self.0.below.remove(thread);
+            self.cursor.below.remove(thread);
         }
     }
 }
@@ -120,9 +137,12 @@ impl TreeEvents {
     }
 
     /// Those of one run.
-    pub(crate) fn of(run: RunEvents, after: Seq) -> Self {
+    pub(crate) fn of(run: RunEvents, after: Seq, incarnation: Incarnation) -> Self {
         Self {
-            place: Place(after.into()),
+            place: Place {
+                cursor: after.into(),
+                incarnation: Some(incarnation),
+            },
             standings: Standings::default(),
             run: Some(run),
             left: usize::MAX,
@@ -196,14 +216,21 @@ mod tests {
     #[test]
     fn an_id_is_read_as_it_was_written() {
         let below = [("t-1".into(), Seq(4)), ("t:2".into(), Seq(9))];
-        let place = Place(Cursor {
-            seq: Seq(17),
-            below: below.into(),
-        });
-        assert_eq!(place.to_string(), "17~t-1:4~t:2:9");
+        let place = Place {
+            cursor: Cursor {
+                seq: Seq(17),
+                below: below.into(),
+            },
+            incarnation: Some(Incarnation::of(&"t".into())),
+        };
+        assert_eq!(place.to_string(), "17.e3b98a4d~t-1:4~t:2:9");
         assert_eq!(Place::read(&place.to_string()), Some(place));
-        assert_eq!(Place::read("17"), Some(Place(Seq(17).into())));
-        for wrong in ["", "x", "17~", "17~t", "17~t:x", "-1"] {
+        let bare = Place {
+            cursor: Seq(17).into(),
+            incarnation: None,
+        };
+        assert_eq!(Place::read("17"), Some(bare));
+        for wrong in ["", "x", "17.~t:1", "17~", "17~t", "17~t:x", "-1"] {
             assert_eq!(Place::read(wrong), None, "{wrong}");
         }
     }

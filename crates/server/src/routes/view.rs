@@ -48,6 +48,22 @@ pub(crate) struct ThreadView {
     bytes: u64,
 }
 
+impl ThreadView {
+    /// The answer to who makes a thread. One that was there shows a key that may not read nothing that others have
+    /// noted on it.
+    pub(crate) fn made(row: ThreadRow, is_new: bool, may_read: bool) -> Self {
+        let view = Self::from(row);
+        if is_new || may_read {
+            return view;
+        }
+        Self {
+            title: None,
+            metadata: None,
+            ..view
+        }
+    }
+}
+
 impl From<ThreadRow> for ThreadView {
     fn from(row: ThreadRow) -> Self {
         let thread = row.thread;

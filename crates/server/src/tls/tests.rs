@@ -1,6 +1,5 @@
 use super::*;
 use rcgen::{CertifiedKey as Made, KeyPair, generate_simple_self_signed};
-use tokio::io::AsyncReadExt as _;
 
 fn write(files: &TlsConfig, at: SystemTime) -> Made<KeyPair> {
     let made = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -32,24 +31,8 @@ async fn files_that_are_written_while_they_are_read_are_read_again() {
     // After the reading, and before anybody watches.
     let second = write(&files, SystemTime::UNIX_EPOCH + Duration::from_secs(2));
     let mut tasks = JoinSet::new();
-    tasks.spawn(watch(Arc::clone(&current)));
+    tasks.spawn(watch_files(Arc::clone(&current)));
     tokio::time::sleep(LOOK * 2).await;
     let shown = current.key.read().unwrap();
     assert_eq!(shown.cert.first(), Some(second.cert.der()));
-}
-
-#[tokio::test]
-async fn one_handshake_too_many_ends_the_oldest() {
-    let directory = tempfile::tempdir().unwrap();
-    let files = files(directory.path());
-    write(&files, SystemTime::UNIX_EPOCH);
-    let sockets = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let listener = TlsListener::with_limit(sockets, files, 2).unwrap();
-    let connect = || TcpStream::connect(listener.addr);
-    let mut first = connect().await.unwrap();
-    let _second = connect().await.unwrap();
-    let _third = connect().await.unwrap();
-    // Long before its time is over.
-    let ended = timeout(HANDSHAKE / 2, first.read(&mut [0; 1])).await;
-    assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
 }

@@ -1,10 +1,12 @@
 //! `read_file`: text files below one directory, and nothing else.
 
+use cap_fs_ext::OpenOptionsSyncExt;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::path::{Component, Path, PathBuf};
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Component, Path};
 use upp::{Effect, Tool, ToolContext, ToolFailure, ToolOutput};
 
 const MAX_BYTES: u64 = 256 * 1024;
@@ -55,39 +57,43 @@ fn read(root: &Path, path: &str) -> ToolOutput {
             "The path {path:?} is absolute or has \"..\" in it. Give a path below the root directory."
         ));
     }
-    let Ok(root) = root.canonicalize() else {
+    let Ok(root) = Dir::open_ambient_dir(root, ambient_authority()) else {
         return refuse("There is no root directory on this server, so no file can be read.".into());
     };
-    let found = match root.join(path).canonicalize() {
-        Ok(found) => found,
-        Err(error) => return refuse(unreadable(path, error.kind())),
-    };
-    if !found.starts_with(&root) {
-        return refuse(format!(
-            "The path {path:?} leads out of the root directory, which is not allowed."
-        ));
-    }
-    text(&found, path)
+    text(&root, path)
 }
 
-fn text(found: &PathBuf, path: &str) -> ToolOutput {
+/// Reads a file below a directory that is open. No part of the path, links among it, leads out of that directory,
+/// whatever others rename meanwhile.
+fn text(root: &Dir, path: &str) -> ToolOutput {
     let refuse = |text: String| Err(ToolFailure::new(text));
-    // Before it is opened: opening a pipe would wait for its writer.
-    match found.symlink_metadata() {
-        Ok(meta) if !meta.is_file() => return refuse(format!("{path:?} is no regular file.")),
-        Ok(meta) if meta.len() > MAX_BYTES => {
-            return refuse(format!(
-                "{path:?} has {} bytes; at most {MAX_BYTES} can be read.",
-                meta.len()
-            ));
-        }
+    let irregular = || refuse(format!("{path:?} is no regular file."));
+    // Opening a device may do something.
+    match root.metadata(path) {
+        Ok(meta) if !meta.is_file() => return irregular(),
         Ok(_) => {}
-        Err(error) => return refuse(unreadable(path, error.kind())),
+        Err(error) => return refuse(unreadable(path, &error)),
+    }
+    // A pipe that has come in its place is not waited for.
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    let opened = root.open_with(path, &options);
+    let (file, meta) = match opened.and_then(|file| Ok((file.metadata()?, file))) {
+        Ok((meta, file)) => (file, meta),
+        Err(error) => return refuse(unreadable(path, &error)),
+    };
+    if !meta.is_file() {
+        return irregular();
+    }
+    if meta.len() > MAX_BYTES {
+        return refuse(format!(
+            "{path:?} has {} bytes; at most {MAX_BYTES} can be read.",
+            meta.len()
+        ));
     }
     let mut bytes = Vec::new();
-    let read = File::open(found).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return refuse(unreadable(path, error.kind()));
+    if let Err(error) = file.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
+        return refuse(unreadable(path, &error));
     }
     if bytes.len() as u64 > MAX_BYTES {
         return refuse(format!(
@@ -100,8 +106,12 @@ fn text(found: &PathBuf, path: &str) -> ToolOutput {
     }
 }
 
-fn unreadable(path: &str, kind: ErrorKind) -> String {
-    if matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory) {
+fn unreadable(path: &str, error: &Error) -> String {
+    let kind = error.kind();
+    // Not by the system, so by what keeps the path below the root.
+    if kind == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+        format!("The path {path:?} leads out of the root directory, which is not allowed.")
+    } else if matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory) {
         format!("There is no file {path:?}.")
     } else {
         format!("The file {path:?} can't be read: {kind}.")
@@ -136,7 +146,64 @@ mod tests {
         assert!(said(root.path(), &absolute).contains("absolute"));
         assert!(said(root.path(), "../secret").contains("\"..\""));
         assert!(said(root.path(), "link/secret").contains("leads out"));
+        assert!(said(root.path(), "link").contains("leads out"));
         assert!(said(root.path(), "a\0b").contains("malformed"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_within_the_root_is_followed() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("a")).unwrap();
+        std::fs::write(root.path().join("b.txt"), "b").unwrap();
+        std::os::unix::fs::symlink("../b.txt", root.path().join("a/link")).unwrap();
+        assert_eq!(read(root.path(), "a/link"), Ok(json!("b")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_becomes_a_link_is_never_left() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("text"), "outside").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        std::fs::create_dir(at("a")).unwrap();
+        std::fs::write(at("a/text"), "inside").unwrap();
+        std::os::unix::fs::symlink(outside.path(), at("link")).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let mut n_read = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    for (from, to) in [("a", "b"), ("link", "a"), ("a", "link"), ("b", "a")] {
+                        std::fs::rename(at(from), at(to)).unwrap();
+                    }
+                }
+            });
+            for _ in 0..20_000 {
+                if let Ok(text) = read(root.path(), "a/text") {
+                    assert_eq!(text, json!("inside"));
+                    n_read += 1;
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(n_read > 0, "some are read");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(root.path().join("pipe"))
+            .status();
+        assert!(made.unwrap().success());
+        assert!(said(root.path(), "pipe").contains("no regular file"));
+        let dir = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        let mut options = OpenOptions::new();
+        options.read(true).nonblock(true);
+        assert!(dir.open_with("pipe", &options).is_ok(), "also in a race");
     }
 
     #[test]

@@ -144,12 +144,12 @@ async fn only_so_many_streams_are_open_at_once() {
     };
     let (_, first) = server.open(follow()).await;
     let seq = server.seq("t").await;
-    assert_eq!(server.send(follow()).await.error().1, "too_many_streams");
+    assert_eq!(server.send(follow()).await.error().1, "limit_reached");
     let message = json!({ "content": "more", "stream": true });
     let answer = server.post("/api/v1/threads/t/messages", message).await;
     assert_eq!(
         (answer.error().1.as_str(), server.seq("t").await),
-        ("too_many_streams", seq)
+        ("limit_reached", seq)
     );
     drop(first);
     assert_eq!(server.at_rest("t").await.len() as u64, seq);
@@ -203,4 +203,65 @@ async fn a_shutdown_ends_streams_and_the_run_goes_on_at_the_next_start() {
         .as_str()
         .unwrap();
     assert_eq!(said.split_whitespace().count(), 40);
+}
+
+/// The ids of the frames of a stream, as they came.
+fn ids(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines.filter_map(|line| line.strip_prefix("id: ")).collect()
+}
+
+async fn resumed(server: &Server, query: &str, id: &str) -> crate::harness::Answer {
+    let path = format!("/api/v1/threads/t/events?until=rest{query}");
+    let request = server.request("GET", &path).header("last-event-id", id);
+    server.send(request.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn an_event_id_names_its_thread_and_resumes_after_it() {
+    let server = Server::new("").await;
+    let live = server.say("t", "hello").await.text;
+    let path = "/api/v1/threads/t/events?until=rest";
+    let all = server.get(path).await.text;
+    let all = ids(&all);
+    let live = ids(&live);
+    assert!(!live.is_empty() && live.iter().all(|id| all.contains(id)));
+    let (position, incarnation) = all[4].split_once('.').unwrap();
+    assert_eq!(position, "5");
+    assert_eq!(incarnation.len(), 8, "{incarnation}");
+    assert!(all.iter().all(|id| id.ends_with(incarnation)), "{all:?}");
+    for query in ["", "&subagents=true"] {
+        // A position alone is of any thread.
+        for id in [all[4], "5"] {
+            let rest = resumed(&server, query, id).await;
+            assert_eq!(ids(&rest.text), all[5..], "{query} {id}");
+        }
+    }
+    let after = server.get(&format!("{path}&after={}", all[4])).await;
+    assert_eq!(ids(&after.text), all[5..]);
+    let other = server.say("u", "hello").await.text;
+    assert!(!ids(&other)[0].ends_with(incarnation));
+}
+
+#[tokio::test]
+async fn an_event_id_of_a_deleted_and_recreated_thread_is_refused() {
+    let server = Server::new("").await;
+    let first = server.say("t", "hello").await.text;
+    let old = ids(&first)[3].to_owned();
+    assert_eq!(server.delete("/api/v1/threads/t").await.status, 204);
+    let second = server.say("t", "hello again").await.text;
+    let new = ids(&second)[3].to_owned();
+    for query in ["", "&subagents=true"] {
+        let refused = resumed(&server, query, &old).await;
+        let error = refused.error();
+        assert_eq!(error, (409, "foreign_event_id".into(), None), "{query}");
+        assert_eq!(resumed(&server, query, &new).await.status, 200);
+    }
+    let path = format!("/api/v1/threads/t/events?after={old}");
+    let request = server.request("GET", &path);
+    let request = request.header(header::ACCEPT, "application/json");
+    let refused = server.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(refused.error().1, "foreign_event_id");
+    let reserved = resumed(&server, "", &format!("{new}.1")).await;
+    assert_eq!(reserved.error().1, "invalid_header");
 }

@@ -79,20 +79,21 @@ impl Answer {
         (self.status.as_u16(), text("code").unwrap(), text("pointer"))
     }
 
-    /// The ids and the data of the events of a stream.
+    /// The positions and the data of the events of a stream.
     pub(crate) fn events(&self) -> Vec<(u64, Value)> {
         frames(&self.text)
     }
 }
 
-/// The ids and the data of the events of a stream.
+/// The positions and the data of the events of a stream.
 pub(crate) fn frames(text: &str) -> Vec<(u64, Value)> {
     let frames = text
         .split_terminator("\n\n")
         .filter(|frame| !frame.starts_with(':'));
     let read = |frame: &str| {
         let line = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
-        let id = line("id: ").map_or(0, |id| id.parse().unwrap());
+        let id = line("id: ").unwrap_or("0");
+        let id = id.split(['.', '~']).next().unwrap().parse().unwrap();
         (
             id,
             serde_json::from_str(line("data: ").unwrap()).unwrap_or(Value::Null),

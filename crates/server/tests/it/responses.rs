@@ -9,7 +9,7 @@ mod passing;
 mod prepared;
 mod rights;
 mod sizes;
-mod socket;
+pub(crate) mod socket;
 mod socket_limits;
 mod stored;
 mod subagents;

@@ -5,8 +5,9 @@ use super::kind::kind;
 use super::objects;
 use super::projection::Tables;
 use super::rows;
+use super::usage;
 use super::value::{count, int, nanos};
-use runtime::{Append, Created, Epoch, NewRecord, StoreError, TenantId, Token};
+use runtime::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
 use rusqlite::{Connection, OptionalExtension, params};
 use timeline::{Seq, Thread, ThreadId};
 
@@ -46,7 +47,11 @@ pub(super) fn size(records: &[NewRecord]) -> usize {
 }
 
 /// Finds the thread with the key, or makes it.
-pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreError> {
+pub(super) fn create(
+    conn: &Connection,
+    new: &NewLog,
+    quotas: &Quotas,
+) -> Result<Created, StoreError> {
     let NewLog {
         tenant,
         thread,
@@ -64,9 +69,11 @@ pub(super) fn create(conn: &Connection, new: &NewLog) -> Result<Created, StoreEr
     if let Some(fork) = &thread.fork {
         owned(conn, tenant, &fork.thread_id)?;
     }
+    quotas.check_thread(tenant, usage::of(conn, tenant)?, size(first) as u64)?;
     let sql = "INSERT INTO thread_threads
-                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch)
-               VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7, ?8)";
+                   (id, tenant, key, status, created_at, updated_at, head_seq, bytes, epoch, change)
+               VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6, ?7, ?8,
+                       (SELECT coalesce(max(change), 0) + 1 FROM thread_threads WHERE tenant = ?2))";
     let created_at = nanos(thread.created_at);
     let values = params![
         thread.id.as_str(),
@@ -104,34 +111,69 @@ pub(super) fn claim(conn: &Connection, thread: &ThreadId) -> Result<Epoch, Store
 }
 
 /// Appends, if the claim holds and the log ends where the writer thinks.
-pub(super) fn append(conn: &Connection, append: &Append) -> Result<Seq, StoreError> {
+pub(super) fn append(
+    conn: &Connection,
+    append: &Append,
+    quotas: &Quotas,
+) -> Result<Seq, StoreError> {
     if let Some(token) = &append.token {
         unused(conn, &append.thread, token)?;
     }
     let tail = Seq(append.tail.0.saturating_add(append.records.len() as u64));
-    let Some(no) = numbered(conn, &append.thread)? else {
+    let Some((no, change)) = numbered(conn, &append.thread)? else {
         return Err(StoreError::NotFound);
     };
-    let sql = "UPDATE thread_threads
-               SET head_seq = ?4, updated_at = max(updated_at, ?5), bytes = bytes + ?6
-               WHERE no = ?1 AND epoch = ?2 AND head_seq = ?3";
+    // Its index is left alone where the thread is the first of the list already.
+    let sql = match change {
+        None => {
+            "UPDATE thread_threads
+             SET head_seq = ?4, updated_at = coalesce(?5, updated_at), bytes = bytes + ?6
+             WHERE no = ?1 AND epoch = ?2 AND head_seq = ?3"
+        }
+        Some(_) => {
+            "UPDATE thread_threads
+             SET head_seq = ?4, updated_at = coalesce(?5, updated_at), bytes = bytes + ?6, change = ?7
+             WHERE no = ?1 AND epoch = ?2 AND head_seq = ?3"
+        }
+    };
+    let mut update = conn.prepare_cached(sql).map_err(statement)?;
     let values = params![
         no,
         int(append.epoch.0),
         int(append.tail.0),
         int(tail.0),
-        last(&append.records).unwrap_or(i64::MIN),
+        last(&append.records),
         int(size(&append.records) as u64),
     ];
-    let mut update = conn.prepare_cached(sql).map_err(statement)?;
-    if update.execute(values).map_err(statement)? == 0 {
+    let updated = match change {
+        None => update.execute(values),
+        Some(change) => {
+            let values = [values, params![change]].concat();
+            update.execute(&*values)
+        }
+    };
+    if updated.map_err(statement)? == 0 {
         return Err(refusal(conn, append));
+    }
+    if append.is_limited {
+        check_bytes(conn, no, quotas)?;
     }
     if let Some(token) = &append.token {
         keep_token(conn, no, token, tail)?;
     }
     write(conn, no, append.tail, &append.records)?;
     Ok(tail)
+}
+
+/// Refuses what was appended to a thread if its tenant stores too much with it.
+fn check_bytes(conn: &Connection, no: i64, quotas: &Quotas) -> Result<(), StoreError> {
+    let sql = "SELECT tenant FROM thread_threads WHERE no = ?1";
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let tenant: String = select
+        .query_row([no], |row| row.get(0))
+        .map_err(statement)?;
+    let tenant = TenantId::from(tenant.as_str());
+    Ok(quotas.check_bytes(&tenant, usage::of(conn, &tenant)?, 0)?)
 }
 
 fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<(), StoreError> {
@@ -185,8 +227,9 @@ fn write(conn: &Connection, no: i64, tail: Seq, records: &[NewRecord]) -> Result
     tables.write(|| placed().map(|(seq, record)| (seq, nanos(record.at), &record.event)))
 }
 
+/// The instant of the last record.
 fn last(records: &[NewRecord]) -> Option<i64> {
-    records.iter().map(|record| nanos(record.at)).max()
+    records.last().map(|record| nanos(record.at))
 }
 
 /// The number of a thread of this tenant.
@@ -223,12 +266,22 @@ pub(super) fn answer(
     found.optional().map_err(statement)
 }
 
-/// The number of a thread. A statement that gives back what it has updated makes itself a table for
-/// that, which takes longer than looking first.
-fn numbered(conn: &Connection, thread: &ThreadId) -> Result<Option<i64>, StoreError> {
-    let sql = "SELECT no FROM thread_threads WHERE id = ?1";
+/// The number of a thread, and that of its next change; none if it is the last changed of its tenant.
+/// A statement that gives back what it has updated makes itself a table for that, which takes longer
+/// than looking first.
+fn numbered(
+    conn: &Connection,
+    thread: &ThreadId,
+) -> Result<Option<(i64, Option<i64>)>, StoreError> {
+    let sql = "SELECT no, change,
+                      (SELECT max(change) FROM thread_threads o WHERE o.tenant = t.tenant)
+               FROM thread_threads t WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let found = select.query_row([thread.as_str()], |row| row.get(0));
+    let found = select.query_row([thread.as_str()], |row| {
+        let (change, newest): (i64, i64) = (row.get(1)?, row.get(2)?);
+        let next = (change < newest).then(|| newest.saturating_add(1));
+        Ok((row.get(0)?, next))
+    });
     found.optional().map_err(statement)
 }
 

@@ -1,12 +1,15 @@
 //! Looking a store over.
 
+use super::connection::wal;
 use super::error::statement;
+use super::health::{Health, StoreHealth};
 use super::value::count;
 use super::writer::Counts;
 use runtime::StoreError;
 use runtime::objects::sha256;
 use rusqlite::Connection;
 use std::path::Path;
+use timeline::Interruption;
 
 /// How large a store is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +24,17 @@ pub struct Stats {
     pub schema_version: u64,
 }
 
+/// An execution that was ended because too many processes died with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoisonedRun {
+    /// The tenant.
+    pub tenant: String,
+    /// The key of its thread.
+    pub key: String,
+    /// Its id.
+    pub execution_id: String,
+}
+
 /// What a store has done since it was opened, and what it takes on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
@@ -32,18 +46,25 @@ pub struct Activity {
     pub n_commits: u64,
     /// Requests in them; over `n_commits`, how many share one.
     pub n_requests: u64,
+    /// Commits and writes that failed.
+    pub n_failures: u64,
+    /// Operations that found damage.
+    pub n_damaged: u64,
+    /// Whether the store can do its work.
+    pub health: StoreHealth,
 }
 
 impl Activity {
-    pub(super) fn of(path: &Path, counts: Counts) -> Self {
+    pub(super) fn of(path: &Path, counts: Counts, health: &Health) -> Self {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        let mut wal = path.as_os_str().to_owned();
-        wal.push("-wal");
         Self {
             file_bytes: size(path),
-            wal_bytes: size(Path::new(&wal)),
+            wal_bytes: size(&wal(path)),
             n_commits: counts.n_commits,
             n_requests: counts.n_requests,
+            n_failures: health.n_failures(),
+            n_damaged: health.n_damaged(),
+            health: health.now(),
         }
     }
 }
@@ -79,6 +100,21 @@ pub(super) fn check(conn: &Connection) -> Result<Vec<String>, StoreError> {
          FROM tenant_contents c
          WHERE NOT EXISTS (SELECT 1 FROM tenant_objects o WHERE o.content_no = c.no)",
     )?);
+    found.extend(texts(
+        conn,
+        "SELECT format('tenant %s stores %d threads, %d bytes and %d files, and its usage says %d, %d and %d',
+                       f.tenant, f.threads, f.bytes, f.files, coalesce(u.threads, 0), coalesce(u.bytes, 0),
+                       coalesce(u.files, 0))
+         FROM (SELECT tenant, sum(threads) AS threads, sum(bytes) AS bytes, sum(files) AS files FROM (
+                   SELECT tenant, 1 AS threads, bytes, 0 AS files FROM thread_threads
+                   UNION ALL SELECT tenant, 0, octet_length(content), 0 FROM tenant_contents
+                   UNION ALL SELECT tenant, 0, octet_length(json), content_no IS NOT NULL FROM tenant_objects
+                   UNION ALL SELECT tenant, 0, 0, 0 FROM tenant_usage)
+               GROUP BY tenant) f
+         LEFT JOIN tenant_usage u ON u.tenant = f.tenant
+         WHERE f.threads <> coalesce(u.threads, 0) OR f.bytes <> coalesce(u.bytes, 0)
+            OR f.files <> coalesce(u.files, 0)",
+    )?);
     contents(conn, &mut found)?;
     Ok(found)
 }
@@ -108,6 +144,26 @@ fn texts(conn: &Connection, sql: &str) -> Result<Vec<String>, StoreError> {
     let mut select = conn.prepare(sql).map_err(statement)?;
     let rows = select.query_map([], |row| row.get(0)).map_err(statement)?;
     rows.collect::<Result<_, _>>().map_err(statement)
+}
+
+/// The last executions that were ended because processes died with them, newest first.
+pub(super) fn poisoned(conn: &Connection) -> Result<Vec<PoisonedRun>, StoreError> {
+    let sql = "SELECT t.tenant, coalesce(t.key, t.id), x.id
+               FROM thread_executions x JOIN thread_threads t ON t.no = x.thread_no
+               WHERE x.interruption_reason = ?1
+               ORDER BY x.updated_at DESC LIMIT 20";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(PoisonedRun {
+            tenant: row.get(0)?,
+            key: row.get(1)?,
+            execution_id: row.get(2)?,
+        })
+    };
+    let mut select = conn.prepare(sql).map_err(statement)?;
+    let rows = select.query_map([Interruption::POISONED], read);
+    rows.map_err(statement)?
+        .collect::<Result<_, _>>()
+        .map_err(statement)
 }
 
 /// Sizes and counts.

@@ -2,10 +2,14 @@
 
 use super::error::{failed, statement};
 use super::key::{self, StoreKey};
-use runtime::StoreError;
+use super::medium;
+use super::rekey;
+use crate::private;
+use runtime::{Quotas, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -31,13 +35,15 @@ pub struct SqliteOptions {
     pub cache_kib: Option<u32>,
     /// What the file is encrypted with; it is not, without.
     pub key: Option<StoreKey>,
+    /// How much each tenant may store.
+    pub quotas: Quotas,
 }
 
 const STATEMENTS: usize = 96;
 
 /// Takes the file for this process, until the lock is dropped or the process is gone.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
-    let file = File::options()
+    let file = private::options()
         .create(true)
         .truncate(false)
         .write(true)
@@ -50,6 +56,18 @@ pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// The files of a store: the database, what SQLite has beside it, the lock and the copies of former versions.
+pub(super) fn files(path: &Path) -> Vec<PathBuf> {
+    let named = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let mut files: Vec<PathBuf> = ["", "-wal", "-shm", ".lock"].map(named).into();
+    files.extend(rekey::backups(path).unwrap_or_default());
+    files
+}
+
 /// A file beside the store, named after it.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -58,11 +76,43 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// The write-ahead log of a database.
+pub(super) fn wal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Whether there is a database; an error if there is none beside a write-ahead log with content.
+pub(super) fn exists(path: &Path) -> Result<bool, StoreError> {
+    let size = |path: &Path| match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    // A link to a database has its log beside what it leads to.
+    let file = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (database, log) = (size(&file)?, size(&wal(&file))?);
+    match log {
+        Some(bytes) if bytes > 0 && database.unwrap_or_default() == 0 => {
+            let path = path.display().to_string();
+            Err(StoreError::OrphanedLog { path, bytes })
+        }
+        _ => Ok(database.is_some()),
+    }
+}
+
 /// The one connection that writes, and that alone checkpoints.
 pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if options.key.is_some() {
+        // Nothing is made by a program that can't encrypt it.
+        key::supported()?;
+    }
+    // SQLite would make it for everybody to read. The files that it makes beside it have its mode.
+    private::make_file(path).map_err(failed)?;
     let conn = key::opened(path, flags, options.key.as_ref())?;
     let cache_kib = options.cache_kib.unwrap_or(65_536);
     conn.execute_batch(&format!(
@@ -84,7 +134,10 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> Result<Connection
 /// A connection that only reads.
 pub(super) fn reading(path: &Path, key: Option<&StoreKey>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = key::opened(path, flags, key)?;
+    let conn = match key::opened(path, flags, key) {
+        Err(error) if medium::is_read_only(&error) => medium::opened(path, key)?,
+        opened => opened?,
+    };
     conn.execute_batch(
         "PRAGMA busy_timeout=5000;
          PRAGMA query_only=ON;

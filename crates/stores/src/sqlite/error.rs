@@ -25,15 +25,30 @@ pub(super) fn statement(error: rusqlite::Error) -> StoreError {
         ffi::SQLITE_CONSTRAINT_ROWID,
     ];
     if unique.contains(&cause.extended_code) {
-        StoreError::Duplicate(error.to_string())
+        return StoreError::Duplicate(error.to_string());
+    }
+    if cause.code == ErrorCode::ConstraintViolation {
+        StoreError::Damaged(violation(&error.to_string()))
     } else if matches!(
         cause.code,
-        ErrorCode::ConstraintViolation | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
     ) {
         StoreError::Damaged(error.to_string())
     } else {
         failed(error)
     }
+}
+
+const VIOLATION: &str = "a change does not fit the tables: ";
+
+/// What [`StoreError::Damaged`] says of a change that breaks a constraint.
+pub(super) fn violation(error: &str) -> String {
+    format!("{VIOLATION}{error}")
+}
+
+/// Whether one change broke a constraint, which says nothing about the rest of the store.
+pub(super) fn is_violation(error: &StoreError) -> bool {
+    matches!(error, StoreError::Damaged(what) if what.starts_with(VIOLATION))
 }
 
 /// The same, where the id that was to be new is known.

@@ -61,13 +61,25 @@ pub(super) fn opened(
     flags: OpenFlags,
     key: Option<&StoreKey>,
 ) -> Result<Connection, StoreError> {
+    opened_with(path, flags, key, "")
+}
+
+/// A connection to a file that the key fits, on which these statements run before anything is read.
+pub(super) fn opened_with(
+    path: &Path,
+    flags: OpenFlags,
+    key: Option<&StoreKey>,
+    before: &str,
+) -> Result<Connection, StoreError> {
     if key.is_some() {
         supported()?;
     }
-    match connected(path, flags, key)? {
+    match connected(path, flags, key, before)? {
         Some(conn) => Ok(conn),
         None if key.is_none() => Err(KeyError::Missing.into()),
-        None if connected(path, flags, None)?.is_some() => Err(KeyError::NotEncrypted.into()),
+        None if connected(path, flags, None, before)?.is_some() => {
+            Err(KeyError::NotEncrypted.into())
+        }
         None => Err(KeyError::Wrong.into()),
     }
 }
@@ -77,6 +89,7 @@ fn connected(
     path: &Path,
     flags: OpenFlags,
     key: Option<&StoreKey>,
+    before: &str,
 ) -> Result<Option<Connection>, StoreError> {
     let conn = Connection::open_with_flags(path, flags).map_err(statement)?;
     if let Some(key) = key {
@@ -87,6 +100,7 @@ fn connected(
         conn.pragma_update(None, "key", key.literal())
             .map_err(|_| failed(Error::other("SQLite did not take the store's key")))?;
     }
+    conn.execute_batch(before).map_err(statement)?;
     let read = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
     match read {
         Ok(()) => Ok(Some(conn)),

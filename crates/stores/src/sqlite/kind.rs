@@ -16,6 +16,10 @@ pub(super) const THREAD_UPDATED: u8 = 35;
 pub(super) const ITEM_REMOVED: u8 = 36;
 /// The marker `data-step-noted`.
 pub(super) const STEP_NOTED: u8 = 37;
+/// The marker `data-execution-resumed`.
+pub(super) const EXECUTION_RESUMED: u8 = 38;
+/// The marker `data-execution-parked`.
+pub(super) const EXECUTION_PARKED: u8 = 39;
 
 /// The event's type, and for the markers one code each.
 pub(super) fn kind(event: &Event) -> u8 {
@@ -27,6 +31,8 @@ pub(super) fn kind(event: &Event) -> u8 {
         chunk_type::STEP_RESET => STEP_RESET,
         chunk_type::TOOL_STARTED => TOOL_STARTED,
         chunk_type::STEP_NOTED => STEP_NOTED,
+        chunk_type::EXECUTION_RESUMED => EXECUTION_RESUMED,
+        chunk_type::EXECUTION_PARKED => EXECUTION_PARKED,
         chunk_type::THREAD_UPDATED => THREAD_UPDATED,
         chunk_type::ITEM_REMOVED => ITEM_REMOVED,
         _ => SHOWN,

@@ -3,10 +3,11 @@
 use super::SqliteStore;
 use super::append;
 use super::error::{failed, statement};
+use super::usage;
 use super::value::{count, instant, int, nanos};
 use futures_util::future::BoxFuture;
 use runtime::objects::{NewObject, Object, ObjectPage, ObjectTable, sha256};
-use runtime::{StoreError, TenantId};
+use runtime::{Quotas, StoreError, TenantId, Usage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 
@@ -20,9 +21,11 @@ impl ObjectTable for SqliteStore {
         Box::pin(async move {
             let writer = self.writer()?;
             let (object, hash) = hashed(object).await?;
-            let bytes = size(&object);
+            let (bytes, quotas) = (size(&object), self.quotas.clone());
             writer
-                .run(bytes, move |conn| put(conn, &tenant, &object, hash))
+                .run(bytes, move |conn| {
+                    put(conn, &tenant, &object, hash, &quotas)
+                })
                 .await
         })
     }
@@ -37,12 +40,12 @@ impl ObjectTable for SqliteStore {
         Box::pin(async move {
             let writer = self.writer()?;
             let (object, hash) = hashed(object).await?;
-            let bytes = size(&object);
+            let (bytes, quotas) = (size(&object), self.quotas.clone());
             let replace = move |conn: &Connection| {
                 let key = Key::of(&tenant, &object.kind, &object.id);
                 let is_as_before = get(conn, &key)?.as_ref() == Some(&before);
                 if is_as_before {
-                    put(conn, &tenant, &object, hash)?;
+                    put(conn, &tenant, &object, hash, &quotas)?;
                 }
                 Ok(is_as_before)
             };
@@ -154,11 +157,13 @@ fn put(
     tenant: &TenantId,
     object: &NewObject,
     hash: Option<[u8; 32]>,
+    quotas: &Quotas,
 ) -> Result<(), StoreError> {
     let key = Key::of(tenant, &object.kind, &object.id);
     let thread = object.thread.as_ref();
     let thread = thread.map(|thread| append::owned(conn, tenant, thread));
     let thread = thread.transpose()?;
+    let before_usage = usage::of(conn, tenant)?;
     let before = content_no(conn, &key)?;
     let content = match (&object.content, hash) {
         (Some(content), Some(hash)) => Some(kept(conn, tenant, content, hash)?),
@@ -180,7 +185,28 @@ fn put(
         thread,
     ];
     insert.execute(values).map_err(statement)?;
-    forget(conn, before)
+    forget(conn, before)?;
+    if thread.is_none() {
+        check(conn, tenant, before_usage, quotas)?;
+    }
+    Ok(())
+}
+
+/// Refuses an object with which its tenant stores more than before and more than it may.
+fn check(
+    conn: &Connection,
+    tenant: &TenantId,
+    before: Usage,
+    quotas: &Quotas,
+) -> Result<(), StoreError> {
+    let after = usage::of(conn, tenant)?;
+    if after.files > before.files {
+        quotas.check_file(tenant, before)?;
+    }
+    if after.bytes > before.bytes {
+        quotas.check_bytes(tenant, after, 0)?;
+    }
+    Ok(())
 }
 
 /// The row of the tenant's content with this hash, which is made if need be.

@@ -1,6 +1,7 @@
 //! The threads that read, each with its own connection.
 
 use super::error::failed;
+use super::health::Health;
 use runtime::StoreError;
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +17,14 @@ const QUEUE: usize = 1024;
 pub(super) struct Readers {
     queue: Mutex<Option<mpsc::Sender<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    health: Arc<Health>,
 }
 
 impl Readers {
-    pub(super) fn start(connections: Vec<Connection>) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        connections: Vec<Connection>,
+        health: Arc<Health>,
+    ) -> Result<Self, StoreError> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let jobs = Arc::new(Mutex::new(jobs));
         let spawn = |(n, conn)| {
@@ -33,6 +38,7 @@ impl Readers {
         Ok(Self {
             threads: Mutex::new(threads.collect::<Result<_, _>>()?),
             queue: Mutex::new(Some(queue)),
+            health,
         })
     }
 
@@ -56,7 +62,8 @@ impl Readers {
             .send(job)
             .await
             .map_err(|_| StoreError::Closed)?;
-        answered.await.map_err(|_| StoreError::Closed)?
+        let answer = answered.await.map_err(|_| StoreError::Closed)?;
+        answer.inspect_err(|error| self.health.read_failed(error))
     }
 
     /// Takes no more; the threads end when what was taken is done.

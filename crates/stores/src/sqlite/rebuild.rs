@@ -7,15 +7,17 @@ use runtime::StoreError;
 use rusqlite::{Connection, params};
 use timeline::EventType;
 
-/// Drops what the tables hold and folds every log into them. Tenants, epochs, tokens, checkpoints
-/// and objects stay: they are not in the log.
+/// Drops what the tables hold and folds every log into them. Tenants, epochs, the order of lists,
+/// tokens, checkpoints and objects stay: they are not in the log.
 pub(super) fn rebuild(conn: &Connection) -> Result<(), StoreError> {
     for table in Tables::DERIVED {
         conn.execute(&format!("DELETE FROM {table}"), [])
             .map_err(statement)?;
     }
     let ends = "UPDATE thread_threads SET (head_seq, updated_at, bytes) =
-                    (SELECT coalesce(max(seq), 0), coalesce(max(at), created_at),
+                    (SELECT coalesce(max(seq), 0),
+                            coalesce((SELECT at FROM thread_events WHERE thread_no = no
+                                      ORDER BY seq DESC LIMIT 1), created_at),
                             coalesce(sum(octet_length(payload)), 0)
                      FROM thread_events WHERE thread_no = no)";
     conn.execute(ends, []).map_err(statement)?;

@@ -1,9 +1,10 @@
 //! Encrypting a store, changing its key, and ending its encryption.
 
-use super::connection::{beside, lock, reading};
+use super::connection::{beside, exists, lock, reading};
 use super::error::{failed, statement};
 use super::key::{self, StoreKey, supported};
 use super::{check, schema};
+use crate::private;
 use runtime::StoreError;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
@@ -31,6 +32,7 @@ pub fn rekey(
 ) -> Result<Vec<PathBuf>, StoreError> {
     supported()?;
     let _lock = lock(path)?;
+    exists(path)?;
     // A link stays one: what it leads to is replaced.
     let file = std::fs::canonicalize(path).map_err(failed)?;
     let directory = file.parent().unwrap_or(Path::new("/"));
@@ -95,7 +97,11 @@ impl Copy {
         clear(file)?;
         let old = std::fs::metadata(file).map_err(failed)?;
         let copy = Self(beside(file, COPY));
-        let new = File::create_new(&copy.0).map_err(failed)?;
+        let new = private::options()
+            .write(true)
+            .create_new(true)
+            .open(&copy.0)
+            .map_err(failed)?;
         new.set_permissions(old.permissions()).map_err(failed)?;
         #[cfg(unix)]
         {
@@ -164,7 +170,7 @@ impl Drop for Copy {
     }
 }
 
-fn backups(path: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn backups(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
     let prefix = beside(path, "backup-v");
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();

@@ -2,14 +2,14 @@
 
 use super::error::statement;
 use super::kind::SHOWN;
-use super::value::{count, instant, int, nanos};
+use super::value::{count, instant, int};
 use runtime::{Filter, Logged, Page, StoreError, TenantId, ThreadRow};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
 
 const ROW: &str = "SELECT t.tenant, t.id, t.key, t.status, t.created_at, t.updated_at, t.title,
-                          t.metadata, p.id, t.fork_seq, t.head_seq, t.bytes
+                          t.metadata, p.id, t.fork_seq, t.head_seq, t.bytes, t.change
                    FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no";
 
 /// The id of the tenant's thread with this key.
@@ -57,16 +57,13 @@ pub(super) fn list(
     page: &Page,
 ) -> Result<Vec<ThreadRow>, StoreError> {
     let sql = format!(
-        "{ROW} WHERE t.tenant = ?1 AND (t.updated_at, t.id) < (?2, ?3)
-                 AND (?4 IS NULL OR substr(t.key, 1, length(?4)) = ?4)
-           ORDER BY t.updated_at DESC, t.id DESC LIMIT ?5"
+        "{ROW} WHERE t.tenant = ?1 AND t.change < ?2
+                 AND (?3 IS NULL OR substr(t.key, 1, length(?3)) = ?3)
+           ORDER BY t.change DESC LIMIT ?4"
     );
-    let (at, id) = page
-        .after
-        .as_ref()
-        .map_or((i64::MAX, ""), |(at, id)| (nanos(*at), id.as_str()));
+    let after = page.after.map_or(i64::MAX, int);
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let values = params![tenant.as_str(), at, id, page.prefix, int(page.limit as u64)];
+    let values = params![tenant.as_str(), after, page.prefix, int(page.limit as u64)];
     let rows = select
         .query_map(values, |row| Ok(thread_row(row)))
         .map_err(statement)?;
@@ -192,5 +189,6 @@ fn thread_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {
         },
         tail: Seq(count(number(10)?)),
         bytes: count(number(11)?),
+        change: count(number(12)?),
     })
 }

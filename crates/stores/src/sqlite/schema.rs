@@ -2,6 +2,7 @@
 
 use super::connection::beside;
 use super::error::{failed, statement};
+use crate::private;
 use runtime::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 use std::fs::File;
@@ -14,6 +15,8 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema/v3.sql"),
     include_str!("schema/v4.sql"),
     include_str!("schema/v5.sql"),
+    include_str!("schema/v6.sql"),
+    include_str!("schema/v7.sql"),
 ];
 
 // "LOOM": tells our files from others.
@@ -86,6 +89,13 @@ fn versions(conn: &Connection, migrations: &[&str]) -> Result<(usize, usize), St
     Ok((found as usize, known))
 }
 
+/// Writes a page with what it holds, to find out whether a commit comes through.
+pub(super) fn touch(conn: &Connection) -> Result<(), StoreError> {
+    let version = pragma(conn, "PRAGMA user_version")?;
+    conn.pragma_update(None, "user_version", version)
+        .map_err(statement)
+}
+
 fn pragma(conn: &Connection, sql: &str) -> Result<i64, StoreError> {
     conn.query_row(sql, [], |row| row.get(0)).map_err(statement)
 }
@@ -99,6 +109,7 @@ fn back_up(conn: &Connection, copy: &Path) -> Result<(), StoreError> {
     let target = copy.to_str().ok_or_else(|| {
         StoreError::Failed(format!("{} is not a UTF-8 path", copy.display()).into())
     })?;
+    private::make_file(copy).map_err(failed)?;
     conn.execute("VACUUM INTO ?1", [target])
         .map_err(statement)?;
     File::open(copy)

@@ -1,6 +1,7 @@
 //! The one thread that commits. It takes whatever is queued, commits it once, then answers all.
 
 use super::error::{CommitFailed, failed, statement};
+use super::health::Health;
 use runtime::StoreError;
 use rusqlite::Connection;
 use std::fs::File;
@@ -41,18 +42,23 @@ pub(super) struct Writer {
     queue: Mutex<Option<mpsc::Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     counters: Arc<Counters>,
+    health: Arc<Health>,
 }
 
 impl Writer {
     /// The thread keeps the lock until its connection is closed.
-    pub(super) fn start(conn: Connection, lock: File) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        conn: Connection,
+        lock: File,
+        health: Arc<Health>,
+    ) -> Result<Self, StoreError> {
         let (queue, requests) = mpsc::channel(QUEUE);
         let counters = Arc::<Counters>::default();
-        let counted = counters.clone();
+        let (counted, watched) = (counters.clone(), health.clone());
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || {
-                write(&conn, requests, &counted);
+                write(&conn, requests, &counted, &watched);
                 drop(conn);
                 drop(lock);
             })
@@ -61,6 +67,7 @@ impl Writer {
             queue: Mutex::new(Some(queue)),
             thread: Mutex::new(Some(thread)),
             counters,
+            health,
         })
     }
 
@@ -76,9 +83,10 @@ impl Writer {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let (answer, answered) = oneshot::channel();
+        let health = self.health.clone();
         let work = move |conn: Result<&Connection, CommitFailed>| -> Ack {
             let done = match conn {
-                Ok(conn) => in_savepoint(conn, work),
+                Ok(conn) => in_savepoint(conn, work).inspect_err(|it| health.write_failed(it)),
                 Err(error) => Err(failed(error)),
             };
             Box::new(move |committed| {
@@ -127,9 +135,14 @@ impl Drop for Writer {
     }
 }
 
-fn write(conn: &Connection, mut requests: mpsc::Receiver<Request>, counters: &Counters) {
+fn write(
+    conn: &Connection,
+    mut requests: mpsc::Receiver<Request>,
+    counters: &Counters,
+    health: &Health,
+) {
     while let Some(first) = requests.blocking_recv() {
-        let acks = Batch::new(conn).take(first, &mut requests);
+        let acks = Batch::new(conn, health).take(first, &mut requests);
         if acks.committed.is_ok() {
             let n_requests = acks.waiting.len() as u64;
             counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -146,6 +159,9 @@ fn write(conn: &Connection, mut requests: mpsc::Receiver<Request>, counters: &Co
 
 struct Batch<'a> {
     conn: &'a Connection,
+    health: &'a Health,
+    // What the connection has changed, and what has failed, before this batch.
+    before: (u64, u64),
     transaction: Result<(), CommitFailed>,
     waiting: Vec<Ack>,
     bytes: usize,
@@ -157,10 +173,13 @@ struct Done {
 }
 
 impl<'a> Batch<'a> {
-    fn new(conn: &'a Connection) -> Self {
+    fn new(conn: &'a Connection, health: &'a Health) -> Self {
+        let before = (conn.total_changes(), health.n_failures());
         let transaction = execute(conn, "BEGIN IMMEDIATE");
         Self {
             conn,
+            health,
+            before,
             transaction,
             waiting: Vec::new(),
             bytes: 0,
@@ -176,11 +195,14 @@ impl<'a> Batch<'a> {
             self.add(request);
         }
         let committed = self.transaction.and_then(|()| execute(self.conn, "COMMIT"));
+        let (n_changes, n_failures) = self.before;
         if let Err(error) = &committed {
-            tracing::error!(error = ?error, "a commit failed; every request in it is refused");
+            self.health.commit_failed(error);
             if !self.conn.is_autocommit() {
                 let _ = execute(self.conn, "ROLLBACK");
             }
+        } else if self.conn.total_changes() > n_changes && self.health.n_failures() == n_failures {
+            self.health.committed();
         }
         Done {
             committed,
@@ -243,7 +265,7 @@ mod tests {
         .unwrap();
         (
             directory,
-            Writer::start(conn, lock(&path).unwrap()).unwrap(),
+            Writer::start(conn, lock(&path).unwrap(), Arc::default()).unwrap(),
         )
     }
 

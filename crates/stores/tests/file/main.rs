@@ -5,6 +5,8 @@
 mod access;
 mod checkpoints;
 mod commits;
+mod health;
+mod medium;
 mod tables;
 mod traces;
 mod versions;

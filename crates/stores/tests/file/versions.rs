@@ -3,8 +3,9 @@
 use super::{dump, open, place, read_only, written};
 use loomline_stores::{SqliteOptions, SqliteStore};
 use runtime::checkpoint::CheckpointMetadata;
+use runtime::objects::NewObject;
 use runtime::suite::script;
-use runtime::{Store, StoreError};
+use runtime::{Page, Store, StoreError};
 use rusqlite::Connection;
 
 #[tokio::test]
@@ -22,7 +23,7 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
                 refused,
                 Err(StoreError::TooNew {
                     found: 99,
-                    known: 5
+                    known: 7
                 })
             ),
             "{refused:?}"
@@ -30,8 +31,24 @@ async fn a_store_of_a_newer_program_is_refused_by_version() {
     }
 }
 
-// Takes back what version 4 has made, and those after it.
+// Takes back what version 7 has made.
+const WITHOUT_V7: &str = "
+    DROP TABLE tenant_usage;
+    DROP TRIGGER tenant_usage_thread_made;
+    DROP TRIGGER tenant_usage_thread_grown;
+    DROP TRIGGER tenant_usage_thread_deleted;
+    DROP TRIGGER tenant_usage_content_made;
+    DROP TRIGGER tenant_usage_content_deleted;
+    DROP TRIGGER tenant_usage_object_made;
+    DROP TRIGGER tenant_usage_object_changed;
+    DROP TRIGGER tenant_usage_object_deleted;
+    PRAGMA user_version=6;";
+
+// Takes back what versions 4 and 5 have made.
 const WITHOUT_V4: &str = "
+    DROP INDEX thread_recent;
+    ALTER TABLE thread_threads DROP COLUMN change;
+    CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
     DROP TABLE tenant_objects;
     DROP TABLE tenant_contents;
     DROP INDEX thread_removals;
@@ -44,11 +61,12 @@ const WITHOUT_V4: &str = "
 async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let (_directory, path) = place();
     let store = open(&path);
-    written(&store, "t", script()).await;
     written(&store, "mid-step", script().into_iter().take(15).collect()).await;
+    written(&store, "t", script()).await;
     store.close().await.unwrap();
     let before = dump(&path);
     let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V7).unwrap();
     conn.execute_batch(WITHOUT_V4).unwrap();
     drop(conn);
     assert_ne!(dump(&path), before);
@@ -56,8 +74,50 @@ async fn a_store_of_version_3_is_as_if_version_4_had_written_it() {
     let store = open(&path);
 
     assert_eq!(dump(&path), before);
-    assert_eq!(store.stats().await.unwrap().schema_version, 5);
+    assert_eq!(store.stats().await.unwrap().schema_version, 7);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_of_version_6_has_the_usage_of_its_tenants() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    written(&store, "t", script()).await;
+    let file = NewObject {
+        kind: "file".to_owned(),
+        id: "a".to_owned(),
+        created_at: jiff::Timestamp::UNIX_EPOCH,
+        json: "{}".to_owned(),
+        content: Some(b"12345".to_vec()),
+        thread: None,
+    };
+    store.objects().put(&"acme".into(), file).await.unwrap();
+    let before = store.usage().await.unwrap();
+    assert!(before.iter().any(|(_, it)| it.files == 1 && it.bytes > 7));
+    store.close().await.unwrap();
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V7).unwrap();
+    drop(conn);
+
+    let store = open(&path);
+
+    assert_eq!(store.usage().await.unwrap(), before);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn usage_that_is_wrong_is_found_by_the_check() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    written(&store, "t", script()).await;
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("UPDATE tenant_usage SET threads = 7")
+        .unwrap();
+    let found = store.check().await.unwrap();
+    assert!(
+        found.len() == 1 && found[0].contains("and its usage says 7"),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]
@@ -69,7 +129,7 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     Connection::open(&path)
         .unwrap()
         .execute_batch(&format!(
-            "{WITHOUT_V4} DROP TABLE agent_checkpoints; PRAGMA user_version=2"
+            "{WITHOUT_V7} {WITHOUT_V4} DROP TABLE agent_checkpoints; PRAGMA user_version=2"
         ))
         .unwrap();
 
@@ -90,5 +150,41 @@ async fn a_store_of_version_2_keeps_its_threads_and_takes_checkpoints() {
     assert_eq!(table.load(&acme, "monday").await.unwrap().unwrap(), state);
     let found = table.load_metadata(&acme, "monday").await.unwrap();
     assert_eq!(found, Some(about));
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_of_version_5_lists_its_threads_as_they_were_listed() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    for name in ["a", "b", "c"] {
+        written(&store, name, script()).await;
+    }
+    store.close().await.unwrap();
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(WITHOUT_V7).unwrap();
+    conn.execute_batch(
+        "DROP INDEX thread_recent;
+         ALTER TABLE thread_threads DROP COLUMN change;
+         CREATE INDEX thread_recent ON thread_threads (tenant, updated_at, id);
+         UPDATE thread_threads SET updated_at = CASE id WHEN 'a' THEN 2 WHEN 'b' THEN 3 ELSE 1 END;
+         PRAGMA user_version=5;",
+    )
+    .unwrap();
+    drop(conn);
+
+    let store = open(&path);
+
+    let page = Page {
+        limit: 9,
+        ..Page::default()
+    };
+    let rows = store.list(&"acme".into(), page).await.unwrap();
+    let listed: Vec<_> = rows
+        .iter()
+        .map(|row| (row.thread.id.to_string(), row.change))
+        .collect();
+    let expected = [("b", 3), ("a", 2), ("c", 1)].map(|(id, n)| (id.to_owned(), n));
+    assert_eq!(listed, expected);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }

@@ -145,6 +145,25 @@ fn a_reset_step_is_as_if_its_model_had_not_answered() {
 }
 
 #[test]
+fn starts_count_until_a_step_completes_unless_the_process_parks_the_run() {
+    let n_starts = |commands: &[Command]| {
+        let begun = [create(), start()].into_iter();
+        let state = after(begun.chain(commands.iter().cloned()));
+        state.active().map(|active| active.n_starts)
+    };
+    let complete = Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: Some("next".into()),
+    };
+    let (resume, park) = (Command::Resume, Command::Park);
+    assert_eq!(n_starts(&[]), Some(1));
+    assert_eq!(n_starts(&[resume.clone(), Command::ResetStep]), Some(2));
+    assert_eq!(n_starts(std::slice::from_ref(&park)), Some(0));
+    assert_eq!(n_starts(&[park, resume.clone()]), Some(1));
+    assert_eq!(n_starts(&[resume.clone(), resume, complete]), Some(1));
+}
+
+#[test]
 fn the_last_note_of_a_step_outlives_its_reset_and_not_the_step() {
     let note = |n: u32| Command::Note {
         note: json!({ "n": n }).into(),

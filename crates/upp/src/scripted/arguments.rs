@@ -3,13 +3,15 @@
 use super::check::accepts;
 use super::instance::{Instances, property, required, type_of};
 use super::prompt::object_at;
+use super::work::Work;
 use serde_json::{Map, Value};
 
 /// Arguments for a tool with this schema: what `text` offers, and made-up values for the rest.
 pub(super) fn from_text(schema: &Value, text: &str) -> Value {
-    let mut instances = Instances::of(schema);
+    let budget = &Work::new();
+    let instances = Instances::of(budget, schema);
     let flat = instances.flat(schema);
-    let mut offered = offered(schema, &flat, text);
+    let mut offered = offered(budget, schema, &flat, text);
     let made = instances.value(schema, "", 0);
     let Value::Object(made) = made else {
         return made;
@@ -22,28 +24,33 @@ pub(super) fn from_text(schema: &Value, text: &str) -> Value {
     fields.extend(offered);
     // Offered values may be valid one by one and not together.
     let fields = Value::Object(fields);
-    if accepts(schema, schema, &fields) {
+    if accepts(budget, schema, schema, &fields) {
         fields
     } else {
         Value::Object(made)
     }
 }
 
-fn offered(root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, Value> {
+fn offered(
+    budget: &Work,
+    root: &Value,
+    flat: &Map<String, Value>,
+    text: &str,
+) -> Map<String, Value> {
     if let Some(object) = object_in(flat, text) {
         return object
             .into_iter()
             .filter(|(name, value)| {
                 property(flat, name).map_or_else(
                     || flat.get("additionalProperties") != Some(&Value::Bool(false)),
-                    |schema| accepts(root, schema, value),
+                    |schema| accepts(budget, root, schema, value),
                 )
             })
             .collect();
     }
-    let named = named(root, flat, text);
+    let named = named(budget, root, flat, text);
     if named.is_empty() {
-        in_order(root, flat, text)
+        in_order(budget, root, flat, text)
     } else {
         named
     }
@@ -66,7 +73,7 @@ fn object_in(flat: &Map<String, Value>, text: &str) -> Option<Map<String, Value>
 }
 
 /// `name=value` and `name: value`.
-fn named(root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, Value> {
+fn named(budget: &Work, root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, Value> {
     let known = flat.get("properties").and_then(Value::as_object);
     let mut places: Vec<(usize, usize, &String)> = Vec::new();
     for name in known.into_iter().flat_map(Map::keys) {
@@ -83,7 +90,8 @@ fn named(root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, Val
             continue;
         };
         let colon = text.get(start..from).is_some_and(|sign| sign.contains(':'));
-        let value = property(flat, name).and_then(|schema| value_in(root, schema, rest, colon));
+        let value =
+            property(flat, name).and_then(|schema| value_in(budget, root, schema, rest, colon));
         if let Some(value) = value {
             found.insert(name.clone(), value);
         }
@@ -105,21 +113,21 @@ fn place_of(name: &str, text: &str) -> Option<(usize, usize)> {
     })
 }
 
-fn value_in(root: &Value, schema: &Value, rest: &str, colon: bool) -> Option<Value> {
+fn value_in(budget: &Work, root: &Value, schema: &Value, rest: &str, colon: bool) -> Option<Value> {
     if let Some(quoted) = quoted(rest) {
-        return read(root, schema, quoted);
+        return read(budget, root, schema, quoted);
     }
     // An array or object may hold spaces and commas.
     let json = serde_json::Deserializer::from_str(rest).into_iter().next();
     if let Some(Ok(value @ (Value::Array(_) | Value::Object(_)))) = json {
-        return accepts(root, schema, &value).then_some(value);
+        return accepts(budget, root, schema, &value).then_some(value);
     }
     let word = if colon {
         rest.split([',', ';', '\n']).next()
     } else {
         rest.split(|c: char| c.is_whitespace() || c == ',').next()
     };
-    read(root, schema, word?.trim())
+    read(budget, root, schema, word?.trim())
 }
 
 /// The quoted text at the start.
@@ -130,8 +138,8 @@ fn quoted(text: &str) -> Option<&str> {
 }
 
 /// Reads a word as the property's schema wants it.
-fn read(root: &Value, schema: &Value, word: &str) -> Option<Value> {
-    let flat = Instances::of(root).flat(schema);
+fn read(budget: &Work, root: &Value, schema: &Value, word: &str) -> Option<Value> {
+    let flat = Instances::of(budget, root).flat(schema);
     let value = match type_of(&flat) {
         "string" => Value::String(word.to_owned()),
         "boolean" => match word.to_ascii_lowercase().as_str() {
@@ -141,11 +149,16 @@ fn read(root: &Value, schema: &Value, word: &str) -> Option<Value> {
         },
         _ => serde_json::from_str(word).ok()?,
     };
-    accepts(root, schema, &value).then_some(value)
+    accepts(budget, root, schema, &value).then_some(value)
 }
 
 /// The only property takes the whole text; several take a word each, a last text the rest.
-fn in_order(root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, Value> {
+fn in_order(
+    budget: &Work,
+    root: &Value,
+    flat: &Map<String, Value>,
+    text: &str,
+) -> Map<String, Value> {
     let text = text.trim();
     let mut names: Vec<&str> = required(flat).collect();
     let known = flat.get("properties").and_then(Value::as_object);
@@ -173,17 +186,17 @@ fn in_order(root: &Value, flat: &Map<String, Value>, text: &str) -> Map<String, 
             word.trim_end_matches(',')
         };
         rest = rest.trim_start_matches([' ', ',', '\n', '\t']);
-        let value = read(root, schema, word).or_else(|| chosen(root, schema, text));
+        let value = read(budget, root, schema, word).or_else(|| chosen(budget, root, schema, text));
         found.extend(value.map(|value| (name.to_owned(), value)));
     }
     found
 }
 
 /// The first word of the text that the schema takes: an enum's value, or a number.
-fn chosen(root: &Value, schema: &Value, text: &str) -> Option<Value> {
+fn chosen(budget: &Work, root: &Value, schema: &Value, text: &str) -> Option<Value> {
     text.split(|c: char| c.is_whitespace() || ",;".contains(c))
         .filter(|word| !word.is_empty())
-        .find_map(|word| read(root, schema, word.trim_matches(['"', '\'', '.'])))
+        .find_map(|word| read(budget, root, schema, word.trim_matches(['"', '\'', '.'])))
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! Checks a value against the part of JSON Schema that the scripted model knows.
 
 use super::strings;
+use super::work::Work;
 use serde_json::{Map, Value};
 
 /// Nesting beyond this is taken as it is.
 const DEPTH: usize = 32;
 
 /// Whether `value` is valid against `schema`; `root` resolves `$ref`. Unknown keywords, unknown
-/// formats and patterns that are not simple are not looked at.
-pub(super) fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
-    at(root, schema, value, 0)
+/// formats and patterns that are not simple are not looked at, nor is what `work` has no budget for.
+pub(super) fn accepts(work: &Work, root: &Value, schema: &Value, value: &Value) -> bool {
+    at(work, root, schema, value, 0)
 }
 
 /// The schema a local `$ref` points to.
@@ -18,16 +19,17 @@ pub(super) fn target<'a>(root: &'a Value, schema: &Map<String, Value>) -> Option
     root.pointer(pointer)
 }
 
-fn at(root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
+fn at(work: &Work, root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
     let schema = match schema {
         Value::Object(schema) => schema,
         Value::Bool(any) => return *any,
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => return true,
     };
-    if depth > DEPTH {
+    let n_allowed = listed(schema, "enum").map_or(0, Vec::len);
+    if depth > DEPTH || !work.spend(1 + n_allowed) {
         return true;
     }
-    let inner = |schema: &Value| at(root, schema, value, depth + 1);
+    let inner = |schema: &Value| at(work, root, schema, value, depth + 1);
     target(root, schema).is_none_or(&inner)
         && schema.get("const").is_none_or(|wanted| wanted == value)
         && listed(schema, "enum").is_none_or(|allowed| allowed.contains(value))
@@ -40,12 +42,17 @@ fn at(root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
             Value::Number(number) => number_fits(schema, number.as_f64().unwrap_or(f64::NAN)),
             Value::String(text) => {
                 length_fits(schema, "minLength", "maxLength", text.chars().count())
-                    && strings::fits(schema, text)
+                    && (!has_budget(work, schema, text) || strings::fits(schema, text))
             }
-            Value::Array(items) => items_fit(root, schema, items, depth),
-            Value::Object(fields) => fields_fit(root, schema, fields, depth),
+            Value::Array(items) => items_fit(work, root, schema, items, depth),
+            Value::Object(fields) => fields_fit(work, root, schema, fields, depth),
             Value::Null | Value::Bool(_) => true,
         }
+}
+
+/// Whether a text may be compared with the pattern of its schema, if that has one.
+fn has_budget(work: &Work, schema: &Map<String, Value>, text: &str) -> bool {
+    !schema.contains_key("pattern") || work.spend(text.len().saturating_mul(8))
 }
 
 fn listed<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Vec<Value>> {
@@ -111,13 +118,22 @@ fn length_fits(schema: &Map<String, Value>, low: &str, high: &str, length: usize
         && count(schema, high).is_none_or(|high| length <= high)
 }
 
-fn items_fit(root: &Value, schema: &Map<String, Value>, items: &[Value], depth: usize) -> bool {
+fn items_fit(
+    work: &Work,
+    root: &Value,
+    schema: &Map<String, Value>,
+    items: &[Value],
+    depth: usize,
+) -> bool {
     let unique = schema.get("uniqueItems") == Some(&Value::Bool(true));
     length_fits(schema, "minItems", "maxItems", items.len())
-        && schema
-            .get("items")
-            .is_none_or(|schema| items.iter().all(|item| at(root, schema, item, depth + 1)))
+        && schema.get("items").is_none_or(|schema| {
+            items
+                .iter()
+                .all(|item| at(work, root, schema, item, depth + 1))
+        })
         && !(unique
+            && work.spend(items.len().saturating_mul(items.len()) / 8)
             && items
                 .iter()
                 .enumerate()
@@ -125,6 +141,7 @@ fn items_fit(root: &Value, schema: &Map<String, Value>, items: &[Value], depth: 
 }
 
 fn fields_fit(
+    work: &Work,
     root: &Value,
     schema: &Map<String, Value>,
     fields: &Map<String, Value>,
@@ -142,7 +159,7 @@ fn fields_fit(
             known
                 .and_then(|known| known.get(name))
                 .or(others)
-                .is_none_or(|schema| at(root, schema, value, depth + 1))
+                .is_none_or(|schema| at(work, root, schema, value, depth + 1))
         })
 }
 
@@ -152,7 +169,7 @@ mod tests {
     use serde_json::json;
 
     fn ok(schema: &Value, value: &Value) -> bool {
-        accepts(schema, schema, value)
+        accepts(&Work::new(), schema, schema, value)
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use super::check::{accepts, bound, count, target};
 use super::strings;
+use super::work::{Work, size};
 use serde_json::{Map, Number, Value};
 
-/// Values made for one schema at most; a schema that asks for more gets nulls.
-const VALUES: u32 = 10_000;
 /// Nesting at most.
 const DEPTH: usize = 24;
 /// An array of objects gets an item nobody asked for above this depth only.
@@ -14,12 +13,13 @@ const EAGER_DEPTH: usize = 3;
 /// Makes values for the schemas inside one root schema.
 pub(super) struct Instances<'a> {
     root: &'a Value,
-    left: u32,
+    work: &'a Work,
 }
 
 impl<'a> Instances<'a> {
-    pub(super) fn of(root: &'a Value) -> Self {
-        Self { root, left: VALUES }
+    /// What `work` has no budget for becomes null.
+    pub(super) fn of(work: &'a Work, root: &'a Value) -> Self {
+        Self { root, work }
     }
 
     /// The schema with `$ref` followed, `allOf` and the first branch of `anyOf` and `oneOf` merged in.
@@ -28,7 +28,10 @@ impl<'a> Instances<'a> {
         let mut open = vec![schema];
         // Bounded, because references may go round in circles.
         for _ in 0..64 {
-            let Some(schema) = open.pop().and_then(Value::as_object) else {
+            let Some(next) = open.pop() else {
+                break;
+            };
+            let Some(schema) = next.as_object().filter(|_| self.work.spend(size(next))) else {
                 break;
             };
             merge(&mut flat, schema);
@@ -44,11 +47,10 @@ impl<'a> Instances<'a> {
     }
 
     /// A value for `schema`; a string that may be anything says `name`.
-    pub(super) fn value(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
-        if self.left == 0 || depth > DEPTH {
+    pub(super) fn value(&self, schema: &Value, name: &str, depth: usize) -> Value {
+        if depth > DEPTH || !self.work.spend(1) {
             return Value::Null;
         }
-        self.left -= 1;
         let flat = self.flat(schema);
         if let Some(value) = self.listed(schema, &flat) {
             return value;
@@ -56,16 +58,20 @@ impl<'a> Instances<'a> {
         match type_of(&flat) {
             "object" => self.object(&flat, depth),
             "array" => self.array(&flat, name, depth),
-            "integer" => number(&flat, true),
-            "number" => number(&flat, false),
+            "integer" => number(self.work, &flat, true),
+            "number" => number(self.work, &flat, false),
             "boolean" => Value::Bool(true),
             "null" => Value::Null,
-            _ => Value::String(strings::text(&flat, name)),
+            _ => {
+                let text = strings::text(&flat, name);
+                let fits = self.work.spend(text.len());
+                Value::String(if fits { text } else { name.to_owned() })
+            }
         }
     }
 
     fn listed(&self, schema: &Value, flat: &Map<String, Value>) -> Option<Value> {
-        let fits = |value: &&Value| accepts(self.root, schema, value);
+        let fits = |value: &&Value| accepts(self.work, self.root, schema, value);
         if let Some(value) = flat.get("const") {
             return Some(value.clone());
         }
@@ -75,7 +81,7 @@ impl<'a> Instances<'a> {
         flat.get("default").filter(fits).cloned()
     }
 
-    fn object(&mut self, flat: &Map<String, Value>, depth: usize) -> Value {
+    fn object(&self, flat: &Map<String, Value>, depth: usize) -> Value {
         let mut fields = Map::new();
         for name in required(flat) {
             let schema = property(flat, name).cloned().unwrap_or(Value::Bool(true));
@@ -85,7 +91,7 @@ impl<'a> Instances<'a> {
         Value::Object(fields)
     }
 
-    fn array(&mut self, flat: &Map<String, Value>, name: &str, depth: usize) -> Value {
+    fn array(&self, flat: &Map<String, Value>, name: &str, depth: usize) -> Value {
         let items = flat.get("items").cloned().unwrap_or(Value::Bool(true));
         let eager = depth < EAGER_DEPTH && type_of(&self.flat(&items)) == "object";
         let most = count(flat, "maxItems").unwrap_or(usize::MAX);
@@ -95,9 +101,9 @@ impl<'a> Instances<'a> {
             .min(most);
         let mut made = Vec::new();
         let unique = flat.get("uniqueItems") == Some(&Value::Bool(true));
-        while made.len() < wanted && self.left > 0 {
+        while made.len() < wanted && self.work.spend(1) {
             let mut item = self.value(&items, name, depth + 1);
-            if unique && made.contains(&item) {
+            if unique && self.work.spend(made.len()) && made.contains(&item) {
                 item = self.another(&items, &item, &made);
             }
             made.push(item);
@@ -114,7 +120,8 @@ impl<'a> Instances<'a> {
             .flat_map(|n| neighbours(item, n, step))
             .chain([Value::Bool(false)])
             .chain(allowed.into_iter().flatten().cloned())
-            .find(|value| accepts(self.root, schema, value) && !made.contains(value))
+            .take_while(|_| self.work.spend(made.len()))
+            .find(|value| accepts(self.work, self.root, schema, value) && !made.contains(value))
             .unwrap_or_else(|| item.clone())
     }
 }
@@ -216,7 +223,7 @@ fn merge(flat: &mut Map<String, Value>, schema: &Map<String, Value>) {
 }
 
 /// Tries the plain numbers first, then the bounds and what lies next to them.
-fn number(flat: &Map<String, Value>, whole: bool) -> Value {
+fn number(work: &Work, flat: &Map<String, Value>, whole: bool) -> Value {
     let low = [bound(flat, "minimum"), bound(flat, "exclusiveMinimum")];
     let high = [bound(flat, "maximum"), bound(flat, "exclusiveMaximum")];
     let low = low.into_iter().flatten().reduce(f64::max);
@@ -247,7 +254,7 @@ fn number(flat: &Map<String, Value>, whole: bool) -> Value {
         .into_iter()
         .filter(|number| !whole || number.fract() == 0.0)
         .map(as_number)
-        .find(|number| accepts(&schema, &schema, number))
+        .find(|number| accepts(work, &schema, &schema, number))
         .unwrap_or_else(|| as_number(low.or(high).unwrap_or(1.0)))
 }
 
@@ -267,7 +274,7 @@ mod tests {
     use serde_json::json;
 
     fn made(schema: &Value) -> Value {
-        Instances::of(schema).value(schema, "", 0)
+        Instances::of(&Work::new(), schema).value(schema, "", 0)
     }
 
     #[test]
@@ -289,6 +296,18 @@ mod tests {
         let schema = json!({"type": "object", "required": ["l", "r"],
             "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}});
         assert!(made(&schema).is_object());
+    }
+
+    #[test]
+    fn a_schema_that_asks_for_very_much_gets_little() {
+        let item = json!({"type": "string", "minLength": 65_536, "pattern": "^a{4000}b{4000}$"});
+        let many = json!({"type": "array", "minItems": 9_999, "uniqueItems": true, "items": {"enum": [1]}});
+        let deep = json!({"type": "array", "minItems": 99, "items": {"$ref": "#"}});
+        let wide = json!({"type": "array", "minItems": 9_999, "items": item});
+        for schema in [many, deep, wide] {
+            let length = made(&schema).to_string().len();
+            assert!(length < 1 << 20, "{length}");
+        }
     }
 
     #[test]

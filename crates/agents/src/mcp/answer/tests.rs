@@ -54,7 +54,7 @@ fn a_long_error_is_cut() {
 
 #[test]
 fn a_schema_asks_for_a_structured_result() {
-    let validator = jsonschema::validator_for(&json!({"type": "object"})).unwrap();
+    let validator = Schema::compile(&json!({"type": "object"})).unwrap();
     let text = json!({"content": [{"type": "text", "text": "a"}]});
     let failure = read("toy", answer(text.clone()), Some(&validator), 100).unwrap_err();
     assert!(failure.message.contains("no structured result"));

@@ -1,5 +1,7 @@
 //! Why a plan can't be made or carried out.
 
+use crate::schema::SchemaError;
+
 /// Why a run by plan has no result (UAP §5.4).
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -11,7 +13,7 @@ pub enum PlanError {
     },
     /// The `plan_schema` is no JSON Schema, or refers to one that is elsewhere; nothing was asked.
     #[error("the schema of the plan is no usable JSON Schema")]
-    Schema(#[source] Box<jsonschema::ValidationError<'static>>),
+    Schema(#[source] SchemaError),
     /// The model gave no plan that can be carried out, though it was told what is wrong; nothing of
     /// it ran.
     #[error("the model made no usable plan: {}", .reasons.join("; "))]

@@ -130,10 +130,9 @@ impl Plan {
 }
 
 fn validator(schema: &Value) -> Result<Validator, PlanError> {
-    jsonschema::options()
-        .offline()
-        .build(schema)
-        .map_err(|source| PlanError::Schema(Box::new(source)))
+    upp::schema::check(schema).map_err(|refused| PlanError::Schema(refused.into()))?;
+    let built = jsonschema::options().offline().build(schema);
+    built.map_err(|source| PlanError::Schema(Box::new(source).into()))
 }
 
 /// The steps this run has completed; a plan of an earlier run is past.

@@ -86,11 +86,15 @@ impl Home {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.command_at(&self.path("data"), arguments)
+    }
+
+    fn command_at(&self, data: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
         for name in ["CONFIG", "DATA", "LISTEN", "LOG", "LOG_FORMAT"] {
             command.env_remove(format!("LOOMLINE_{name}"));
         }
-        command.arg("--data").arg(self.path("data")).args(arguments);
+        command.arg("--data").arg(data).args(arguments);
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
@@ -105,6 +109,14 @@ impl Home {
     /// Runs a command to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments).spawn().unwrap())
+    }
+
+    /// Runs a command on other data, which is to succeed; gives its output.
+    #[cfg(unix)]
+    pub(crate) fn ok_at(&self, data: &Path, arguments: &[&str]) -> String {
+        let ran = ran(self.command_at(data, arguments).spawn().unwrap());
+        assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+        ran.out
     }
 
     /// Runs a command that is to succeed; gives its output.

@@ -20,14 +20,43 @@ impl Server {
         variables: &[(String, String)],
     ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
-        command
-            .arg("--data")
-            .arg(data)
-            .args(["serve", "--listen", "127.0.0.1:0"]);
+        command.args(Self::arguments(data));
         if let Some(config) = config {
             command.arg("--config").arg(config);
         }
         command.envs(variables.iter().cloned());
+        Self::spawn(command, data)
+    }
+
+    /// Starts a server that a write beyond the largest size of a file does not end.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn ignoring_size_signals(data: &Path) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .arg(env!("CARGO_BIN_EXE_loomline"))
+            .args(Self::arguments(data));
+        Self::spawn(command, data)
+    }
+
+    /// Starts a server with limits that a line of the shell sets.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_limits(data: &Path, limits: &str) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("{limits}; exec \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_loomline"))
+            .args(Self::arguments(data));
+        Self::spawn(command, data)
+    }
+
+    fn arguments(data: &Path) -> [&std::ffi::OsStr; 5] {
+        let [flag, serve, listen, address] =
+            ["--data", "serve", "--listen", "127.0.0.1:0"].map(AsRef::as_ref);
+        [flag, data.as_os_str(), serve, listen, address]
+    }
+
+    fn spawn(mut command: Command, data: &Path) -> Self {
         // Its log goes beside its data, to be read when a test fails.
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -54,6 +83,11 @@ impl Server {
         Self { child, base }
     }
 
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -65,6 +99,32 @@ impl Server {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let signal = format!("-{name}");
+        Command::new("kill").args([&signal, &pid]).status().unwrap();
+    }
+
+    /// Waits at most a minute until the process ends.
+    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Number of file descriptors that it has open.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn open_descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.pid());
+        std::fs::read_dir(directory).unwrap().count()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

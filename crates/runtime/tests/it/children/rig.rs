@@ -12,6 +12,7 @@ use runtime::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use thread::{Profile, Severity, Violation, validate};
 use timeline::{Event, ExecutionStatus, NewItem, Record, Seq, Transcript, verify};
 use upp::{Script, ScriptTurn, Scripted, Tool, ToolContext, ToolFailure};
@@ -85,7 +86,13 @@ pub(crate) fn stalls(name: &str) -> Tool {
 pub(crate) fn over(store: Arc<dyn Store>, agents: Vec<Agent>) -> Runtime {
     let default = agents[0].name().to_owned();
     let reactors = AgentReactors::new(agents, &default).unwrap();
-    Runtime::new(store, Arc::new(reactors), RuntimeOptions::default())
+    // Processes die here as often as it takes.
+    let options = RuntimeOptions {
+        max_starts: u32::MAX,
+        restart_pause: Duration::ZERO,
+        ..RuntimeOptions::default()
+    };
+    Runtime::new(store, Arc::new(reactors), options)
 }
 
 pub(crate) fn fresh(agents: Vec<Agent>) -> Runtime {

@@ -74,7 +74,7 @@ pub(crate) async fn answer(
         tenant: tenant(),
         key: key.into(),
         item,
-        token: Some(format!("{key} {parts}")),
+        token: Some(format!("{key} {parts}").into()),
     };
     runtime.answer(request).await
 }

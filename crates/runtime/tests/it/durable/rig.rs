@@ -12,6 +12,7 @@ use runtime::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use timeline::{Entry, ItemType, NewItem, OpenCall, State, Transcript};
 
 pub(crate) const KEY: &str = "k";
@@ -22,7 +23,13 @@ pub(crate) fn tenant() -> TenantId {
 
 pub(crate) fn runtime_over(store: Arc<dyn Store>, agent: &Agent) -> Runtime {
     let reactor = Arc::new(AgentReactor::new(agent.clone()));
-    Runtime::new(store, Arc::new(reactor), RuntimeOptions::default())
+    // Processes die here as often as it takes.
+    let options = RuntimeOptions {
+        max_starts: u32::MAX,
+        restart_pause: Duration::ZERO,
+        ..RuntimeOptions::default()
+    };
+    Runtime::new(store, Arc::new(reactor), options)
 }
 
 /// What one client does, whatever happens to the processes it talks to.
@@ -148,7 +155,7 @@ impl Client {
             tenant: tenant(),
             key: KEY.into(),
             item: answer_item(self.runtime.mint(), parts),
-            token: Some(parts.to_string()),
+            token: Some(parts.to_string().into()),
         };
         self.runtime.answer(request).await.map(|_| ())
     }

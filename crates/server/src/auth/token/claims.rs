@@ -93,8 +93,7 @@ impl TokenClaims {
         };
         let own = words.iter().filter_map(|word| {
             let word = word.strip_prefix(&self.scope_prefix)?;
-            let scopes = [Scope::Read, Scope::Write, Scope::Delete];
-            scopes.into_iter().find(|scope| scope.name() == word)
+            Scope::ALL.into_iter().find(|scope| scope.name() == word)
         });
         Ok(own.collect())
     }

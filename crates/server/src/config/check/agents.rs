@@ -176,9 +176,12 @@ impl Checker<'_> {
 
     /// Refuses what is no JSON Schema. References to other documents are not followed.
     fn schema<T>(&self, place: &Spanned<T>, schema: &Value) -> Result<(), ConfigError> {
+        let wrong =
+            |what: String| self.wrong(place, format!("this is no usable JSON Schema: {what}"));
+        upp::schema::check(schema).map_err(|refused| wrong(refused.to_string()))?;
         match jsonschema::options().offline().build(schema) {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.wrong(place, format!("this is no usable JSON Schema: {error}"))),
+            Err(error) => Err(wrong(error.to_string())),
         }
     }
 }

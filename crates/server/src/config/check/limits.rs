@@ -36,10 +36,20 @@ impl Checker<'_> {
                 .map_or(default.body_bytes_per_second, Into::into),
             message_bytes: file.message_bytes.map_or(default.message_bytes, Into::into),
             streams: file.streams.map_or(default.streams, Into::into),
+            requests_in_flight: file
+                .requests_in_flight
+                .map_or(default.requests_in_flight, Into::into),
+            ephemeral_bytes: file
+                .ephemeral_bytes
+                .map_or(default.ephemeral_bytes, Into::into),
             stalled_reader: seconds(file.stalled_reader_s, default.stalled_reader),
             concurrent_runs: file
                 .concurrent_runs
                 .map_or(default.concurrent_runs, Into::into),
+            restart_pause: file
+                .restart_pause_ms
+                .map_or(default.restart_pause, |it| Duration::from_millis(it.get())),
+            model_runs: default.model_runs,
             thread_cache_bytes: file
                 .thread_cache_bytes
                 .map_or(default.thread_cache_bytes, Into::into),
@@ -52,9 +62,10 @@ impl Checker<'_> {
 /// A tenant's own budgets, and `default` where it has none.
 pub(super) fn tenant_limits(file: &TenantTable, default: TenantLimits) -> TenantLimits {
     TenantLimits {
-        requests_per_minute: file
-            .requests_per_minute
-            .unwrap_or(default.requests_per_minute),
+        requests_per_minute: file.requests_per_minute.or(default.requests_per_minute),
+        requests_in_flight: file
+            .requests_in_flight
+            .map_or(default.requests_in_flight, Into::into),
         streams: file.streams.map_or(default.streams, Into::into),
         streams_per_key: file
             .streams_per_key
@@ -69,6 +80,9 @@ pub(super) fn tenant_limits(file: &TenantTable, default: TenantLimits) -> Tenant
         ephemeral_threads: file
             .ephemeral_threads
             .map_or(default.ephemeral_threads, Into::into),
+        ephemeral_bytes: file
+            .ephemeral_bytes
+            .map_or(default.ephemeral_bytes, Into::into),
         stored_bytes: file.stored_bytes.map_or(default.stored_bytes, Into::into),
         files: file.files.map_or(default.files, Into::into),
         body_bytes_in_flight: file

@@ -162,7 +162,7 @@ fn traces_are_whole_and_without_content_unless_it_is_said() {
 fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
-        "line 3, column 1: unknown field `lissen`, expected one of `listen`, `data`, `max_body_bytes`, \
+        "line 3, column 1: unknown field `lissen`, expected one of `listen`, `metrics_listen`, `data`, `max_body_bytes`, \
          `max_file_bytes`, \
          `max_depth`, `run_timeout_s`, `cors_origins`, `public_url`, `tls`"
     );

@@ -4,7 +4,7 @@ use crate::config::models::CapabilityOverrides;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -36,6 +36,7 @@ pub(in crate::config) struct Model {
     pub(in crate::config) capabilities: Option<Spanned<CapabilityOverrides>>,
     pub(in crate::config) delay_ms: Option<Spanned<u64>>,
     pub(in crate::config) script: Option<Spanned<PathBuf>>,
+    pub(in crate::config) concurrent_runs: Option<NonZeroUsize>,
 }
 
 /// `retry` as it is typed: a name, or a table whose `strategy` it is.

@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::state::Api;
 use interop::a2a::{ErrorKind, RequestError, TaskId, TaskState};
 use runtime::RuntimeError;
-use serde_json::Value;
+use serde_json::{Value, json};
 use timeline::Interruption;
 
 /// Stops a task that is at work, or takes back what it asks.
@@ -49,7 +49,15 @@ pub(super) async fn cancel(
         Err(RuntimeError::NotRunning(_)) => return refused("the task is over"),
         Err(error) => return Err(error.into()),
     }
-    Ok(task.read(api, wanted).await?.json)
+    let task = task.read(api, wanted).await?.json;
+    Ok(if caller.may_read() { task } else { bare(&task) })
+}
+
+/// How a task stands, and nothing of what was said in it.
+fn bare(task: &Value) -> Value {
+    let (id, context, status) = (&task["id"], &task["contextId"], &task["status"]);
+    let status = json!({"state": status["state"], "timestamp": status["timestamp"]});
+    json!({"id": id, "contextId": context, "status": status})
 }
 
 fn refused(why: &str) -> Result<Value, ApiError> {

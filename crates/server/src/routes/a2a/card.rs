@@ -13,7 +13,10 @@ use interop::a2a::{AgentCard, Interfaces};
 use serde_json::Value;
 
 /// How long a card may be kept without asking again: it changes with the configuration.
-const FRESH: &str = "public, max-age=300";
+const SHARED: &str = "public, max-age=300";
+/// The same for a card whose URLs come from the request's `Host`: only its client may keep it, so that no shared
+/// cache gives one client's `Host` to another.
+const PRIVATE: &str = "private, max-age=300";
 
 /// Shows the card of the default agent: how it is spoken to, and nothing that only some may know. Those of the
 /// others stand at `/a2a/{agent}/.well-known/agent-card.json`.
@@ -31,7 +34,9 @@ pub(crate) async fn public(
     let card = card(&api, &agent, &headers, &uri, false)?.to_string();
     let hash = digest::digest(&digest::SHA256, card.as_bytes());
     let tag = format!("\"{}\"", hex(hash.as_ref()));
-    let caching = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, FRESH)];
+    let is_same_for_all = api.app().config().server.public_url.is_some();
+    let fresh = if is_same_for_all { SHARED } else { PRIVATE };
+    let caching = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, fresh)];
     if has(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
     }

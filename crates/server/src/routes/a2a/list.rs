@@ -22,6 +22,8 @@ use timeline::{ItemId, ThreadId};
 
 /// How many pieces of threads a request looks at.
 const MAX_LOOKS: usize = 200;
+/// How many threads a request passes over that have not changed since the time that is asked for.
+const MAX_PASSED: usize = 10_000;
 /// How many threads are looked up at once.
 const THREADS: usize = 50;
 
@@ -30,8 +32,8 @@ const THREADS: usize = 50;
 struct Token {
     /// How many tasks stand on it and those before it.
     n_tasks: usize,
-    /// The thread's last change and its id, as its place in the list.
-    changed: Timestamp,
+    /// The number of the thread's last change, as its place in the list.
+    change: u64,
     thread: ThreadId,
     /// Where in the thread.
     before: Place,
@@ -47,7 +49,7 @@ impl Token {
         format!(
             "{}.{}.{}.{thread}.{}",
             self.n_tasks,
-            self.changed.as_nanosecond(),
+            self.change,
             self.before.0,
             task.unwrap_or_default()
         )
@@ -56,7 +58,7 @@ impl Token {
     fn read(text: &str) -> Option<Self> {
         let mut fields = text.splitn(5, '.');
         let n_tasks = fields.next()?.parse().ok()?;
-        let changed = Timestamp::from_nanosecond(fields.next()?.parse().ok()?).ok()?;
+        let change = fields.next()?.parse().ok()?;
         let before = Place(fields.next()?.parse().ok()?);
         let thread = ThreadId::from(fields.next()?);
         let item = match fields.next()? {
@@ -65,7 +67,7 @@ impl Token {
         };
         Some(Self {
             n_tasks,
-            changed,
+            change,
             thread,
             before,
             item,
@@ -82,6 +84,7 @@ struct Lister<'a> {
     /// How many stood on the pages before.
     n_before: usize,
     n_looks: usize,
+    n_passed: usize,
     next: Option<Token>,
 }
 
@@ -105,6 +108,7 @@ pub(super) async fn list(
         tasks: Vec::new(),
         n_before: token.as_ref().map_or(0, |token| token.n_tasks),
         n_looks: 0,
+        n_passed: 0,
         next: None,
     };
     if let Some(context) = &request.context_id {
@@ -140,7 +144,7 @@ impl Lister<'_> {
                 Ok(_) | Err(RuntimeError::Store(StoreError::NotFound)) => {}
                 Err(error) => return Err(error.into()),
             }
-            after = Some((token.changed, token.thread));
+            after = Some(token.change);
         }
         while self.next.is_none() {
             let page = Page {
@@ -149,14 +153,19 @@ impl Lister<'_> {
                 limit: THREADS,
             };
             let (rows, next) = visible(self.api, self.caller, page).await?;
-            after = rows.last().map(|row| (changed(row), row.thread.id.clone()));
+            after = rows.last().map(|row| row.change);
             for row in &rows {
-                // The last changed come first, and no task has changed after its thread.
-                if self.request.after.is_some_and(|since| changed(row) < since) {
-                    return Ok(());
+                if self.next.is_some() {
+                    break;
                 }
-                if self.next.is_none() {
+                // No task has changed after its thread.
+                if self.request.after.is_none_or(|since| changed(row) >= since) {
                     self.thread(row, None).await?;
+                    continue;
+                }
+                self.n_passed += 1;
+                if self.n_passed >= MAX_PASSED {
+                    self.next = Some(self.token(row, None, Place(0), None));
                 }
             }
             if next.is_none() {
@@ -232,7 +241,7 @@ impl Lister<'_> {
         Token {
             n_tasks: self.n_before,
             // Where the list of threads goes on, even if this one has changed since.
-            changed: token.map_or_else(|| changed(row), |token| token.changed),
+            change: token.map_or(row.change, |token| token.change),
             thread: row.thread.id.clone(),
             before,
             item,
@@ -282,7 +291,7 @@ mod tests {
         ] {
             let token = Token {
                 n_tasks: 7,
-                changed: Timestamp::UNIX_EPOCH,
+                change: 12,
                 thread: thread.into(),
                 before: Place(12),
                 item: item.map(Into::into),

@@ -24,7 +24,9 @@ pub(super) async fn reply(
     (read, token): (&Read, &str),
 ) -> Result<Option<(usize, Seq)>, ApiError> {
     // A message that is sent again is no other one, however the task stands by now.
-    if let Some(known) = accepted(api.runtime(), &task.thread, Some(token)).await? {
+    if let Some(known) =
+        accepted(api.runtime(), &task.thread, Some(&token.to_owned().into())).await?
+    {
         let mut went_on = 0..read.n_went_on;
         let n_before = went_on.find(|n| goes_on_id(&task.item, n + 1) == known.item_id);
         return Ok(n_before.map(|n_before| (n_before, known.after)));
@@ -51,7 +53,7 @@ pub(super) async fn reply(
             ..Run::default()
         },
         must_exist: true,
-        token: Some(token.to_owned()),
+        token: Some(token.to_owned().into()),
         ..React::new(task.tenant.clone(), task.key.clone(), item)
     };
     let place = |_| Place::parts(message.at("parts"));

@@ -82,6 +82,8 @@ async fn begin(
 ) -> Result<Sent, ApiError> {
     if let Some(id) = &message.task_id {
         let task = Task::find(api, caller, id).await?;
+        // The answer is the whole task, with what it has said before.
+        caller.check_read()?;
         return answer(api, caller, task, message, wanted).await;
     }
     let content = message.content()?;
@@ -100,7 +102,7 @@ async fn begin(
             ..Run::default()
         },
         must_exist,
-        token: Some(token(message)),
+        token: Some(token(message).into()),
         ..React::new(caller.tenant.clone(), key.clone(), item)
     };
     let speech = Speech::new(api, caller);
@@ -232,7 +234,7 @@ async fn answer(
         key: target.clone(),
         item: answers_item(api.runtime().mint(), content(reply), metadata),
         run: None,
-        token: Some(token),
+        token: Some(token.into()),
     };
     let speech = Speech::new(api, caller);
     let accepted = speech
@@ -267,14 +269,22 @@ async fn taken(
     target: Option<&String>,
     token: &str,
 ) -> Result<Option<Seq>, ApiError> {
-    if let Some(accepted) = accepted(api.runtime(), &task.thread, Some(token)).await? {
+    if let Some(accepted) =
+        accepted(api.runtime(), &task.thread, Some(&token.to_owned().into())).await?
+    {
         return Ok(Some(accepted.after));
     }
     let Some(target) = target.filter(|target| **target != task.key) else {
         return Ok(None);
     };
     let row = api.runtime().find(&task.tenant, target).await?;
-    let Some(accepted) = accepted(api.runtime(), &row.thread.id, Some(token)).await? else {
+    let Some(accepted) = accepted(
+        api.runtime(),
+        &row.thread.id,
+        Some(&token.to_owned().into()),
+    )
+    .await?
+    else {
         return Ok(None);
     };
     let (_, before) = went_on(api, &task.tenant, &task.key, target, &accepted).await?;

@@ -78,7 +78,7 @@ impl Reader {
                 tenant: caller.tenant.clone(),
                 key: key.clone(),
                 item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
-                token: Some(format!("{}:{key}", token(input))),
+                token: Some(format!("{}:{key}", token(input)).into()),
             };
             let place = |_| Place::text(format!("/resume/{place}"));
             let speech = Speech::new(api, caller);

@@ -90,7 +90,8 @@ impl Shown {
             self.view.ask_beneath(asked);
         }
         let mut messages = None;
-        if self.view.wants_messages() {
+        // Who may not read is given the answer to its own request, and must do without the rest.
+        if self.view.wants_messages() && reader.caller.may_read() {
             let (runtime, tenant) = (reader.api.runtime(), &reader.caller.tenant);
             let read = |filter| runtime.transcript(tenant, &reader.key, filter);
             let mut transcript = read(Filter::Facts).await?;

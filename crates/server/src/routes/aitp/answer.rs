@@ -4,18 +4,18 @@ use super::looked;
 use super::view::RequestView;
 use crate::aitp::{Place, Speech, asking, filled, over};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf};
+use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
-use crate::routes::messages::{replayed, token_of};
+use crate::idempotency::{KeyedBody, KeyedOptionalBody};
+use crate::routes::messages::replayed;
 use crate::routes::threads_api::id_for;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
 use interop::aitp::{self, Key, Message, Party, Question};
 use jiff::Timestamp;
-use runtime::{React, Run, RuntimeError, StoreError, ThreadRow};
+use runtime::{React, RequestToken, Run, RuntimeError, StoreError, ThreadRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use timeline::{ExecutionId, ItemId, ItemType, NewItem, Role};
@@ -64,8 +64,9 @@ pub(super) struct Cancelling {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SaidView {
-    /// The request as it stands now.
-    request: RequestView,
+    /// The request as it stands now; absent where the key may not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<RequestView>,
     /// The message that says it.
     #[schema(value_type = String)]
     item_id: ItemId,
@@ -84,7 +85,7 @@ struct Saying {
     row: ThreadRow,
     key: String,
     request: Key,
-    token: Option<String>,
+    token: Option<RequestToken>,
 }
 
 /// A request as it was found.
@@ -105,10 +106,9 @@ pub(super) async fn answer(
     State(api): State<Api>,
     caller: Caller,
     PathOf(path): PathOf<(String, String)>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<NewAnswer>,
+    KeyedBody(body, idempotency): KeyedBody<NewAnswer>,
 ) -> Result<Response, ApiError> {
-    let token = token_of(&headers, "requests.answer")?;
+    let token = idempotency.token("requests.answer")?;
     let saying = Saying::of(api, caller, path, token).await?;
     let found = saying.found().await?;
     // What repeats a request may come when the other's answer has long been taken.
@@ -128,10 +128,9 @@ pub(super) async fn decline(
     State(api): State<Api>,
     caller: Caller,
     PathOf(path): PathOf<(String, String)>,
-    headers: HeaderMap,
-    OptionalBody(body): OptionalBody<Declining>,
+    KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Declining>,
 ) -> Result<Response, ApiError> {
-    let token = token_of(&headers, "requests.decline")?;
+    let token = idempotency.token("requests.decline")?;
     let saying = Saying::of(api, caller, path, token).await?;
     let found = saying.found().await?;
     let reason = body.reason.as_deref();
@@ -154,10 +153,9 @@ pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     PathOf(path): PathOf<(String, String)>,
-    headers: HeaderMap,
-    OptionalBody(body): OptionalBody<Cancelling>,
+    KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Cancelling>,
 ) -> Result<Response, ApiError> {
-    let token = token_of(&headers, "requests.cancel")?;
+    let token = idempotency.token("requests.cancel")?;
     let saying = Saying::of(api, caller, path, token).await?;
     let found = saying.found().await?;
     let message = found.question.cancel(body.reason.as_deref());
@@ -195,7 +193,7 @@ impl Saying {
         api: Api,
         caller: Caller,
         (key, request): (String, String),
-        token: Option<String>,
+        token: Option<RequestToken>,
     ) -> Result<Self, ApiError> {
         let row = api.runtime().find(&caller.tenant, &key).await?;
         let request = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
@@ -279,7 +277,8 @@ impl Saying {
             RequestView::find(desk, &self.request, now)
         });
         let said = SaidView {
-            request: request.await?.ok_or(ApiError::RequestNotFound)?,
+            request: Some(request.await?.ok_or(ApiError::RequestNotFound)?)
+                .filter(|_| self.caller.may_read()),
             item_id,
             execution_id,
             queued,

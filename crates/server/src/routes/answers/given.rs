@@ -6,7 +6,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::run_events::RunEvents;
 use crate::state::Api;
-use runtime::{Accepted, Addressed, AnswerRequest, TenantId};
+use runtime::{Accepted, Addressed, AnswerRequest, RequestToken, TenantId};
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, Payload, Seq};
 
@@ -58,7 +58,7 @@ impl Given {
         api: &Api,
         caller: &Caller,
         key: &str,
-        token: Option<String>,
+        token: Option<RequestToken>,
     ) -> Result<Answered, ApiError> {
         let tenant = &caller.tenant;
         let asked = (&self.content, self.named.as_slice(), token.as_deref());

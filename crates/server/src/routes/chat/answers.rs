@@ -13,8 +13,8 @@ use interop::ai_sdk::{
     ChatAnswer, MessageSoFar, SentMessage, StoredMessage, message_so_far, subagent,
 };
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RuntimeError,
-    StoreError, Stretch,
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Landmark, Pending, RequestToken,
+    RuntimeError, StoreError, Stretch,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,16 +40,16 @@ impl Given {
 /// answers in the same message have again, and others to the same calls have not.
 fn token_for(
     message: &SentMessage,
-    token: Option<&str>,
+    token: Option<&RequestToken>,
     key: &str,
     answers: &[ChatAnswer],
-) -> String {
+) -> RequestToken {
     if let Some(token) = token {
-        return format!("{token}:{key}");
+        return token.derived(format!("{token}:{key}"));
     }
     let parts: Vec<&Value> = answers.iter().map(|it| &it.part).collect();
     let said = hash_text(&json!(parts).to_string());
-    format!("chat-answers:{}:{said}", message.id)
+    format!("chat-answers:{}:{said}", message.id).into()
 }
 
 /// The answers to what was asked: questions, and calls of tools that clients run and whose results
@@ -57,7 +57,7 @@ fn token_for(
 pub(super) async fn given(
     chat: Chat<'_>,
     message: &SentMessage,
-    token: Option<&str>,
+    token: Option<&RequestToken>,
 ) -> Result<Given, ApiError> {
     let answers = answers(chat, message);
     if answers.is_empty() {
@@ -111,7 +111,7 @@ fn answers(chat: Chat<'_>, message: &SentMessage) -> Vec<(String, ChatAnswer)> {
 async fn given_before(
     chat: Chat<'_>,
     message: &SentMessage,
-    token: Option<&str>,
+    token: Option<&RequestToken>,
     mut own: Vec<ChatAnswer>,
     is_there: bool,
 ) -> Result<Vec<ChatAnswer>, ApiError> {
@@ -164,7 +164,7 @@ pub(super) async fn first(
     chat: Chat<'_>,
     caller: &Caller,
     message: &SentMessage,
-    token: Option<&str>,
+    token: Option<&RequestToken>,
 ) -> Result<(), ApiError> {
     let answers = answers(chat, message);
     if answers.is_empty() {
@@ -191,7 +191,7 @@ async fn taken_before(
     chat: Chat<'_>,
     key: &str,
     answers: &[ChatAnswer],
-    token: &str,
+    token: &RequestToken,
 ) -> Result<Option<Accepted>, ApiError> {
     if !is_beneath(chat, key, answers).await? {
         return Ok(None);
@@ -200,7 +200,11 @@ async fn taken_before(
 }
 
 /// What the thread of this key has taken under a token, if it has.
-async fn taken(chat: Chat<'_>, key: &str, token: &str) -> Result<Option<Accepted>, ApiError> {
+async fn taken(
+    chat: Chat<'_>,
+    key: &str,
+    token: &RequestToken,
+) -> Result<Option<Accepted>, ApiError> {
     let runtime = chat.api.runtime();
     let thread = runtime.find(chat.tenant, key).await?.thread.id;
     Ok(accepted(runtime, &thread, Some(token)).await?)
@@ -211,7 +215,7 @@ pub(super) async fn answered(
     chat: Chat<'_>,
     caller: &Caller,
     (message, given): (&SentMessage, Given),
-    token: Option<String>,
+    token: Option<RequestToken>,
     wanted: Wanted,
 ) -> Result<Response, ApiError> {
     let api = chat.api;
@@ -223,7 +227,7 @@ pub(super) async fn answered(
     let calls = calls.filter(|id| subagent::read_call(id).is_some());
     let (state, _) = api.runtime().state(chat.tenant, chat.key).await?;
     let token =
-        |key: &str, answers: &[ChatAnswer]| token_for(message, token.as_deref(), key, answers);
+        |key: &str, answers: &[ChatAnswer]| token_for(message, token.as_ref(), key, answers);
     let place = Place::text(format!("{}/parts", message.pointer()));
     // None is taken before all may be: what was taken is to be shown.
     for (key, answers) in &given.beneath {
@@ -302,7 +306,7 @@ async fn answer(
     chat: Chat<'_>,
     caller: &Caller,
     key: &str,
-    (answers, token): (Vec<ChatAnswer>, String),
+    (answers, token): (Vec<ChatAnswer>, RequestToken),
     place: &Place,
 ) -> Result<Accepted, ApiError> {
     let parts = answers.into_iter().map(|answer| answer.part);

@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use interop::ai_sdk::{
     ChatRequest, ChatTrigger, SentMessage, SentRole, UserMessage, answered_item, stored_messages,
 };
-use runtime::{Filter, Place, React, Rewind, Stretch};
+use runtime::{Filter, Place, React, RequestToken, Rewind, Stretch};
 use timeline::{ItemId, NewItem};
 
 /// What a request comes to.
@@ -17,7 +17,7 @@ pub(super) struct Saying {
     item: NewItem,
     rewind: Option<Rewind>,
     /// The name of the request, where what is said gives it one.
-    token: Option<String>,
+    token: Option<RequestToken>,
 }
 
 impl Saying {
@@ -86,7 +86,7 @@ fn said_after(before: &[SentMessage], item: NewItem) -> Result<Saying, ApiError>
     Ok(Saying {
         before: before.collect::<Result<_, ApiError>>()?,
         rewind: None,
-        token: Some(format!("chat:{}", item.id)),
+        token: Some(format!("chat:{}", item.id).into()),
         item,
     })
 }

@@ -8,17 +8,16 @@ use super::{Found, find};
 use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::idempotency::IdempotencyKey;
 use crate::routes::check_named_key;
-use crate::routes::messages::token_of;
 use crate::routes::responses::passing::Passing;
 use crate::routes::threads_api::id_for;
 use crate::state::{Api, OpenStream};
-use http::HeaderMap;
 use interop::langgraph::{
     ErrorKind, Multitask, RequestError, RunCreate, Speaks, ThreadCreate, merged_metadata, uuid_of,
 };
 use jiff::Timestamp;
-use runtime::{Accepted, NewThreadRequest, Policy, React, Run, RuntimeError};
+use runtime::{Accepted, NewThreadRequest, Policy, React, RequestToken, Run, RuntimeError};
 use serde_json::{Map, json};
 use timeline::{Command, ExecutionId, ItemId, NewItem, Role, Seq, ThreadUpdate};
 
@@ -116,12 +115,12 @@ async fn make(
 pub(super) async fn begin(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     named: Option<&str>,
     (mut asked, open): (RunCreate, Option<&OpenStream>),
 ) -> Result<Begun, ApiError> {
     let agent = agent(api, &asked)?;
-    let token = token_of(headers, "langgraph.runs")?;
+    let token = idempotency.token("langgraph.runs")?;
     let said = Words::read(api.runtime(), std::mem::take(&mut asked.input.said))?;
     let made_for = (&asked, &said, token.as_deref());
     let (found, passing) = thread_for(api, caller, named, made_for).await?;
@@ -131,7 +130,7 @@ pub(super) async fn begin(
     };
     let is_resumed = asked.is_resumed();
     let turn = api.turns().of(&found.row.thread.id).await;
-    let before = known(&found, &asked, token.as_deref()).await?;
+    let before = known(&found, &asked, token.as_ref()).await?;
     let is_new = before.is_none();
     let began = if let Some(known) = before {
         // A repetition is answered as the first request was.
@@ -219,7 +218,7 @@ async fn say(
     found: &Found,
     asked: &RunCreate,
     said: Words,
-    (agent, token): (String, Option<String>),
+    (agent, token): (String, Option<RequestToken>),
 ) -> Result<Accepted, ApiError> {
     let runtime = &found.runtime;
     let Words {

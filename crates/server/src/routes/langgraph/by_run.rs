@@ -4,6 +4,7 @@ use super::{Found, Pairs, runs};
 use crate::auth::Caller;
 use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::KeyedBody;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -34,10 +35,9 @@ async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(Found, String), A
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::created(&api, &caller, &headers, None, &body).await
+    runs::created(&api, &caller, idempotency, None, &body).await
 }
 
 /// The same, and waits for what the run comes to.
@@ -47,12 +47,10 @@ pub(super) async fn create(
 pub(super) async fn create_and_wait(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
     lease: BodyLease,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    let body = (body, lease);
-    runs::waited(&api, &caller, &headers, None, body).await
+    runs::waited(&api, &caller, idempotency, None, (body, lease)).await
 }
 
 /// The same, and streams the run.
@@ -62,10 +60,9 @@ pub(super) async fn create_and_wait(
 pub(super) async fn create_and_stream(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::streamed(&api, &caller, &headers, None, &body).await
+    runs::streamed(&api, &caller, idempotency, None, &body).await
 }
 
 /// Searches the runs of a thread, the newest first.

@@ -7,6 +7,7 @@ use super::run::{Run, newest_first};
 use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::KeyedBody;
 use crate::run_events::{RunEvents, Seen};
 use crate::sse::{self, View};
 use crate::state::Api;
@@ -15,7 +16,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use http::HeaderMap;
 use interop::langgraph::{
     Answered, CommandError, ErrorKind, EventRequest, FrameId, Moment, ProtocolCommand,
     ProtocolEvent, ProtocolRun, RequestError,
@@ -37,8 +37,7 @@ pub(super) async fn command(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let command = match ProtocolCommand::read(&body) {
         Ok(command) => command,
@@ -56,7 +55,7 @@ pub(super) async fn command(
         .then(|| api.open_stream(&caller))
         .transpose()?;
     let asked = (*run, open.as_ref());
-    let answer = match begin(&api, &caller, &headers, Some(&thread_id), asked).await {
+    let answer = match begin(&api, &caller, idempotency, Some(&thread_id), asked).await {
         Ok(begun) => {
             let answered = Answered {
                 id,

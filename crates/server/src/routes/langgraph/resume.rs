@@ -13,7 +13,8 @@ use interop::langgraph::{Asked, ErrorKind, MESSAGE_METADATA, RequestError, Resum
 use interop::options::RunOptions;
 use interop::parts::has_call;
 use runtime::{
-    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, Run, RuntimeError, Stretch, Until,
+    Accepted, Addressed, AnswerRequest, Filter, GoesOn, Place, RequestToken, Run, RuntimeError,
+    Stretch, Until,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -61,7 +62,7 @@ impl Taken {
 pub(super) async fn known(
     found: &Found,
     create: &RunCreate,
-    token: Option<&str>,
+    token: Option<&RequestToken>,
 ) -> Result<Option<Taken>, ApiError> {
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
     let Some(token) = token else {
@@ -151,7 +152,7 @@ pub(super) async fn resume(
     found: &Found,
     create: &RunCreate,
     said: Words,
-    token: Option<String>,
+    token: Option<RequestToken>,
 ) -> Result<Taken, ApiError> {
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
     let resume = resumed(create, &Standing::of(found, create).await?)?;

@@ -4,10 +4,11 @@ use super::begin::begin;
 use super::disconnect::Disconnect;
 use super::follow::Followed;
 use super::run::{Run, newest_first};
-use super::{Found, Pairs};
+use super::{Found, Pairs, find};
 use crate::auth::{Caller, Scope};
-use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{BodyLease, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::{IdempotencyKey, KeyedBody};
 use crate::run_events::RunEvents;
 use crate::state::Api;
 use axum::Json;
@@ -16,7 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use interop::langgraph::{
     ErrorKind, FrameId, JoinQuery, RequestError, RunCreate, RunStatus, RunsQuery, Speaks,
-    read_cancel,
+    StreamMode, read_cancel,
 };
 use runtime::RuntimeError;
 use serde_json::Value;
@@ -71,17 +72,16 @@ pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    created(&api, &caller, &headers, Some(&thread_id), &body).await
+    created(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
 /// Begins a run, and answers with it.
 pub(super) async fn created(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     thread_id: Option<&str>,
     body: &Value,
 ) -> Result<Response, ApiError> {
@@ -96,7 +96,7 @@ pub(super) async fn created(
         .then(|| api.open_stream(caller))
         .transpose()?;
     let asked = (asked, open.as_ref());
-    let mut run: Followed = begin(api, caller, headers, named.as_deref(), asked)
+    let mut run: Followed = begin(api, caller, idempotency, named.as_deref(), asked)
         .await?
         .into();
     if let Some(thread) = run.passing.take() {
@@ -116,6 +116,16 @@ fn named(thread_id: Option<&str>, asked: &RunCreate) -> Option<String> {
         .or_else(|| asked.thread_id.clone())
 }
 
+/// Refuses the values of a thread that is there to a key that may not read: they are all of its messages.
+async fn check_values(api: &Api, caller: &Caller, thread_id: Option<&str>) -> Result<(), ApiError> {
+    if let Some(id) = thread_id.filter(|_| !caller.may_read())
+        && find(api.runtime(), caller, id).await?.is_some()
+    {
+        return caller.check_read();
+    }
+    Ok(())
+}
+
 /// The same as creating a run, and waits for what it comes to: the values of its thread.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs/wait", operation_id = "langgraphWaitRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("idempotency-key" = Option<String>, Header)), request_body = Object,
@@ -124,19 +134,18 @@ pub(super) async fn wait(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
     lease: BodyLease,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let body = (body, lease);
-    waited(&api, &caller, &headers, Some(&thread_id), body).await
+    waited(&api, &caller, idempotency, Some(&thread_id), body).await
 }
 
 /// Begins a run, and answers with what it comes to. The body is dropped before the run is waited for.
 pub(super) async fn waited(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     thread_id: Option<&str>,
     (body, lease): (Value, BodyLease),
 ) -> Result<Response, ApiError> {
@@ -145,8 +154,9 @@ pub(super) async fn waited(
     let open = api.open_stream(caller)?;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
+    check_values(api, caller, named.as_deref()).await?;
     let asked = (asked, Some(&open));
-    let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
+    let mut begun = begin(api, caller, idempotency, named.as_deref(), asked).await?;
     let mut disconnect = begun.disconnect.take();
     lease.free_all();
     let run: Followed = begun.into();
@@ -165,17 +175,16 @@ pub(super) async fn stream(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    streamed(&api, &caller, &headers, Some(&thread_id), &body).await
+    streamed(&api, &caller, idempotency, Some(&thread_id), &body).await
 }
 
 /// Begins a run, and streams it.
 pub(super) async fn streamed(
     api: &Api,
     caller: &Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     thread_id: Option<&str>,
     body: &Value,
 ) -> Result<Response, ApiError> {
@@ -183,8 +192,11 @@ pub(super) async fn streamed(
     let open = api.open_stream(caller)?;
     let modes = asked.modes.clone();
     let named = named(thread_id, &asked);
+    if modes.contains(&StreamMode::Values) {
+        check_values(api, caller, named.as_deref()).await?;
+    }
     let asked = (asked, Some(&open));
-    let mut begun = begin(api, caller, headers, named.as_deref(), asked).await?;
+    let mut begun = begin(api, caller, idempotency, named.as_deref(), asked).await?;
     let disconnect = begun.disconnect.take();
     let run: Followed = begun.into();
     run.stream(&modes, None, (disconnect, open)).await

@@ -68,10 +68,7 @@ impl<'a> Looking<'a> {
             for id in ids {
                 rows.extend(find(api.runtime(), caller, id).await?);
             }
-            rows.sort_by_cached_key(|row| {
-                let changed = row.thread.updated_at.unwrap_or(row.thread.created_at);
-                std::cmp::Reverse((changed, row.thread.id.clone()))
-            });
+            rows.sort_by_key(|row| std::cmp::Reverse(row.change));
             rows.dedup_by(|one, other| one.thread.id == other.thread.id);
             looking.rows = rows.into_iter();
         }

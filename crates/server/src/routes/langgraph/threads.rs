@@ -5,8 +5,8 @@ use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::{KeyedOptionalBody, check_made, note_made};
 use crate::protocol::key_of;
-use crate::routes::messages::token_of;
 use crate::routes::threads_api::id_for;
 use crate::routes::{check_key, check_named_key, delete_thread};
 use crate::state::Api;
@@ -48,24 +48,41 @@ pub(super) fn with(found: &Found, standing: &Standing, values: Option<Value>) ->
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    OptionalBody(body): OptionalBody<Value>,
+    KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
+    let mut token = None;
     let mut asked = ThreadCreate::read(&super::object(body))?;
     check_named_key(&caller, asked.thread_id.as_deref(), "/thread_id")?;
     if asked.thread_id.is_none()
-        && let Some(token) = token_of(&headers, "langgraph.threads")?
+        && let Some(named) = idempotency.token("langgraph.threads")?
     {
         asked.takes_existing = true;
-        asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&token)));
+        asked.thread_id = Some(id_for(&api, &[caller.tenant.as_str()], Some(&named)));
+        token = Some(named);
     }
-    let (found, is_new) = made(&api, &caller, &asked).await?;
+    let (mut found, is_new) = made(&api, &caller, &asked).await?;
+    if let Some(token) = &token {
+        let (tenant, key) = (found.tenant(), found.key());
+        if is_new {
+            note_made(&api, tenant, key, token, Some(&found.row.thread.id)).await?;
+        } else {
+            check_made(&api, tenant, key, token).await?;
+        }
+    }
     if !is_new && !asked.takes_existing {
         let id = found.shown();
         let what = format!("Thread {id:?} exists already");
         return Err(RequestError::new(ErrorKind::Conflict, what).into());
     }
-    Ok(Json(object(&found).await?))
+    if is_new || caller.may_read() {
+        return Ok(Json(object(&found).await?));
+    }
+    let standing = Standing {
+        asked: Vec::default(),
+        ..Standing::of(&found).await?
+    };
+    found.row.thread.metadata = None;
+    Ok(Json(with(&found, &standing, None)))
 }
 
 /// The thread that is to be made, or the one that is there; and whether it is new.
@@ -117,6 +134,11 @@ pub(super) async fn change(
 ) -> Result<Response, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
     let asked = ThreadPatch::read(&body)?;
+    let mut wanted = headers.get_all("prefer").iter();
+    let is_minimal = wanted.any(|it| it == "return=minimal");
+    if !is_minimal {
+        caller.check_read()?;
+    }
     let (tenant, key) = (found.tenant(), found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
     say(&Speech::new(&api, &caller), &found, asked.said).await?;
@@ -132,10 +154,6 @@ pub(super) async fn change(
         };
         found.runtime.update_thread(tenant, key, update).await?;
     }
-    let is_minimal = headers
-        .get_all("prefer")
-        .iter()
-        .any(|it| it == "return=minimal");
     if is_minimal {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -240,6 +258,7 @@ pub(super) async fn copy(
 ) -> Result<Json<Value>, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
     check_named_key(&caller, None, "")?;
+    caller.check_read()?;
     let (runtime, tenant) = (found.runtime.clone(), found.tenant());
     let row = runtime.fork(tenant, found.key(), None, None).await?;
     let copied = Found { runtime, row };

@@ -63,9 +63,16 @@ impl Handler {
 
     /// The arguments of the tool that is called; pointers of what is wrong with them begin there.
     pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        crate::body::typed(
+            self.argument_text(),
+            self.api.app().config().server.max_depth,
+        )
+    }
+
+    /// The arguments of the tool that is called, as they came.
+    pub(super) fn argument_text(&self) -> &str {
         let params: Called<'_> = serde_json::from_str(self.text()).unwrap_or_default();
-        let text = params.arguments.map_or("{}", RawValue::get);
-        crate::body::typed(text, self.api.app().config().server.max_depth)
+        params.arguments.map_or("{}", RawValue::get)
     }
 
     /// The parameters of the call; pointers of what is wrong with them begin there.

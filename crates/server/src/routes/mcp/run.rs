@@ -4,10 +4,11 @@ use super::handler::Handler;
 use super::outcome::Outcome;
 use super::tools::thread;
 use crate::error::ApiError;
+use crate::idempotency::{fingerprint, is_token};
 use crate::protocol::{key_of, thread_of};
 use crate::routes::answers::Given;
 use crate::routes::check_key;
-use crate::routes::messages::{NewMessage, is_token};
+use crate::routes::messages::NewMessage;
 use crate::run_events::{RunEvents, Seen};
 use crate::state::OpenStream;
 use futures_util::StreamExt as _;
@@ -17,7 +18,7 @@ use rmcp::model::{
     CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use runtime::{Accepted, Logged, Policy, RuntimeError, Until};
+use runtime::{Accepted, Logged, Policy, RequestToken, RuntimeError, Until};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -77,7 +78,7 @@ struct Executions {
 /// Says something; answers with the thread's key and what was taken.
 pub(super) async fn say(handler: &Handler, said: Said) -> Result<(String, Accepted), ApiError> {
     let (api, caller) = (&handler.api, &handler.caller);
-    let token = token(said.idempotency_key)?;
+    let token = token(handler, said.idempotency_key)?;
     let message = NewMessage {
         content: said.content,
         agent: said.agent,
@@ -127,7 +128,7 @@ pub(super) async fn answer(
 ) -> Result<CallToolResult, ApiError> {
     let (api, caller) = (&handler.api, &handler.caller);
     let asked: Answering = handler.arguments()?;
-    let token = token(asked.idempotency_key)?;
+    let token = token(handler, asked.idempotency_key)?;
     let given = Given::read(caller, asked.answers, asked.actor.as_deref(), CHANNEL)?;
     let key = key_of(&thread(handler, &asked.key).await?).to_owned();
     let open = api.open_stream(caller)?;
@@ -146,7 +147,7 @@ pub(super) async fn answer(
 }
 
 /// The token of a request, apart from those of other protocols.
-fn token(named: Option<String>) -> Result<Option<String>, ApiError> {
+fn token(handler: &Handler, named: Option<String>) -> Result<Option<RequestToken>, ApiError> {
     let Some(named) = named else { return Ok(None) };
     if !is_token(&named) {
         return Err(ApiError::field(
@@ -154,7 +155,12 @@ fn token(named: Option<String>) -> Result<Option<String>, ApiError> {
             "expected 1 to 255 bytes",
         ));
     }
-    Ok(Some(format!("mcp:{named}")))
+    let fingerprint = fingerprint(&["mcp", handler.argument_text()]);
+    let text = format!("mcp:{named}");
+    Ok(Some(RequestToken::with_fingerprint(
+        text,
+        Some(fingerprint),
+    )))
 }
 
 impl Told {

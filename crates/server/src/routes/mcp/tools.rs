@@ -177,7 +177,8 @@ fn structured(result: &impl Serialize) -> Result<CallToolResult, ApiError> {
 async fn create(handler: &Handler) -> Result<CallToolResult, ApiError> {
     let new: NewThread = handler.arguments()?;
     let (row, created) = threads::make(&handler.api, &handler.caller, new).await?;
-    structured(&json!({"thread": ThreadView::from(row), "created": created}))
+    let view = ThreadView::made(row, created, handler.caller.may_read());
+    structured(&json!({"thread": view, "created": created}))
 }
 
 async fn list(handler: &Handler) -> Result<CallToolResult, ApiError> {

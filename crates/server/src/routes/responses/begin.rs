@@ -17,7 +17,7 @@ use interop::responses::{
     Continues, CreateRequest, Last, RequestError, ResponseOf, transcript_until,
 };
 use jiff::Timestamp;
-use runtime::{Import, Run, Runtime, RuntimeError, TenantId};
+use runtime::{Import, RequestToken, Run, Runtime, RuntimeError, TenantId};
 use std::collections::BTreeMap;
 use timeline::{ExecutionId, Payload, Seq, Transcript};
 
@@ -52,7 +52,7 @@ pub(super) async fn begin(
     api: &Api,
     caller: &Caller,
     request: CreateRequest,
-    token: Option<String>,
+    token: Option<RequestToken>,
     held: &mut Option<Held>,
 ) -> Result<Begun, ApiError> {
     let run = run_of(api.app(), request.options.clone());
@@ -109,7 +109,7 @@ async fn after(
     caller: &Caller,
     request: CreateRequest,
     run: Run,
-    token: Option<String>,
+    token: Option<RequestToken>,
     found: &Found,
     id: &str,
 ) -> Result<Begun, ApiError> {
@@ -124,7 +124,7 @@ async fn after(
     };
     // A repetition is answered before anything else is asked: the thread has gone on since.
     if request.store
-        && let Some(begun) = site.repeated(token.as_deref()).await?
+        && let Some(begun) = site.repeated(token.as_ref()).await?
     {
         return Ok(begun);
     }
@@ -143,7 +143,7 @@ async fn after(
         return Ok(begun);
     }
     check_new(caller)?;
-    let (forked, is_new) = site.fork(token.clone(), end).await?;
+    let (forked, is_new) = site.fork(token.as_deref().map(str::to_owned), end).await?;
     site.key = &forked;
     let begun = site.go_on(&request, run, token).await;
     if begun.is_err() && is_new {
@@ -217,14 +217,15 @@ async fn anew(
     caller: &Caller,
     request: &CreateRequest,
     run: Run,
-    token: Option<String>,
+    token: Option<RequestToken>,
 ) -> Result<Begun, ApiError> {
     let (runtime, token) = if request.store {
         (api.runtime(), token)
     } else {
         (api.app().passing(), None)
     };
-    let key = token.clone().unwrap_or_else(|| runtime.mint());
+    let key = token.as_deref().map(str::to_owned);
+    let key = key.unwrap_or_else(|| runtime.mint());
     let tenant = &caller.tenant;
     let speech = if request.store {
         Speech::new(api, caller)
@@ -240,7 +241,7 @@ async fn anew(
         must_exist: false,
     };
     if token.is_some()
-        && let Some(begun) = site.repeated(token.as_deref()).await?
+        && let Some(begun) = site.repeated(token.as_ref()).await?
     {
         return Ok(begun);
     }

@@ -53,12 +53,14 @@ async fn with_past(
         Continues::Response { id, .. } => {
             let not_found = || RequestError::previous_response_not_found(id);
             let found = find(api, caller, id).await?.ok_or_else(not_found)?;
+            caller.check_read()?;
             let past = found.past(api.runtime()).await?;
             past.ok_or_else(not_found)?
         }
         Continues::Conversation { id, .. } => {
             let row = thread_of(api, caller, CONVERSATION, id).await?;
             let row = row.ok_or_else(|| RequestError::conversation_not_found(id))?;
+            caller.check_read()?;
             let (runtime, key) = (api.runtime(), key_of(&row));
             let read = runtime.transcript(&caller.tenant, key, Filter::All);
             read.await?

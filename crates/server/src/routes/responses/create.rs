@@ -1,15 +1,15 @@
 //! `POST /v1/responses`.
 
-use super::super::messages::{replayed, token_of};
+use super::super::messages::replayed;
 use super::begin::begin;
 use super::stream::{finished, started, streamed};
 use crate::auth::Caller;
-use crate::body::{BodyLease, JsonBody};
+use crate::body::BodyLease;
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::KeyedBody;
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::Response;
-use http::HeaderMap;
 use interop::Converted;
 use interop::responses::{CreateRequest, RequestError};
 use serde_json::Value;
@@ -30,11 +30,10 @@ const TOKEN: &str = "responses";
 pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
     lease: BodyLease,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    let token = token_of(&headers, TOKEN)?;
+    let token = idempotency.token(TOKEN)?;
     let request = read(CreateRequest::read(&body)?);
     drop(body);
     if request.background && !request.store {

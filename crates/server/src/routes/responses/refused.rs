@@ -35,6 +35,7 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
         | RuntimeError::UnknownAgent(_)
         | RuntimeError::UnknownExecution(_)
         | RuntimeError::NotEmpty
+        | RuntimeError::TokenReused
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)
@@ -69,6 +70,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
         | RuntimeError::NotAtRest(_)
         | RuntimeError::BeyondEnd { .. }
         | RuntimeError::NotEmpty
+        | RuntimeError::TokenReused
         | RuntimeError::Json(_)
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)

@@ -14,8 +14,8 @@ use interop::parts::ToolPart;
 use interop::responses::{CreateRequest, Last, RequestError, ResponseOf, Said};
 use jiff::Timestamp;
 use runtime::{
-    Accepted, AnswerRequest, Filter, Policy, React, Run, Runtime, RuntimeError, StoreError,
-    TenantId,
+    Accepted, AnswerRequest, Filter, Policy, React, RequestToken, Run, Runtime, RuntimeError,
+    StoreError, TenantId,
 };
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,10 @@ pub(super) struct Site<'a> {
 impl Site<'_> {
     /// The response that an earlier request with this token has begun on the thread; refused where that was
     /// deleted.
-    pub(super) async fn repeated(&self, token: Option<&str>) -> Result<Option<Begun>, ApiError> {
+    pub(super) async fn repeated(
+        &self,
+        token: Option<&RequestToken>,
+    ) -> Result<Option<Begun>, ApiError> {
         let row = match self.runtime.find(self.tenant, self.key).await {
             Ok(row) => row,
             // It is made with what is said first.
@@ -84,9 +87,9 @@ impl Site<'_> {
         &self,
         request: &CreateRequest,
         run: Run,
-        token: Option<String>,
+        token: Option<RequestToken>,
     ) -> Result<Begun, ApiError> {
-        if let Some(begun) = self.repeated(token.as_deref()).await? {
+        if let Some(begun) = self.repeated(token.as_ref()).await? {
             return Ok(begun);
         }
         self.begin(self.said(request).await?, run, token).await
@@ -98,7 +101,7 @@ impl Site<'_> {
         &self,
         request: &CreateRequest,
         run: Run,
-        token: Option<String>,
+        token: Option<RequestToken>,
         last: Seq,
     ) -> Result<Option<Begun>, ApiError> {
         let said = self.said(request).await;
@@ -126,7 +129,7 @@ impl Site<'_> {
         &self,
         said: Said,
         run: Run,
-        token: Option<String>,
+        token: Option<RequestToken>,
     ) -> Result<Begun, ApiError> {
         let begun = self.start(said, run, token, None).await;
         begun.map_err(|error| refused(error, self.goes_on))
@@ -167,7 +170,7 @@ impl Site<'_> {
         &self,
         said: Said,
         run: Run,
-        token: Option<String>,
+        token: Option<RequestToken>,
         last: Option<Seq>,
     ) -> Result<Begun, RuntimeError> {
         let (tenant, key) = (self.tenant.clone(), self.key.to_owned());

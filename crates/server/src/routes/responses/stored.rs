@@ -170,6 +170,7 @@ pub(crate) async fn cancel(
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
     let found = found(&api, &caller, &id).await?;
+    caller.check_read()?;
     stop(&api, &found, &id).await?;
     shown(standing(&api, &found, &id).await?, &id)
 }

@@ -1,14 +1,14 @@
 //! Assistants: those that clients make, and the configured agents.
 
-use super::{Pairs, id_for, not_found, pairs, token};
+use super::{Pairs, id_for, not_found, pairs};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::{KeyedBody, check_made, note_made};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
-use http::HeaderMap;
 use interop::options::RunOptions;
 use interop::threads::{
     Assistant, AssistantChange, CreateAssistant, Deleted, List, ListQuery, ObjectKind, Order, Page,
@@ -186,22 +186,27 @@ async fn push_stored(
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
     caller.check_beside()?;
     let asked = CreateAssistant::read(&body)?;
-    let token = token(&headers, "assistants")?;
+    let token = idempotency.token("assistants")?;
     let tenant = caller.tenant;
     let id = id_for(&api, &[tenant.as_str()], token.as_deref());
     let now = Timestamp::now();
     let assistant = asked.assistant(&id, now);
     check(&api, &assistant)?;
     if let Some(before) = stored(&api, &tenant, &assistant.id).await? {
+        if let Some(token) = &token {
+            check_made(&api, &tenant, &id, token).await?;
+        }
         return Ok(Json(before.object()));
     }
     let objects = api.runtime().objects();
     objects.put(&tenant, object(&assistant, now)?).await?;
+    if let Some(token) = &token {
+        note_made(&api, &tenant, &id, token, None).await?;
+    }
     Ok(Json(assistant.object()))
 }
 
@@ -228,6 +233,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<Value>, ApiError> {
     caller.check_beside()?;
+    caller.check_read()?;
     let body = body.unwrap_or_else(|| Value::Object(Map::new()));
     let change = AssistantChange::read(&body)?;
     let tenant = &caller.tenant;

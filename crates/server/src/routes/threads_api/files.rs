@@ -3,11 +3,12 @@
 mod form;
 mod sniff;
 
-use super::{Pairs, id_for, not_found, pairs, token};
+use super::{Pairs, id_for, not_found, pairs};
 use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::token_of;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +17,7 @@ use form::UploadForm;
 use http::{HeaderMap, HeaderValue, header};
 use interop::threads::{Deleted, FileObject, FileQuery, FileUpload, List, ObjectKind, Order, Page};
 use jiff::{SignedDuration, Timestamp};
-use runtime::objects::{NewObject, Object, ObjectPage};
+use runtime::objects::{NewObject, Object, ObjectPage, sha256};
 use runtime::{RuntimeError, StoreError, TenantId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -129,7 +130,7 @@ pub(super) async fn upload(
     headers: HeaderMap,
     form: UploadForm,
 ) -> Result<Json<FileObject>, ApiError> {
-    let token = token(&headers, "files")?;
+    let token = token_of(&headers, "files")?;
     let upload = FileUpload::read(pairs(&form.fields))?;
     let tenant = caller.tenant;
     let id = id_for(&api, &[tenant.as_str()], token.as_deref());
@@ -160,7 +161,13 @@ pub(super) async fn upload(
     if token.is_some()
         && let Some(before) = objects.get(&tenant, KIND, &kept.file.id).await?
     {
-        return Ok(Json(Kept::read(&before)?.file));
+        let is_same = before.sha256 == Some(sha256(&form.content));
+        let before = Kept::read(&before)?.file;
+        let named = (&before.filename, &before.purpose);
+        if !is_same || named != (&kept.file.filename, &kept.file.purpose) {
+            return Err(RuntimeError::TokenReused.into());
+        }
+        return Ok(Json(before));
     }
     let object = NewObject {
         kind: KIND.to_owned(),

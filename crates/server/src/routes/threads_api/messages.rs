@@ -1,19 +1,19 @@
 //! Messages of a thread.
 
-use super::{Found, Pairs, attach, id_for, look, not_found, notes, said_at, token};
+use super::{Found, Pairs, attach, id_for, look, not_found, notes, said_at};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::{KeyedBody, check_made, note_made};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
-use http::HeaderMap;
 use interop::threads::{
     CreateMessage, Deleted, List, MessageObject, ObjectKind, Run, metadata_of, read_message_id,
 };
-use runtime::RuntimeError;
+use runtime::{RequestToken, RuntimeError};
 use serde_json::Value;
 use timeline::{NewItem, Rejected, Removed};
 
@@ -43,16 +43,16 @@ pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Json<MessageObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
     let mut asked = CreateMessage::read(&body)?;
-    let token = token(&headers, "threads.messages")?;
+    let token = idempotency.token("threads.messages")?;
     let id = id_for(&api, &[found.id()], token.as_deref());
-    if token.is_some()
+    if let Some(token) = &token
         && let Some(said) = look::said(&api, &found, &id).await?
     {
+        check_made(&api, &found.caller.tenant, &id, token).await?;
         return Ok(Json(said));
     }
     let messages = std::slice::from_mut(&mut asked);
@@ -67,7 +67,7 @@ pub(super) async fn create(
         item: asked.item(&id),
         place: said_at("", &body),
         n_bytes,
-        is_repeatable: token.is_some(),
+        token,
     };
     let runtime = api.runtime().clone();
     let said = runtime.owned(async move { to_say.said(&api, &found).await });
@@ -81,8 +81,8 @@ struct ToSay {
     place: Place,
     /// How many bytes of files it brings.
     n_bytes: u64,
-    /// Whether its request can be sent again, and finds what the first has said.
-    is_repeatable: bool,
+    /// With this its request can be sent again, and finds what the first has said.
+    token: Option<RequestToken>,
 }
 
 impl ToSay {
@@ -90,9 +90,11 @@ impl ToSay {
     async fn said(self, api: &Api, found: &Found) -> Result<MessageObject, ApiError> {
         let _turn = api.turns().of(&found.row.thread.id).await;
         // The first of these may have come meanwhile.
-        if self.is_repeatable
-            && let Some(said) = look::said(api, found, self.item.id.as_str()).await?
+        let id = self.item.id.to_string();
+        if let Some(token) = &self.token
+            && let Some(said) = look::said(api, found, &id).await?
         {
+            check_made(api, &found.caller.tenant, &id, token).await?;
             return Ok(said);
         }
         look::check_free(api, found, Run::check_message).await?;
@@ -103,6 +105,9 @@ impl ToSay {
             self.place.clone()
         });
         let kept = kept.await?;
+        if let Some(token) = &self.token {
+            note_made(api, tenant, &id, token, Some(thread)).await?;
+        }
         if let Some(brought) = brought {
             brought.count(api, tenant, kept).await?;
         }
@@ -134,6 +139,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<MessageObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let mut message = look::message(&api, &found, &message_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     let Some(mut metadata) = metadata_of(&body, true)? else {

@@ -1,20 +1,20 @@
 //! The outputs of a client's tools, which a run waits for.
 
 use super::stream::RunView;
-use super::{Found, look, token};
+use super::{Found, look};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, PathOf};
+use crate::body::PathOf;
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::KeyedBody;
 use crate::routes::repeated;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
 use interop::threads::{RequestError, Run, RunStream, SubmitToolOutputs};
 use jiff::Timestamp;
-use runtime::{Accepted, AnswerRequest, RuntimeError};
+use runtime::{Accepted, AnswerRequest, RequestToken, RuntimeError};
 use serde_json::Value;
 
 /// Takes the outputs of the calls that a run waits for, and the run goes on. With `"stream": true` its
@@ -26,19 +26,20 @@ pub(super) async fn submit(
     State(api): State<Api>,
     caller: Caller,
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    // The run's object has what it was begun with.
+    found.caller.check_read()?;
     let asked = SubmitToolOutputs::read(&body)?;
-    let token = token(&headers, "threads.outputs")?;
+    let token = idempotency.token("threads.outputs")?;
     let open = asked
         .stream
         .then(|| api.open_stream(&found.caller))
         .transpose()?;
     let _turn = api.turns().of(&found.row.thread.id).await;
     let (run, accepted) =
-        match repeated::accepted(api.runtime(), &found.row.thread.id, token.as_deref()).await? {
+        match repeated::accepted(api.runtime(), &found.row.thread.id, token.as_ref()).await? {
             Some(accepted) => {
                 let run = look::run_at(&api, &found, &run_id, accepted.after).await?;
                 (run, accepted)
@@ -60,7 +61,7 @@ async fn taken(
     found: &Found,
     run_id: &str,
     asked: SubmitToolOutputs,
-    token: Option<String>,
+    token: Option<RequestToken>,
 ) -> Result<(Run, Accepted), ApiError> {
     let runtime = api.runtime();
     let (run, now) = (look::run(api, found, run_id).await?, Timestamp::now());

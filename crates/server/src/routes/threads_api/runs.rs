@@ -3,26 +3,29 @@
 mod begun;
 
 use super::threads::{items, known, parent, shown};
-use super::{Found, Pairs, assistants, attach, id_for, look, notes, said_at, token};
+use super::{Found, Pairs, assistants, attach, id_for, look, notes, said_at};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{OptionalBody, PathOf, Query};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
+use crate::idempotency::KeyedBody;
 use crate::routes::{check_named_key, repeated};
 use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use begun::told;
-use http::HeaderMap;
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
     Assistant, CreateRun, CreateThread, CreateThreadAndRun, List, RequestError, Run, RunObject,
     ThreadObject, metadata_of, trigger,
 };
 use jiff::Timestamp;
-use runtime::{Accepted, NewThreadRequest, OptionsRefused, Policy, React, RuntimeError, ThreadRow};
+use runtime::{
+    Accepted, NewThreadRequest, OptionsRefused, Policy, React, RequestToken, RuntimeError,
+    ThreadRow,
+};
 use serde_json::Value;
 use std::time::Duration;
 use timeline::{Command, Interruption};
@@ -34,7 +37,7 @@ struct Begin {
     params: Value,
     /// How many bytes of files its messages bring.
     n_bytes: u64,
-    token: Option<String>,
+    token: Option<RequestToken>,
 }
 
 /// Lists the runs, the newest first unless `order=asc`.
@@ -60,14 +63,13 @@ pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
     let asked = CreateRun::read(&body)?;
-    let token = token(&headers, "threads.runs")?;
+    let token = idempotency.token("threads.runs")?;
     let open = opened(&api, &found.caller, &asked)?;
-    if let Some(first) = answered(&api, &found.row, token.as_deref()).await? {
+    if let Some(first) = answered(&api, &found.row, token.as_ref()).await? {
         return told(&api, &found, None, (first, open)).await;
     }
     let begin = Begin::of(&api, &found.caller, asked, token).await?;
@@ -81,12 +83,11 @@ pub(super) async fn create(
 pub(super) async fn create_with_thread(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody<Value>,
+    KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let CreateThreadAndRun { thread, run } = CreateThreadAndRun::read(&body)?;
     check_named_key(&caller, None, "")?;
-    let token = token(&headers, "threads.with_run")?;
+    let token = idempotency.token("threads.with_run")?;
     let key = token.as_deref();
     let key = key.map(|token| id_for(&api, &[caller.tenant.as_str()], Some(token)));
     // Before the thread is made: who can't be answered has changed nothing.
@@ -97,7 +98,7 @@ pub(super) async fn create_with_thread(
     let open = opened(&api, &caller, &asked)?;
     let known = known(&api, &caller.tenant, key.as_deref()).await?;
     if let Some(row) = &known
-        && let Some(first) = answered(&api, row, token.as_deref()).await?
+        && let Some(first) = answered(&api, row, token.as_ref()).await?
     {
         let row = row.clone();
         let found = Found { caller, row };
@@ -124,7 +125,7 @@ fn opened(api: &Api, caller: &Caller, asked: &CreateRun) -> Result<Option<OpenSt
 async fn answered(
     api: &Api,
     row: &ThreadRow,
-    token: Option<&str>,
+    token: Option<&RequestToken>,
 ) -> Result<Option<Accepted>, RuntimeError> {
     repeated::accepted(api.runtime(), &row.thread.id, token).await
 }
@@ -134,7 +135,7 @@ impl Begin {
         api: &Api,
         caller: &Caller,
         mut asked: CreateRun,
-        token: Option<String>,
+        token: Option<RequestToken>,
     ) -> Result<Self, ApiError> {
         let (tenant, is_restricted) = (&caller.tenant, caller.is_restricted());
         let messages = &mut asked.additional_messages;
@@ -240,7 +241,7 @@ impl Begin {
         let (tenant, thread) = (&found.caller.tenant, &found.row.thread.id);
         let _turn = api.turns().of(thread).await;
         // The first of these may have come meanwhile; its run may be active.
-        if let Some(first) = answered(api, &found.row, react.token.as_deref()).await? {
+        if let Some(first) = answered(api, &found.row, react.token.as_ref()).await? {
             return Ok(first);
         }
         look::check_free(api, found, Run::check_run).await?;
@@ -301,6 +302,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<RunObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let mut run = look::run(&api, &found, &run_id).await?;
     let body = body.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     if let Some(metadata) = metadata_of(&body, false)? {
@@ -320,6 +322,7 @@ pub(super) async fn cancel(
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
 ) -> Result<Json<RunObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let (runtime, tenant, key) = (api.runtime(), &found.caller.tenant, found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
     // It may come to wait, or be over, between the look and the deed.

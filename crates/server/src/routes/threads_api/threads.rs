@@ -1,17 +1,17 @@
 //! Threads: made, read, changed, deleted.
 
-use super::{Found, attach, id_for, look, not_found, said_at, token};
+use super::{Found, attach, id_for, look, not_found, said_at};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
 use crate::body::{OptionalBody, PathOf};
 use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
-use crate::protocol::thread_of;
+use crate::idempotency::{IdempotencyKey, KeyedOptionalBody, check_made, note_made};
+use crate::protocol::{key_of, thread_of};
 use crate::routes::{check_named_key, delete_in_turn};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
-use http::HeaderMap;
 use interop::aitp::{Actor, Change, Roster, ThreadMetadata, Violation, read_actors};
 use interop::ids::{RUN, THREAD};
 use interop::threads::{
@@ -31,10 +31,9 @@ use timeline::{Command, Fork, NewItem, Seq, ThreadUpdate};
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    OptionalBody(body): OptionalBody<Option<Value>>,
+    KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
-    let found = made(&api, caller, &headers, body.as_ref()).await?;
+    let (found, _) = made(&api, caller, idempotency, body.as_ref()).await?;
     shown(&api, &found).await.map(Json)
 }
 
@@ -45,27 +44,34 @@ pub(super) async fn create(
 pub(super) async fn create_aitp(
     State(api): State<Api>,
     caller: Caller,
-    headers: HeaderMap,
-    OptionalBody(body): OptionalBody<Option<Value>>,
+    KeyedOptionalBody(body, idempotency): KeyedOptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
-    let found = made(&api, caller, &headers, body.as_ref()).await?;
+    let (found, is_new) = made(&api, caller, idempotency, body.as_ref()).await?;
+    if !is_new && !found.caller.may_read() {
+        // Others may have said something since.
+        return shown(&api, &found).await.map(Json);
+    }
     with_messages(&api, &found).await.map(Json)
 }
 
 async fn made(
     api: &Api,
     caller: Caller,
-    headers: &HeaderMap,
+    idempotency: IdempotencyKey,
     body: Option<&Value>,
-) -> Result<Found, ApiError> {
+) -> Result<(Found, bool), ApiError> {
     let mut asked = CreateThread::read(body)?;
     check_named_key(&caller, None, "")?;
-    let token = token(headers, "threads")?;
+    let token = idempotency.token("threads")?;
     let (tenant, runtime) = (&caller.tenant, api.runtime());
-    let key = token.map(|token| id_for(api, &[tenant.as_str()], Some(&token)));
+    let key = token.as_deref();
+    let key = key.map(|token| id_for(api, &[tenant.as_str()], Some(token)));
     // A repetition needs no file: those of the first may be gone by now.
     if let Some(row) = known(api, tenant, key.as_deref()).await? {
-        return Ok(Found { caller, row });
+        if let Some(token) = &token {
+            check_made(api, tenant, key_of(&row), token).await?;
+        }
+        return Ok((Found { caller, row }, false));
     }
     let n_bytes = attach::attach(api, tenant, false, &mut asked.messages).await?;
     let (now, metadata) = (Timestamp::now(), asked.kept());
@@ -89,7 +95,17 @@ async fn made(
     let own = api.clone();
     let imported = runtime.owned(async move {
         let row = imported(&own, &caller.tenant, key, (import, n_bytes)).await?;
-        Ok(Found { caller, row })
+        if let Some(token) = &token {
+            note_made(
+                &own,
+                &caller.tenant,
+                key_of(&row),
+                token,
+                Some(&row.thread.id),
+            )
+            .await?;
+        }
+        Ok((Found { caller, row }, true))
     });
     imported.await
 }
@@ -147,6 +163,8 @@ pub(super) async fn parent(
     };
     let row = thread_of(api, caller, THREAD, &id).await?;
     let row = row.ok_or_else(|| not_found(ObjectKind::Thread, &id))?;
+    // The answer has who takes part in the parent, and may have its messages.
+    caller.check_read()?;
     Ok(Some(api.runtime().fork_point(row, None).await?))
 }
 
@@ -211,6 +229,7 @@ pub(super) async fn modify(
     OptionalBody(body): OptionalBody<Option<Value>>,
 ) -> Result<Json<ThreadObject>, ApiError> {
     let found = Found::of(&api, caller, &thread_id).await?;
+    found.caller.check_read()?;
     let mut asked = ModifyThread::read(body.as_ref())?;
     if asked.is_empty() {
         return with_messages(&api, &found).await.map(Json);

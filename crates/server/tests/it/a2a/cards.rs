@@ -102,7 +102,7 @@ async fn a_card_is_sent_again_only_to_who_has_another() {
 
 #[tokio::test]
 async fn a_host_that_is_none_is_not_repeated() {
-    let server = Server::new(CONFIG).await;
+    let server = Server::new(&format!("{CONFIG}{}", two_tenants())).await;
     let request = http::Request::get(CARD).header(header::HOST, "a b<c>");
     let answer = server
         .send(request.body(axum::body::Body::empty()).unwrap())

@@ -171,6 +171,7 @@ async fn close(server: &Server, key: &str) {
         tail: claim.head.tail,
         records: records.collect(),
         token: None,
+        is_limited: true,
     };
     runtime.store().append(append).await.unwrap();
 }

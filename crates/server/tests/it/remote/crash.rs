@@ -31,7 +31,13 @@ fn process(store: Arc<dyn Store>, config: &Config) -> Runtime {
         Some(remote::agent(name, elsewhere, Map::new(), outbound.clone()).unwrap())
     });
     let reactors = AgentReactors::new(agents, "helper").unwrap();
-    Runtime::new(store, Arc::new(reactors), RuntimeOptions::default())
+    // Processes die here as often as it takes.
+    let options = RuntimeOptions {
+        max_starts: u32::MAX,
+        restart_pause: Duration::ZERO,
+        ..RuntimeOptions::default()
+    };
+    Runtime::new(store, Arc::new(reactors), options)
 }
 
 /// Goes on with what was left, has an agent answer, and answers what it asks; each once, however often it is said.

@@ -12,10 +12,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-pub(super) struct Socket(pub(super) WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    pub(super) async fn open(listening: &Served) -> Self {
+    pub(crate) async fn open(listening: &Served) -> Self {
         Self::with_key(listening, None).await
     }
 
@@ -38,7 +38,7 @@ impl Socket {
         request
     }
 
-    pub(super) async fn ask(&mut self, mut body: Value) {
+    pub(crate) async fn ask(&mut self, mut body: Value) {
         body["type"] = "response.create".into();
         self.0.send(Message::text(body.to_string())).await.unwrap();
     }
@@ -56,7 +56,7 @@ impl Socket {
     }
 
     /// The events of the next response.
-    pub(super) async fn events(&mut self) -> Vec<Value> {
+    pub(crate) async fn events(&mut self) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
             let event = self.next().await.unwrap();
@@ -77,18 +77,18 @@ impl Socket {
     }
 
     /// The response to a request.
-    pub(super) async fn respond(&mut self, body: Value) -> Value {
+    pub(crate) async fn respond(&mut self, body: Value) -> Value {
         self.ask(body).await;
         last(&self.events().await).clone()
     }
 
     /// The status and the code of the error that a request gets.
-    pub(super) async fn refused(&mut self, body: Value) -> (u64, String) {
+    pub(crate) async fn refused(&mut self, body: Value) -> (u64, String) {
         self.ask(body).await;
         self.error().await
     }
 
-    pub(super) async fn error(&mut self) -> (u64, String) {
+    pub(crate) async fn error(&mut self) -> (u64, String) {
         let frame = self.next().await.unwrap();
         assert_eq!(frame["type"], "error", "{frame}");
         assert!(

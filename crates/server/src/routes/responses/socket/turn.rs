@@ -7,10 +7,10 @@ use crate::auth::{Caller, Scope};
 use crate::body::parse;
 use crate::error::ApiError;
 use crate::error::openai;
+use crate::guard::check_rates;
 use crate::state::Api;
 use futures_util::StreamExt;
 use interop::responses::{CreateRequest, Framing, ResponseOf, ResponseStream, Status};
-use jiff::Timestamp;
 use serde_json::Value;
 
 /// Makes the responses that the client asks for, until it goes.
@@ -79,16 +79,8 @@ fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     if !api.app().config().is_development() && !api.app().keys().has(caller) {
         return Err(ApiError::Unauthorized);
     }
-    if caller.has_expired(Timestamp::now()) {
-        return Err(ApiError::KeyExpired);
-    }
-    let needed = Scope::Write;
-    if !caller.rights.scopes.contains(&needed) {
-        return Err(ApiError::MissingScope { needed });
-    }
-    caller
-        .spend()
-        .map_err(|wait| ApiError::RateLimited { wait })
+    caller.check_scope(Scope::Write)?;
+    check_rates(api, caller)
 }
 
 /// Sends the events of a response, and holds it if it is not stored and can be gone on with.

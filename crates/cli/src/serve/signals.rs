@@ -1,0 +1,162 @@
+//! `SIGTERM` and `SIGINT`: the first one stops the server, the second one ends the process.
+//!
+//! They are received on a thread of their own, so that a server whose workers all hang ends as well.
+
+use crate::error::CliError;
+use std::io;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The exit code of a server that did not stop within its grace period.
+const NOT_STOPPED: i32 = 1;
+/// The exit code of a server that a second signal has ended.
+const INTERRUPTED: i32 = 130;
+
+/// From now on the first signal cancels `shutdown`. The process ends at the second signal, and `grace`
+/// after the first one.
+pub(super) fn install(shutdown: CancellationToken, grace: Duration) -> Result<(), CliError> {
+    let (ready, is_ready) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("signals".into());
+    let receive = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(async {
+                let signals = Signals::install();
+                let _ = match signals {
+                    Ok(signals) => {
+                        let _ = ready.send(Ok(()));
+                        signals.received(&shutdown, grace).await;
+                        Ok(())
+                    }
+                    Err(error) => ready.send(Err(error)),
+                };
+            }),
+            Err(error) => {
+                let _ = ready.send(Err(error));
+            }
+        }
+    };
+    let spawned = thread.spawn(receive);
+    let installed = spawned.and_then(|_| is_ready.recv().unwrap_or_else(|_| Err(gone())));
+    installed.map_err(CliError::io("listen for signals"))
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread for signals has ended")
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+impl Signals {
+    #[cfg(unix)]
+    fn install() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unnecessary_wraps, reason = "as where there are signals")]
+    fn install() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+
+    async fn received(mut self, shutdown: &CancellationToken, grace: Duration) {
+        self.next().await;
+        shutdown.cancel();
+        tokio::select! {
+            () = self.next() => {
+                tracing::warn!("a second signal ends the server at once; what is written is kept");
+                std::process::exit(INTERRUPTED);
+            }
+            () = tokio::time::sleep(grace) => {
+                tracing::warn!(?grace, "the server did not stop within its grace period and is ended; what is written is kept");
+                std::process::exit(NOT_STOPPED);
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::environment;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    const CHILD: &str = "LOOMLINE_TEST_CHILD";
+    const NAME: &str =
+        "serve::signals::tests::a_server_whose_workers_all_hang_ends_after_its_grace_period";
+
+    /// A process whose only worker hangs, and whose main thread waits for it.
+    fn hang() {
+        install(CancellationToken::new(), Duration::from_millis(200)).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let hung = runtime.spawn(async {
+            println!("hangs");
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        });
+        let _: Result<(), _> = runtime.block_on(hung);
+    }
+
+    #[test]
+    fn a_server_whose_workers_all_hang_ends_after_its_grace_period() {
+        if environment(CHILD).is_some() {
+            return hang();
+        }
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env(CHILD, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = io::BufRead::lines(io::BufReader::new(child.stdout.take().unwrap()));
+        assert!(lines.any(|line| line.unwrap().contains("hangs")));
+        let pid = child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+                panic!("the process does not end");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(status.code(), Some(NOT_STOPPED));
+    }
+}

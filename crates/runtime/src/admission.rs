@@ -1,0 +1,71 @@
+//! Whether a request may begin a run or queue a trigger, before anything of it is written.
+
+use crate::error::RuntimeError;
+use crate::live::Live;
+use crate::react::Runtime;
+use crate::request::{Policy, React};
+use crate::run_slots::{QueuedTriggers, RunSlot};
+use timeline::State;
+
+/// What a request has taken of the limits. Dropped before the request is written, it is free again.
+#[derive(Default)]
+pub(crate) struct Admitted {
+    slot: Option<RunSlot>,
+    // The thread counts the trigger itself once it is written.
+    _queued: Option<QueuedTriggers>,
+}
+
+impl Admitted {
+    /// The request is written: the thread has the slot.
+    pub(crate) fn settle(self, live: &Live) {
+        if let Some(slot) = self.slot {
+            live.occupied.occupy(slot);
+        }
+    }
+}
+
+impl Runtime {
+    /// Takes what a request needs: a slot if its run begins at once, else a place in the queue. The
+    /// thread's lock is held.
+    pub(crate) fn admit(
+        &self,
+        live: &Live,
+        state: &State,
+        request: &React,
+    ) -> Result<Admitted, RuntimeError> {
+        let is_busy = state.active().is_some() || state.waiting().len() > 0;
+        if is_busy && request.policy == Policy::Queue && request.rewind.is_none() {
+            return self.admit_trigger(live);
+        }
+        if request.run.parent.is_some() {
+            // A sub-agent's run belongs to the run that calls it.
+            return Ok(Admitted::default());
+        }
+        let model = self.inner.reactors.model(&request.run);
+        self.admit_run(live, model.as_deref())
+    }
+
+    /// Takes a slot for a run that begins on this thread, unless the thread has one. The thread's lock
+    /// is held.
+    pub(crate) fn admit_run(
+        &self,
+        live: &Live,
+        model: Option<&str>,
+    ) -> Result<Admitted, RuntimeError> {
+        if live.occupied.has_slot() {
+            return Ok(Admitted::default());
+        }
+        Ok(Admitted {
+            slot: Some(self.inner.runs.take(&live.tenant, model)?),
+            _queued: None,
+        })
+    }
+
+    /// Counts a trigger that is to be queued on this thread.
+    pub(crate) fn admit_trigger(&self, live: &Live) -> Result<Admitted, RuntimeError> {
+        Ok(Admitted {
+            slot: None,
+            _queued: Some(self.inner.runs.queue(&live.tenant)?),
+        })
+    }
+}

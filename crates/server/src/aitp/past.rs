@@ -1,0 +1,135 @@
+//! Judging a past that a request brings: an imported document, or the messages before the one that is answered.
+
+use super::begun::Begun;
+use super::gate::{Speaker, actor_of, record};
+use super::refused::{Refused, Why, check_rights};
+use interop::aitp::{Change, Desk, Roster};
+use jiff::Timestamp;
+use runtime::RuntimeError;
+use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
+
+impl Speaker {
+    /// Refuses a past in which somebody speaks, joins, leaves or declares something as whom the key may not speak,
+    /// and one with a file at an address that is not allowed. What is asked and answered in it is not judged: it
+    /// counts as far as it can.
+    pub(super) fn judge_past(
+        &self,
+        metadata: Option<Payload>,
+        commands: &[(Timestamp, Command)],
+    ) -> Result<(), RuntimeError> {
+        let mut roster = Begun::new(Desk::default(), metadata, Timestamp::now())?.roster();
+        for (place, (at, command)) in commands.iter().enumerate() {
+            let refused = |why: Why| Refused::new(why, place);
+            for content in contents(command) {
+                self.check_links(Some(content)).map_err(refused)?;
+            }
+            if let Some(item) = item_of(command) {
+                let record = record(&Desk::default(), item.clone(), *at);
+                self.check_past(&roster, item, *at).map_err(refused)?;
+                roster.apply(&record);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_past(&self, roster: &Roster, item: &NewItem, at: Timestamp) -> Result<(), Why> {
+        if let Some(change) = Change::of_item(&item.clone().stored(at)) {
+            return check_rights(&self.caller, actor_of(&change));
+        }
+        if item.item_type != ItemType::Message {
+            return Ok(());
+        }
+        let metadata = item.metadata.as_ref();
+        let named = metadata.and_then(|metadata| metadata.str_field("actor"));
+        // Who names nobody and speaks as the one who began the thread speaks as that actor.
+        let initiator = roster.initiator().filter(|_| item.role == Some(Role::User));
+        match named.as_deref().or(initiator) {
+            Some(actor) => check_rights(&self.caller, actor),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The item that a command brings.
+fn item_of(command: &Command) -> Option<&NewItem> {
+    match command {
+        Command::Record { item }
+        | Command::Enqueue { item, .. }
+        | Command::Start {
+            trigger: Trigger::New(item),
+            ..
+        } => Some(item),
+        Command::Start {
+            trigger: Trigger::Waiting,
+            ..
+        }
+        | Command::Create { .. }
+        | Command::Emit { .. }
+        | Command::StartTool { .. }
+        | Command::Respond { .. }
+        | Command::PutPart { .. }
+        | Command::AddPart { .. }
+        | Command::Note { .. }
+        | Command::ResetStep
+        | Command::CompleteStep { .. }
+        | Command::End { .. }
+        | Command::Update { .. }
+        | Command::Remove { .. }
+        | Command::Close
+        | Command::Resume
+        | Command::Park
+        | Command::Reopen => None,
+    }
+}
+
+/// The content that a command brings: lists of parts, and single parts.
+pub(super) fn contents(command: &Command) -> Vec<&Payload> {
+    if let Command::Respond { parts, .. } = command {
+        return parts.iter().collect();
+    }
+    if let Command::PutPart { part, .. } | Command::AddPart { part } = command {
+        return vec![part];
+    }
+    let content = item_of(command).and_then(|item| item.content.as_ref());
+    content.into_iter().collect()
+}
+
+/// Where in JSON a text stands, as a pointer: the first string that is it, whatever holds it. Empty where there is
+/// none.
+pub(crate) fn pointer_to(json: &str, text: &str) -> String {
+    use serde_json::Value;
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let mut open = vec![(String::new(), &value)];
+    while let Some((pointer, value)) = open.pop() {
+        match value {
+            Value::String(found) if found == text => return pointer,
+            Value::Array(values) => {
+                let values = values.iter().enumerate().rev();
+                open.extend(values.map(|(place, value)| (format!("{pointer}/{place}"), value)));
+            }
+            Value::Object(members) => {
+                let members = members.iter().rev();
+                open.extend(members.map(|(name, value)| {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    (format!("{pointer}/{name}"), value)
+                }));
+            }
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_json_is_found_where_it_stands_first() {
+        let json = r#"{"a/b": [{"c": "x"}, "y"], "d": "y"}"#;
+        assert_eq!(pointer_to(json, "y"), "/a~1b/1");
+        assert_eq!(pointer_to(json, "x"), "/a~1b/0/c");
+        assert_eq!(pointer_to(json, "z"), "");
+        assert_eq!(pointer_to("no json", "z"), "");
+    }
+}

@@ -1,0 +1,220 @@
+//! Connections: which are accepted, how long they may wait, and which are closed to make room.
+//!
+//! Each connection is a task. The accept loop never waits for a client: TLS handshakes are part of the task. When the cap
+//! is reached, the connection that has been idle the longest is closed; a connection with a request in progress, such as
+//! an event stream, never is. Where none is idle, the new connection is one of a few that may only ask for health, so that
+//! `/healthz` and `/readyz` are answered in any case.
+
+mod addresses;
+mod connection;
+mod descriptors;
+mod group;
+mod http;
+mod socket;
+
+use crate::config::{AddressRange, LimitsConfig};
+use crate::metrics::ConnectionFigures;
+use addresses::Addresses;
+use axum::Router;
+use connection::{Connection, Timeouts};
+use descriptors::{Caps, Spare};
+use group::Group;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+/// Number of connections beyond the cap that may ask for health.
+const MAX_OVERFLOW: usize = 32;
+/// How long such a connection may take to send its request.
+const OVERFLOW_HEADER: Duration = Duration::from_secs(5);
+/// How long it stays open after the answer.
+const OVERFLOW_IDLE: Duration = Duration::from_secs(1);
+/// Number of idle connections that are closed when the system has no descriptor left.
+const CLOSED_AT_ONCE: usize = 16;
+/// How long the accept loop waits when the system can't give it a connection.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Marks a request of a connection beyond the cap: only health is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overflow;
+
+/// What all connections share.
+struct Shared {
+    figures: ConnectionFigures,
+    addresses: Addresses,
+    turns: AtomicU64,
+    tls_timeout: Duration,
+    http2_streams: u32,
+}
+
+impl Shared {
+    /// A number for each time that a connection becomes idle.
+    fn next_turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Decides which connections are accepted.
+struct Admission {
+    shared: Arc<Shared>,
+    all: Arc<Group>,
+    overflow: Arc<Group>,
+    timeouts: Timeouts,
+    trusted_proxies: Vec<AddressRange>,
+    shutdown: CancellationToken,
+}
+
+impl Admission {
+    fn new(
+        limits: &LimitsConfig,
+        caps: Caps,
+        figures: ConnectionFigures,
+        shutdown: &CancellationToken,
+    ) -> Self {
+        let shared = Shared {
+            figures,
+            addresses: Addresses::new(caps.per_address),
+            turns: AtomicU64::default(),
+            tls_timeout: limits.tls_timeout,
+            http2_streams: limits.http2_streams,
+        };
+        Self {
+            shared: Arc::new(shared),
+            all: Arc::new(Group::new(caps.total)),
+            overflow: Arc::new(Group::new(MAX_OVERFLOW)),
+            timeouts: Timeouts {
+                header: limits.header_timeout,
+                idle: limits.idle_timeout,
+                stalled: limits.stalled_reader,
+            },
+            trusted_proxies: limits.trusted_proxies.clone(),
+            shutdown: shutdown.clone(),
+        }
+    }
+
+    /// A place for a connection: among all, or else beyond the cap; `None` if there is none.
+    fn admit(&self, client: IpAddr) -> Option<Arc<Connection>> {
+        let is_proxy = self.trusted_proxies.iter().any(|it| it.contains(client));
+        let address = (!is_proxy).then(|| self.shared.addresses.of(client));
+        let address_has_room = address.as_ref().is_none_or(|(_, group)| group.has_room());
+        if address_has_room && self.all.has_room() {
+            let lane = Arc::clone(&self.all);
+            return Some(self.connection(lane, address, self.timeouts));
+        }
+        self.shared.figures.refused.inc();
+        self.admit_overflow()
+    }
+
+    /// A place for a connection that may ask for health; `None` if all of them have requests in progress.
+    fn admit_overflow(&self) -> Option<Arc<Connection>> {
+        let timeouts = Timeouts {
+            header: self.timeouts.header.min(OVERFLOW_HEADER),
+            idle: self.timeouts.idle.min(OVERFLOW_IDLE),
+            ..self.timeouts
+        };
+        let lane = &self.overflow;
+        let has_room = lane.has_room();
+        has_room.then(|| self.connection(Arc::clone(lane), None, timeouts))
+    }
+
+    fn connection(
+        &self,
+        lane: Arc<Group>,
+        address: Option<(IpAddr, Arc<Group>)>,
+        timeouts: Timeouts,
+    ) -> Arc<Connection> {
+        let is_overflow = Arc::ptr_eq(&lane, &self.overflow);
+        let shared = Arc::clone(&self.shared);
+        let signal = self.shutdown.child_token();
+        Connection::new(shared, lane, address, timeouts, signal, is_overflow)
+    }
+}
+
+/// Serves connections until `shutdown` is cancelled and the requests in progress are answered. Dropped before, it closes
+/// all connections.
+pub(crate) async fn serve(
+    sockets: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    limits: &LimitsConfig,
+    figures: ConnectionFigures,
+    shutdown: &CancellationToken,
+) {
+    let caps = Caps::new(limits, descriptors::raise_limit());
+    tracing::debug!(?caps, "connections");
+    let admission = Admission::new(limits, caps, figures, shutdown);
+    // Once for all connections: with its state every route is made anew.
+    let router = router.with_state(());
+    let mut tasks = JoinSet::new();
+    let mut spare = Spare::default();
+    // Whether a spare descriptor was given up for the next connection.
+    let mut is_spare = false;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(_) = tasks.join_next() => continue,
+            accepted = accept(&sockets, &mut spare, is_spare) => accepted,
+        };
+        match accepted {
+            Ok((socket, client)) => {
+                let connection = if std::mem::take(&mut is_spare) {
+                    admission.admit_overflow()
+                } else {
+                    admission.admit(client)
+                };
+                if let Some(connection) = connection {
+                    let shared = Arc::clone(&admission.shared);
+                    let (tls, router) = (tls.clone(), router.clone());
+                    tasks.spawn(http::serve(socket, connection, shared, tls, router));
+                }
+            }
+            Err(error) if is_clients_fault(&error) => {}
+            Err(error) => {
+                spare.log(&error, Instant::now());
+                let closed = (0..CLOSED_AT_ONCE)
+                    .take_while(|_| admission.all.close_oldest_idle())
+                    .count();
+                is_spare = closed == 0 && spare.release();
+                if !is_spare {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+    drop(sockets);
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn accept(
+    sockets: &TcpListener,
+    spare: &mut Spare,
+    is_spare: bool,
+) -> io::Result<(TcpStream, IpAddr)> {
+    if !is_spare {
+        spare.refill();
+    }
+    let (socket, client) = sockets.accept().await?;
+    crate::serve::send_at_once(&socket);
+    Ok((socket, client.ip()))
+}
+
+/// Whether the next connection may well be accepted.
+fn is_clients_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The connections of each client address.
+
+use super::group::Group;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The groups of the addresses that have connections.
+pub(super) struct Addresses {
+    max: usize,
+    groups: Mutex<BTreeMap<IpAddr, Arc<Group>>>,
+}
+
+impl Addresses {
+    /// With a cap for each address.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            max,
+            groups: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<Group>>> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The group of a client: that of its IPv4 address, or of the first 64 bits of its IPv6 address, which are one network.
+    pub(super) fn of(&self, client: IpAddr) -> (IpAddr, Arc<Group>) {
+        let address = match client.to_canonical() {
+            IpAddr::V4(address) => IpAddr::V4(address),
+            IpAddr::V6(address) => {
+                let network = address.to_bits() >> 64 << 64;
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+        };
+        let known = self.lock().get(&address).cloned();
+        let group = known.unwrap_or_else(|| Arc::new(Group::new(self.max)));
+        (address, group)
+    }
+
+    /// Adds a connection to a group that [`Addresses::of`] returned. There is one caller of both, so that an address never
+    /// has two groups.
+    pub(super) fn join(&self, address: IpAddr, group: &Arc<Group>) {
+        let mut groups = self.lock();
+        groups.insert(address, Arc::clone(group));
+        group.join();
+    }
+
+    /// Removes a connection, and with the last one the group.
+    pub(super) fn leave(&self, address: IpAddr, group: &Group) {
+        let mut groups = self.lock();
+        if group.leave() == 0 {
+            groups.remove(&address);
+        }
+    }
+
+    /// Number of addresses that have connections.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_ipv6_network_share_a_group() {
+        let addresses = Addresses::new(1);
+        let of = |text: &str| addresses.of(text.parse().unwrap()).0;
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+
+    #[test]
+    fn an_address_without_connections_is_forgotten() {
+        let addresses = Addresses::new(1);
+        let (address, group) = addresses.of("192.0.2.1".parse().unwrap());
+        addresses.join(address, &group);
+        addresses.join(address, &group);
+        addresses.leave(address, &group);
+        assert_eq!(addresses.len(), 1);
+        addresses.leave(address, &group);
+        assert_eq!(addresses.len(), 0);
+    }
+}

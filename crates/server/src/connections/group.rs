@@ -1,0 +1,97 @@
+//! Connections that share a cap, and which of them has been idle the longest.
+
+use super::connection::Connection;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The connections of all clients, or of one address.
+pub(super) struct Group {
+    max: usize,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    n: usize,
+    /// Each time that a connection became idle, in order. An entry is stale once the connection is busy again, has become
+    /// idle again, or is closed.
+    idle: VecDeque<Idle>,
+}
+
+struct Idle {
+    connection: Weak<Connection>,
+    turn: u64,
+}
+
+impl Group {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            max,
+            members: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of open connections.
+    pub(super) fn len(&self) -> usize {
+        self.lock().n
+    }
+
+    pub(super) fn join(&self) {
+        self.lock().n += 1;
+    }
+
+    /// Returns the number that is left.
+    pub(super) fn leave(&self) -> usize {
+        let mut members = self.lock();
+        members.n = members.n.saturating_sub(1);
+        members.n
+    }
+
+    /// Notes that a connection is idle, for the `turn`th time of all.
+    pub(super) fn note_idle(&self, connection: &Arc<Connection>, turn: u64) {
+        let mut members = self.lock();
+        members.idle.push_back(Idle {
+            connection: Arc::downgrade(connection),
+            turn,
+        });
+        // A request adds an entry, so they are sifted once half of them must be stale.
+        if members.idle.len() > 2 * members.n + 64 {
+            let idle = |it: &Idle| it.connection.upgrade().is_some_and(|c| c.is_idle(it.turn));
+            members.idle.retain(idle);
+        }
+    }
+
+    /// Closes the connection that has been idle the longest. Returns whether there was one.
+    pub(super) fn close_oldest_idle(&self) -> bool {
+        loop {
+            // The lock is not held while the connection closes, which takes it.
+            let Some(oldest) = self.lock().idle.pop_front() else {
+                return false;
+            };
+            let connection = oldest.connection.upgrade();
+            if connection.is_some_and(|it| it.close_for_room(oldest.turn)) {
+                return true;
+            }
+        }
+    }
+
+    /// Number of entries of the order, stale ones included.
+    #[cfg(test)]
+    pub(super) fn n_entries(&self) -> usize {
+        self.lock().idle.len()
+    }
+
+    /// Whether another connection may join, once idle ones are closed.
+    pub(super) fn has_room(&self) -> bool {
+        while self.len() >= self.max {
+            if !self.close_oldest_idle() {
+                return false;
+            }
+        }
+        true
+    }
+}

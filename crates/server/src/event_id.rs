@@ -1,0 +1,124 @@
+//! The ids of the events that streams of the native API send.
+
+use aws_lc_rs::digest;
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+use timeline::{Seq, ThreadId};
+
+/// Separates the parts of an id.
+const SEPARATOR: char = '.';
+
+/// Tells a thread from an earlier or later one under the same key: 8 hexadecimal digits that follow
+/// from its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Incarnation([u8; 4]);
+
+impl Incarnation {
+    pub(crate) fn of(thread: &ThreadId) -> Self {
+        let hash = digest::digest(&digest::SHA256, thread.as_str().as_bytes());
+        let mut first = [0; 4];
+        for (to, from) in first.iter_mut().zip(hash.as_ref()) {
+            *to = *from;
+        }
+        Self(first)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let is_lower = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+        if text.len() != 8 || !text.bytes().all(is_lower) {
+            return None;
+        }
+        let bits = u32::from_str_radix(text, 16).ok()?;
+        Some(Self(bits.to_be_bytes()))
+    }
+}
+
+impl Display for Incarnation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:08x}", u32::from_be_bytes(self.0))
+    }
+}
+
+/// The id of an event: its position in the log, and which thread's log that is.
+///
+/// It is written `10.5f0c21ab`. A position alone is read, too, and is of any thread. A third part is
+/// reserved, and refused so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventId {
+    pub(crate) seq: Seq,
+    pub(crate) incarnation: Option<Incarnation>,
+}
+
+impl EventId {
+    /// Whether it may be of this thread.
+    pub(crate) fn fits(&self, thread: Incarnation) -> bool {
+        self.incarnation.is_none_or(|own| own == thread)
+    }
+}
+
+impl Display for EventId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.seq)?;
+        match self.incarnation {
+            Some(incarnation) => write!(f, "{SEPARATOR}{incarnation}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text that is no id of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoEventId;
+
+impl FromStr for EventId {
+    type Err = NoEventId;
+
+    fn from_str(text: &str) -> Result<Self, NoEventId> {
+        let (seq, incarnation) = match text.split_once(SEPARATOR) {
+            Some((seq, rest)) => (seq, Some(Incarnation::read(rest).ok_or(NoEventId)?)),
+            None => (text, None),
+        };
+        if !seq.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Err(NoEventId);
+        }
+        let seq = Seq(seq.parse().map_err(|_| NoEventId)?);
+        Ok(Self { seq, incarnation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_id_names_the_position_and_the_incarnation() {
+        let incarnation = Incarnation::of(&"t-1".into());
+        let id = EventId {
+            seq: Seq(10),
+            incarnation: Some(incarnation),
+        };
+        assert_eq!(id.to_string(), format!("10.{incarnation}"));
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!(id.fits(incarnation) && !id.fits(Incarnation::of(&"t-2".into())));
+        let bare: EventId = "10".parse().unwrap();
+        assert!(bare.fits(incarnation) && bare.fits(Incarnation::of(&"t-2".into())));
+    }
+
+    #[test]
+    fn a_text_that_is_no_event_id_is_refused() {
+        for text in [
+            "",
+            "x",
+            "-1",
+            "+1",
+            ".",
+            "1.",
+            "1.5f0c21a",
+            "1.5F0C21AB",
+            "1.5f0c21ab.1",
+            ".5f0c21ab",
+        ] {
+            assert_eq!(text.parse::<EventId>(), Err(NoEventId), "{text}");
+        }
+    }
+}

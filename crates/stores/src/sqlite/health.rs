@@ -1,0 +1,164 @@
+//! Whether commits succeed, which damage was found, and how often that is logged.
+
+use super::error::is_violation;
+use runtime::StoreError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Whether a store can do its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreHealth {
+    /// Nothing is known to be wrong.
+    #[default]
+    Healthy,
+    /// The last commit failed: the disk is full, or writing to it fails.
+    CommitsFail,
+    /// Damage was found since the store was opened.
+    Damaged,
+}
+
+/// What the committing thread and the reading threads have found.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    commits_fail: AtomicBool,
+    n_failures: AtomicU64,
+    n_damaged: AtomicU64,
+    log: Throttle,
+    retry: Throttle,
+}
+
+impl Health {
+    pub(super) fn now(&self) -> StoreHealth {
+        if self.n_damaged() > 0 {
+            StoreHealth::Damaged
+        } else if self.commits_fail.load(Ordering::Relaxed) {
+            StoreHealth::CommitsFail
+        } else {
+            StoreHealth::Healthy
+        }
+    }
+
+    /// How many commits and writes have failed.
+    pub(super) fn n_failures(&self) -> u64 {
+        self.n_failures.load(Ordering::Relaxed)
+    }
+
+    /// How many operations have found damage.
+    pub(super) fn n_damaged(&self) -> u64 {
+        self.n_damaged.load(Ordering::Relaxed)
+    }
+
+    /// A commit has written something.
+    pub(super) fn committed(&self) {
+        if self.commits_fail.swap(false, Ordering::Relaxed) {
+            tracing::info!("commits succeed again");
+        }
+    }
+
+    /// A commit failed, or a write before it.
+    pub(super) fn commit_failed(&self, error: &dyn std::error::Error) {
+        self.commits_fail.store(true, Ordering::Relaxed);
+        self.n_failures.fetch_add(1, Ordering::Relaxed);
+        self.log(error, "a commit failed; every request in it is refused");
+    }
+
+    /// A request to the committing thread failed.
+    pub(super) fn write_failed(&self, error: &StoreError) {
+        if let StoreError::Failed(_) = error {
+            self.commit_failed(error);
+        } else {
+            self.read_failed(error);
+        }
+    }
+
+    /// A request to a reading thread failed.
+    pub(super) fn read_failed(&self, error: &StoreError) {
+        if is_violation(error) {
+            self.log(error, "a change does not fit the store's tables");
+        } else if let StoreError::Damaged(_) = error {
+            self.n_damaged.fetch_add(1, Ordering::Relaxed);
+            self.log(error, "damage was found in the store");
+        } else if let StoreError::Failed(_) = error {
+            self.log(error, "reading from the store failed");
+        }
+    }
+
+    /// Whether a trial commit is due: commits fail, and the last trial is a second ago.
+    pub(super) fn wants_trial(&self) -> bool {
+        self.commits_fail.load(Ordering::Relaxed) && self.retry.admit().is_some()
+    }
+
+    fn log(&self, error: &dyn std::error::Error, what: &'static str) {
+        if let Some(suppressed) = self.log.admit() {
+            let error = with_causes(error);
+            tracing::error!(error, suppressed, "{what}");
+        }
+    }
+}
+
+/// Lets something happen once per second.
+#[derive(Debug, Default)]
+struct Throttle {
+    state: Mutex<(Option<Instant>, u64)>,
+}
+
+impl Throttle {
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    /// How many were suppressed since the last one; none if this one is suppressed.
+    fn admit(&self) -> Option<u64> {
+        self.admit_at(Instant::now())
+    }
+
+    fn admit_at(&self, now: Instant) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, suppressed) = &mut *state;
+        if last.is_some_and(|last| now.duration_since(last) < Self::INTERVAL) {
+            *suppressed += 1;
+            return None;
+        }
+        *last = Some(now);
+        Some(std::mem::take(suppressed))
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_throttle_admits_one_per_second_and_counts_the_others() {
+        let throttle = Throttle::default();
+        let start = Instant::now();
+        let after = |ms| throttle.admit_at(start + Duration::from_millis(ms));
+        assert_eq!(after(0), Some(0));
+        assert_eq!([after(1), after(500), after(999)], [None; 3]);
+        assert_eq!(after(1_000), Some(3));
+        assert_eq!(after(1_500), None);
+        assert_eq!(after(60_000), Some(1));
+    }
+
+    #[test]
+    fn a_change_that_does_not_fit_is_no_damage_of_the_store() {
+        let health = Health::default();
+        health.write_failed(&StoreError::Damaged(super::super::error::violation("x")));
+        assert_eq!(health.now(), StoreHealth::Healthy);
+        health.read_failed(&StoreError::Damaged("malformed".into()));
+        assert_eq!(
+            (health.now(), health.n_damaged()),
+            (StoreHealth::Damaged, 1)
+        );
+    }
+}
