@@ -66,8 +66,8 @@ fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     let names = names.join(", ");
     report.warned(
         "data is private",
-        &format!("others than the owner may read {names}"),
-        "unless a group is meant to read them, take these rights away with `chmod go=`",
+        &format!("users other than the owner can read {names}"),
+        "remove these rights with `chmod go=`, unless a group should read them",
     )
 }
 

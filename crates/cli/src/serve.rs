@@ -105,7 +105,7 @@ pub(crate) async fn serve(
     };
     let keys = app.clone();
     tokio::select! {
-        // It is told that the server stops before it has stopped.
+        // The user sees that the server is stopping before it has stopped.
         biased;
         () = stop => Ok(()),
         () = hang_up.reload(place, &keys, output) => Ok(()),

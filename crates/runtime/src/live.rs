@@ -18,8 +18,8 @@ use timeline::{
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-/// How far the last event of a thread may be ahead of the clock and the next one still waits for it. What is further
-/// ahead was written while the clock was wrong, or came from elsewhere.
+/// Maximum time that a thread's last event may be ahead of the clock for the next event to keep its instant. An event
+/// further ahead was written while the clock was wrong, or was imported.
 const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Records kept in memory for those who follow; older ones are read from the store.

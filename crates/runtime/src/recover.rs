@@ -18,7 +18,7 @@ const STARTS_BEFORE_TRIAL: u32 = 2;
 const TRIAL: Duration = Duration::from_secs(5);
 
 /// A thread that another process has left unfinished.
-struct Left {
+struct UnfinishedThread {
     thread: ThreadId,
     model: Option<String>,
     n_starts: u32,
@@ -52,7 +52,7 @@ impl Runtime {
     }
 
     async fn recover_all(&self, threads: Vec<ThreadId>) {
-        let mut by_tenant: BTreeMap<TenantId, Vec<Left>> = BTreeMap::new();
+        let mut by_tenant: BTreeMap<TenantId, Vec<UnfinishedThread>> = BTreeMap::new();
         for thread in threads {
             if self.inner.shutdown.is_cancelled() {
                 return;
@@ -73,7 +73,7 @@ impl Runtime {
     }
 
     /// One thread after the other, each when it has a slot, so that only those are in memory.
-    async fn recover_tenant(&self, tenant: &TenantId, threads: Vec<Left>) {
+    async fn recover_tenant(&self, tenant: &TenantId, threads: Vec<UnfinishedThread>) {
         let shutdown = &self.inner.shutdown;
         for left in threads {
             let due = async {
@@ -102,7 +102,10 @@ impl Runtime {
 
     /// What recovery must know of a thread. None where there is nothing to do, or where the run that
     /// a sub-agent belongs to has it go on.
-    async fn examine(&self, thread: ThreadId) -> Result<Option<(TenantId, Left)>, RuntimeError> {
+    async fn examine(
+        &self,
+        thread: ThreadId,
+    ) -> Result<Option<(TenantId, UnfinishedThread)>, RuntimeError> {
         let head = self.inner.store.head(&thread).await?;
         let Some(run) = next_run(&head.state) else {
             return Ok(None);
@@ -113,7 +116,7 @@ impl Runtime {
         let active = head.state.active();
         let pause = active.map(|active| self.restart_pause(active, head.last_at));
         let n_waiting = head.state.waiting().len();
-        let left = Left {
+        let left = UnfinishedThread {
             thread,
             model: self.inner.reactors.model(&run),
             n_starts: active.map_or(0, |active| active.n_starts),

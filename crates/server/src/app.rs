@@ -126,7 +126,7 @@ impl App {
         };
         if mode == OpenMode::ReadWrite {
             for path in open_to_others(data_dir) {
-                tracing::warn!(path = %path.display(), "others than its owner may read this; chmod go= ends that");
+                tracing::warn!(path = %path.display(), "users other than the owner can read this path; run chmod go= on it");
             }
         }
         let options = RuntimeOptions {

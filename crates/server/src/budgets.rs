@@ -65,7 +65,7 @@ impl Budgets {
         own
     }
 
-    /// Replaces the limits of the tenants. What is spent stays spent.
+    /// Replaces the limits of the tenants. Requests and permits that they have used still count.
     pub(crate) fn replace(&self, tenants: &BTreeMap<String, TenantConfig>) {
         let mut known = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
         let next = tenants.iter().map(|(name, config)| {

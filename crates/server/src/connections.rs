@@ -38,6 +38,9 @@ const OVERFLOW_HEADER: Duration = Duration::from_secs(5);
 const OVERFLOW_IDLE: Duration = Duration::from_secs(1);
 /// Number of idle connections that are closed when the system has no descriptor left.
 const CLOSED_AT_ONCE: usize = 16;
+/// A connection that has been idle for less than this is not closed for want of descriptors: its request may be on the
+/// way. The system reports that it has none left as soon as the last one is used, even if no client waits for it.
+const MIN_IDLE: Duration = Duration::from_millis(200);
 /// How long the accept loop waits when the system can't give it a connection.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -180,7 +183,7 @@ pub(crate) async fn serve(
             Err(error) => {
                 spare.log(&error, Instant::now());
                 let closed = (0..CLOSED_AT_ONCE)
-                    .take_while(|_| admission.all.close_oldest_idle())
+                    .take_while(|_| admission.all.close_oldest_idle(MIN_IDLE))
                     .count();
                 is_spare = closed == 0 && spare.release();
                 if !is_spare {

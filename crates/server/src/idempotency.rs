@@ -47,7 +47,7 @@ impl IdempotencyKey {
     }
 }
 
-/// The token of a request that is told from others by something else than a fingerprint.
+/// The token of a request whose route compares repetitions itself, without a fingerprint.
 pub(crate) fn token_of(headers: &HeaderMap, kind: &str) -> Result<Option<String>, ApiError> {
     let value = headers.get(NAME);
     value.map(|value| token_text(value, kind)).transpose()
@@ -147,14 +147,14 @@ impl Named {
         } = self;
         IdempotencyKey(value.map(|value| Key {
             value,
-            fingerprint: fingerprint(&[&[&*method, &*path][..], &said(text)].concat()),
+            fingerprint: fingerprint(&[&[&*method, &*path][..], &fingerprinted(text)].concat()),
         }))
     }
 }
 
-/// What a body says, in parts. How the answer is told (`stream`) does not change what is done, and neither does the
-/// order of the members.
-fn said(body: &str) -> Vec<&str> {
+/// The parts of a body that a fingerprint covers: its members in the order of their names, without `stream`, which
+/// selects only the form of the answer.
+fn fingerprinted(body: &str) -> Vec<&str> {
     let Ok(members) = serde_json::from_str::<BTreeMap<&str, &RawValue>>(body) else {
         // It is no object, or a name in it has an escape.
         return vec![body];
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_leaves_out_how_the_answer_is_told() {
-        let of = |body| fingerprint(&said(body));
+        let of = |body| fingerprint(&fingerprinted(body));
         let one = of(r#"{"content":"one","metadata":{"stream":true}}"#);
         for same in [
             r#"{"content":"one","metadata":{"stream":true},"stream":true}"#,

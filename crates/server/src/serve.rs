@@ -159,7 +159,7 @@ pub(crate) fn check_exposed(config: &Config, addr: SocketAddr) -> Result<(), Ser
 }
 
 /// Serves until `shutdown` is cancelled, then ends streams, lets requests finish and closes the
-/// store, all within `limits.shutdown_grace`. What ran goes on at the next start.
+/// store, all within `limits.shutdown_grace`. Unfinished runs continue at the next start.
 ///
 /// Listens first and has unfinished runs go on in the background; requests that need a key wait until
 /// the MCP servers are reached. Refuses an address that others can reach if the configuration has no

@@ -1,7 +1,7 @@
 //! JSON values whose every look is counted, so that a comparison with a schema ends.
 //!
-//! A validator of JSON Schema can't be interrupted. What it looks at can: when the budget is spent
-//! the look unwinds the validator, and [`within`] gives nothing.
+//! A JSON Schema validator can't be interrupted from outside. The values that it reads are ours: when
+//! the budget is spent, the next read unwinds the validator, and [`within`] returns `None`.
 
 use jsonschema::JsonType;
 use jsonschema::json::{self, Json, NodeIdentity, unique};
@@ -21,7 +21,7 @@ const SMALL_STACK: usize = 256 << 10;
 const LARGE_STEPS: u64 = 20_000_000;
 /// Maximum size of the stack on a thread of its own, in bytes.
 const LARGE_STACK: usize = super::apart::STACK / 2;
-/// The clock is read once for so many looks.
+/// Number of looks at values between two reads of the clock.
 const STEPS_PER_CLOCK: u64 = 256;
 
 /// What one comparison may cost.

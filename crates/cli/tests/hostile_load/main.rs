@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// `LOOMLINE_ATTACK` for some attacks only, `LOOMLINE_WITHOUT_LIMITS` for a program that has none.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a test is told by its environment how to run"
+    reason = "the environment selects the form of the suite"
 )]
 pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()

@@ -32,7 +32,7 @@ impl RunSlots {
         Ok(self.queued(tenant, 1))
     }
 
-    /// Counts so many queued triggers of a tenant, whatever its limit.
+    /// Counts `n` queued triggers of a tenant, even beyond its limit.
     pub(crate) fn queued(self: &Arc<Self>, tenant: &TenantId, n: usize) -> QueuedTriggers {
         let mut queued = QueuedTriggers {
             slots: Arc::clone(self),

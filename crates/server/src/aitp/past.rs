@@ -9,9 +9,9 @@ use runtime::RuntimeError;
 use timeline::{Command, ItemType, NewItem, Payload, Role, Trigger};
 
 impl Speaker {
-    /// Refuses a past in which somebody speaks, joins, leaves or declares something as whom the key may not speak,
-    /// and one with a file at an address that is not allowed. What is asked and answered in it is not judged: it
-    /// counts as far as it can.
+    /// Checks an imported history against the key: every actor that speaks, joins, leaves or declares something must be
+    /// one that the key may speak as, and every file must be at an allowed address. Questions and answers in the history
+    /// are not checked.
     pub(super) fn judge_past(
         &self,
         metadata: Option<Payload>,

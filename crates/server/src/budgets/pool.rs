@@ -50,7 +50,7 @@ impl Pool {
         })
     }
 
-    /// Reserves permits for so many tenants.
+    /// Divides the reserved permits among this number of tenants.
     pub(super) fn share_among(&self, n_tenants: usize) {
         self.lock().n_tenants = n_tenants;
     }

@@ -3,6 +3,8 @@
 use super::connection::Connection;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The connections of all clients, or of one address.
 pub(super) struct Group {
@@ -21,6 +23,7 @@ struct Members {
 struct Idle {
     connection: Weak<Connection>,
     turn: u64,
+    since: Instant,
 }
 
 impl Group {
@@ -57,6 +60,7 @@ impl Group {
         members.idle.push_back(Idle {
             connection: Arc::downgrade(connection),
             turn,
+            since: Instant::now(),
         });
         // A request adds an entry, so they are sifted once half of them must be stale.
         if members.idle.len() > 2 * members.n + 64 {
@@ -65,11 +69,15 @@ impl Group {
         }
     }
 
-    /// Closes the connection that has been idle the longest. Returns whether there was one.
-    pub(super) fn close_oldest_idle(&self) -> bool {
+    /// Closes the connection that has been idle the longest, if that is at least `min`. Returns whether there was one.
+    pub(super) fn close_oldest_idle(&self, min: Duration) -> bool {
         loop {
             // The lock is not held while the connection closes, which takes it.
-            let Some(oldest) = self.lock().idle.pop_front() else {
+            let oldest = self
+                .lock()
+                .idle
+                .pop_front_if(|it| it.since.elapsed() >= min);
+            let Some(oldest) = oldest else {
                 return false;
             };
             let connection = oldest.connection.upgrade();
@@ -88,7 +96,7 @@ impl Group {
     /// Whether another connection may join, once idle ones are closed.
     pub(super) fn has_room(&self) -> bool {
         while self.len() >= self.max {
-            if !self.close_oldest_idle() {
+            if !self.close_oldest_idle(Duration::ZERO) {
                 return false;
             }
         }

@@ -153,6 +153,7 @@ async fn requests_leave_no_more_than_their_share_of_entries() {
     assert!(admission.all.n_entries() <= 2 * 2 + 65);
     // The order survives the sifting.
     drop(connections[0].begin(Version::HTTP_11).unwrap());
-    assert!(admission.all.close_oldest_idle());
+    assert!(!admission.all.close_oldest_idle(SECOND));
+    assert!(admission.all.close_oldest_idle(Duration::ZERO));
     assert!(connections[1].is_closed() && !connections[0].is_closed());
 }
