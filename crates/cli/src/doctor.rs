@@ -192,6 +192,7 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
         | StoreError::OrphanedLog { .. }
         | StoreError::Key(_)
         | StoreError::InUse(_)
+        | StoreError::View(_)
         | StoreError::Closed => None,
     }
 }

@@ -89,6 +89,7 @@ impl Runtime {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             if let Some(live) = live.get(&id) {
+                live.touch();
                 return Ok(Arc::clone(live));
             }
         }
@@ -120,7 +121,10 @@ impl Runtime {
             streaming: row.thread.status == timeline::ThreadStatus::Streaming,
             gone: false,
         };
-        self.kept_or(row.thread.id, (row.tenant, key), tail, |live| live)
+        let bytes = row.bytes;
+        self.kept_or(row.thread.id, (row.tenant, key), tail, |live| {
+            live.with_log(bytes)
+        })
     }
 
     /// The thread as it is in memory; where it is not, as it is made here.
@@ -136,17 +140,15 @@ impl Runtime {
             .live
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !live.contains_key(&thread) && live.len() >= self.inner.options.threads_in_memory {
-            // Only what nobody else holds may go: two in one process would fence each other off.
-            live.retain(|_, live| Arc::strong_count(live) > 1 || !live.is_idle());
-            let keys = &self.inner.keys;
-            let mut keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, id| live.contains_key(id));
+        if !live.contains_key(&thread) {
+            self.inner.make_room(&mut live);
+            self.ensure_sweeps();
         }
         let found = live.entry(thread.clone()).or_insert_with(|| {
             let new = Live::new(&self.inner, (tenant, key), thread, tail);
             Arc::new(make(new))
         });
+        found.touch();
         Arc::clone(found)
     }
 

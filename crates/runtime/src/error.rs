@@ -64,6 +64,16 @@ pub enum RuntimeError {
     /// A [`Gate`](crate::Gate) refused what was said, for this reason.
     #[error(transparent)]
     TurnedAway(Box<dyn std::error::Error + Send + Sync>),
+    /// A message, or a part of an answer, is too large.
+    #[error(
+        "a message of {bytes} bytes is larger than the {max} that one may have; send large files and images as URLs, or upload them and refer to them"
+    )]
+    MessageTooLarge {
+        /// Its size as JSON, in bytes.
+        bytes: usize,
+        /// Maximum size, in bytes.
+        max: usize,
+    },
     /// A budget is spent.
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
@@ -95,6 +105,7 @@ impl RuntimeError {
             | Self::BrokenOff
             | Self::TurnedAway(_)
             | Self::LimitReached(_)
+            | Self::MessageTooLarge { .. }
             | Self::ShuttingDown => false,
         }
     }

@@ -1,10 +1,11 @@
 //! Following a thread: live, replayed, or resumed after any event (EK-10).
 
-use crate::live::{Live, PAGE};
+use crate::live::Live;
+use crate::pages::{PAGE, Page};
 use crate::store::{Filter, Logged, Store, StoreError};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use timeline::{Event, ExecutionId, Seq, ThreadId};
 
 /// When a follower has seen enough.
@@ -35,11 +36,11 @@ pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {
                 Err(StoreError::NotFound)?;
             }
             while seen < end.seq {
-                let records = live.after(seen).await?;
-                if records.is_empty() {
+                let mut page = Reading::of(live.after(seen).await?);
+                if page.is_empty() {
                     break;
                 }
-                for record in records {
+                while let Some(record) = page.next() {
                     seen = record.record.seq;
                     let last = ends(&record.record.event, &until);
                     yield record;
@@ -56,6 +57,40 @@ pub(crate) fn follow(live: Arc<Live>, after: Seq, until: Until) -> Follow {
             }
         }
     })
+}
+
+/// A follower's place in a page. It does not keep a page from the store in memory: a follower that
+/// does not read for a while reads the page again.
+struct Reading {
+    page: Option<Arc<Page>>,
+    shared: Weak<Page>,
+    n_read: usize,
+}
+
+impl Reading {
+    fn of(page: Arc<Page>) -> Self {
+        Self {
+            shared: Arc::downgrade(&page),
+            page: Some(page),
+            n_read: 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let page = self.page.as_ref();
+        page.is_none_or(|page| page.records.is_empty())
+    }
+
+    /// The next record; none at the end of the page, or if the page is no longer in memory.
+    fn next(&mut self) -> Option<Arc<Logged>> {
+        let page = self.page.take().or_else(|| self.shared.upgrade())?;
+        let record = page.records.get(self.n_read).cloned();
+        self.n_read += 1;
+        if !page.is_shared {
+            self.page = Some(page);
+        }
+        record
+    }
 }
 
 /// The facts of a thread up to `end`, in order: all of its records but the chunks.
@@ -83,12 +118,12 @@ pub(crate) async fn refollow(
     live: Arc<Live>,
     seen: Seq,
 ) -> Result<Follow, StoreError> {
-    let mut past = Vec::new();
+    // The log is read twice, so that none of it is held.
     let mut step = None;
     let mut records = facts(Arc::clone(store), live.thread.clone(), seen);
     while let Some(logged) = records.try_next().await? {
         match &logged.record.event {
-            Event::StepCreated { .. } => step = Some((past.len(), logged.record.seq)),
+            Event::StepCreated { .. } => step = Some(logged.record.seq),
             Event::StepStatusChanged { .. } => step = None,
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
@@ -105,11 +140,9 @@ pub(crate) async fn refollow(
             | Event::ChunkEmitted { .. }
             | Event::ThreadFinished { .. } => {}
         }
-        past.push(logged);
     }
-    let (n_past, from) = step.map_or((past.len(), seen), |(at, seq)| (at + 1, seq));
-    past.truncate(n_past);
-    let past = futures_util::stream::iter(past.into_iter().map(Ok));
+    let from = step.unwrap_or(seen);
+    let past = facts(Arc::clone(store), live.thread.clone(), from);
     Ok(past.chain(follow(live, from, Until::Forever)).boxed())
 }
 

@@ -11,6 +11,7 @@
 mod admission;
 mod agent;
 mod answer;
+mod cache;
 mod change;
 pub mod checkpoint;
 mod children;
@@ -27,6 +28,7 @@ mod live;
 mod memory;
 pub mod objects;
 mod observer;
+mod pages;
 mod react;
 mod reactor;
 mod recover;
@@ -42,6 +44,7 @@ mod stretch;
 pub mod suite;
 mod threads;
 pub mod tree;
+mod view;
 mod writer;
 
 pub use agent::{AgentReactor, Models, OptionsRefused};
@@ -58,6 +61,7 @@ pub use gate::{Entering, Gate, Terms};
 pub use limit::{LimitKind, LimitReached};
 pub use memory::MemoryStore;
 pub use observer::{Ended, Observer};
+pub use pages::LargeRecord;
 pub use react::{Runtime, RuntimeOptions, Sources};
 pub use reactor::{
     MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Refusal, Resumed, StepRun,
@@ -71,8 +75,9 @@ pub use request::{
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
 pub use storage::{Quotas, Refusals, StorageLimits, Usage};
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, Page, Ran,
-    Store, StoreError, TenantId, ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, PAGE_BYTES,
+    Page, PageSize, Ran, Store, StoreError, TenantId, ThreadRow, Token,
 };
 pub use stretch::{Place, Stretch, StretchOf};
+pub use view::{ViewBudget, ViewRefused, ViewShare};
 pub use writer::{Delta, StepWriter, Stopped};

@@ -1,21 +1,34 @@
 //! A thread in this process: its lock, its state, the tail of its log.
 
+mod size;
+mod transcript;
+
+pub(crate) use size::check_size;
+pub(crate) use transcript::read_transcript;
+
+use crate::cache::Share;
 use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::observer::{Ended, Observer};
+use crate::pages::{Page, Pages, ThreadPages, weight};
 use crate::react::Inner;
 use crate::run_slots::Occupied;
 use crate::storage::Growth;
-use crate::store::{Append, Epoch, Filter, Logged, NewRecord, Store, StoreError, TenantId, Token};
+use crate::store::{
+    Append, Epoch, Filter, Logged, NewRecord, PAGE_BYTES, PageSize, Store, StoreError, TenantId,
+    Token,
+};
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use timeline::{
-    Command, Event, ExecutionId, Record, Seq, State, StepId, ThreadId, ThreadStatus, Transcript,
+    Command, Event, ExecutionId, Payload, Record, Seq, State, StepId, ThreadId, ThreadStatus,
+    Transcript,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum time that a thread's last event may be ahead of the clock for the next event to keep its instant. An event
@@ -24,10 +37,11 @@ const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Records kept in memory for those who follow; older ones are read from the store.
 const RECENT: usize = 512;
-/// At most so many bytes of them.
+/// Maximum memory that they take, in bytes.
 const RECENT_BYTES: usize = 1 << 20;
-/// Records read from the store at once.
-pub(crate) const PAGE: usize = 1_000;
+
+/// What is remembered of one thread between runs may take this share of the memory for threads.
+const REMEMBERED_SHARE: usize = 4;
 
 /// Where a log ends, and whether more is coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +82,16 @@ impl Core {
         self.unmade.is_some()
     }
 
+    /// About how many bytes the state takes.
+    fn bytes(&self) -> usize {
+        let texts = |payload: Option<&Payload>| payload.map_or(0, |it| it.text().len());
+        let waiting = self.state.waiting();
+        let waiting = waiting.map(|it| texts(it.item.content.as_ref()) + it.run.text().len());
+        let step = self.state.active().and_then(|it| it.step.as_ref());
+        let parts = step.into_iter().flat_map(|step| &step.parts);
+        waiting.sum::<usize>() + parts.map(|part| part.text().len()).sum::<usize>()
+    }
+
     fn warn_of_clock(&self, now: Timestamp, thread: &ThreadId) {
         if now < self.last_at {
             tracing::warn!(
@@ -106,6 +130,13 @@ pub(crate) struct Live {
     forks: Mutex<()>,
     tail: watch::Sender<Tail>,
     recent: RwLock<Recent>,
+    read: ThreadPages,
+    pages: Arc<Pages>,
+    pub(crate) share: Share,
+    message_bytes: usize,
+    /// The bytes that the log takes in the store.
+    log_bytes: AtomicUsize,
+    used: std::sync::Mutex<Instant>,
     /// What the thread occupies of the process's limits, and which execution this process runs.
     pub(crate) occupied: Occupied,
     /// Whether a task of this process works on the thread. Changed only by who holds the lock.
@@ -139,8 +170,23 @@ impl Live {
             forks: Mutex::default(),
             tail: watch::Sender::new(tail),
             recent: RwLock::default(),
+            read: ThreadPages::default(),
+            pages: Arc::clone(&inner.pages),
+            share: Share::new(Arc::clone(&inner.cache)),
+            message_bytes: inner.options.message_bytes,
+            log_bytes: AtomicUsize::new(0),
+            used: std::sync::Mutex::new(Instant::now()),
             worked: AtomicBool::new(false),
             signal: std::sync::Mutex::default(),
+        }
+    }
+
+    /// A thread whose log takes this many bytes in the store.
+    pub(crate) fn with_log(self, bytes: u64) -> Self {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self {
+            log_bytes: AtomicUsize::new(bytes),
+            ..self
         }
     }
 
@@ -166,7 +212,7 @@ impl Live {
         Self {
             core: Mutex::new(Some(core)),
             recent: RwLock::new(Recent {
-                bytes: records.iter().map(|record| record.text.len()).sum(),
+                bytes: records.iter().map(|record| weight(record)).sum(),
                 records: records.into(),
             }),
             ..self
@@ -277,47 +323,74 @@ impl Live {
         self.tail.receiver_count() == 0 && !self.tail.borrow().streaming
     }
 
-    /// The records after `after`, from memory if they are there, else a page from the store.
-    pub(crate) async fn after(&self, after: Seq) -> Result<Vec<Arc<Logged>>, StoreError> {
-        if let Some(found) = self.remembered(after) {
-            return Ok(found);
-        }
-        let page = self
-            .store
-            .read(&self.thread, after, PAGE, Filter::All)
-            .await?;
-        Ok(page.into_iter().map(Arc::new).collect())
+    /// Notes that somebody uses the thread now.
+    pub(crate) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    fn remembered(&self, after: Seq) -> Option<Vec<Arc<Logged>>> {
+    /// When somebody has used the thread last.
+    pub(crate) fn used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the records that are in memory for followers, unless more are coming: who follows reads
+    /// the store.
+    pub(crate) fn forget_recent(&self) {
+        if !self.tail.borrow().streaming {
+            let recent = self.recent.write();
+            *recent.unwrap_or_else(PoisonError::into_inner) = Recent::default();
+            self.share.set(0);
+        }
+    }
+
+    /// A page of the records after `after`: from memory if they are there, else from the store.
+    pub(crate) async fn after(&self, after: Seq) -> Result<Arc<Page>, StoreError> {
+        if let Some(found) = self.remembered(after) {
+            return Ok(Arc::new(found));
+        }
+        let place = (&self.thread, after);
+        self.read
+            .read(&self.pages, self.store.as_ref(), place)
+            .await
+    }
+
+    fn remembered(&self, after: Seq) -> Option<Page> {
         let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
         let first = recent.records.front()?.record.seq;
         let skip = after.next().0.checked_sub(first.0)?;
+        let mut size = PageSize::default();
         let found: Vec<_> = recent
             .records
             .iter()
             .skip(usize::try_from(skip).ok()?)
+            .take_while(|logged| size.add(logged.text.len()))
             .cloned()
             .collect();
-        (!found.is_empty()).then_some(found)
+        (!found.is_empty()).then(|| Page::of(found))
     }
 
-    fn publish(&self, records: Vec<Arc<Logged>>, tail: Tail) {
+    fn publish(&self, records: Vec<Arc<Logged>>, state_bytes: usize, tail: Tail) {
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
+        let bytes = records.iter().map(|record| record.text.len()).sum();
+        self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
         for record in records {
-            recent.bytes += record.text.len();
+            recent.bytes += weight(&record);
             recent.records.push_back(record);
         }
-        while recent.records.len() > RECENT || recent.bytes > RECENT_BYTES {
+        // Where all threads take too much, what followers have not read comes from the store.
+        let is_over = self.share.cache().is_over();
+        let max_bytes = if is_over { PAGE_BYTES } else { RECENT_BYTES };
+        while recent.records.len() > RECENT || recent.bytes > max_bytes {
             let Some(oldest) = recent.records.pop_front() else {
                 break;
             };
-            recent.bytes -= oldest.text.len();
+            recent.bytes -= weight(&oldest);
         }
         if !tail.streaming && self.tail.receiver_count() == 0 {
             // Nobody watches and nothing comes: who looks later reads the store.
             *recent = Recent::default();
         }
+        self.share.set(recent.bytes.saturating_add(state_bytes));
         drop(recent);
         self.tail.send_replace(tail);
     }
@@ -348,39 +421,6 @@ impl Live {
     }
 }
 
-/// Folds a thread's log from its first event; a fork begins with what its parent had. What is
-/// removed is still among the entries.
-pub(crate) async fn read_transcript(
-    store: &dyn Store,
-    thread: &ThreadId,
-    filter: Filter,
-) -> Result<Transcript, StoreError> {
-    let mut chain = vec![(thread.clone(), Seq(u64::MAX))];
-    while let Some(fork) = match chain.last() {
-        Some((id, _)) => store.row(id).await?.thread.fork,
-        None => None,
-    } {
-        chain.push((fork.thread_id, fork.seq));
-    }
-    let mut transcript = Transcript::default();
-    while let Some((id, end)) = chain.pop() {
-        transcript = transcript.continued();
-        'log: loop {
-            let page = store.read(&id, transcript.seq, PAGE, filter).await?;
-            for logged in &page {
-                if logged.record.seq > end {
-                    break 'log;
-                }
-                transcript.apply(&logged.record);
-            }
-            if page.len() < PAGE {
-                break;
-            }
-        }
-    }
-    Ok(transcript)
-}
-
 impl Held<'_> {
     /// The thread's state. A lock is only given with the state loaded; it is gone after a failed
     /// append, and the next one who takes the lock loads it anew.
@@ -392,6 +432,23 @@ impl Held<'_> {
                 expected: Seq::ZERO,
                 found: Seq::ZERO,
             }))
+    }
+
+    /// Keeps what a reactor wants to be given at the next step. Between runs only if it is small enough
+    /// to stay beside other threads; a run that begins later reads the log.
+    pub(crate) fn remember(&mut self, memory: Option<Memory>) -> Result<(), RuntimeError> {
+        let live = self.live;
+        let bytes = live.log_bytes.load(Ordering::Relaxed);
+        let core = self.core()?;
+        let rests = core.state.active().is_none();
+        let is_small = bytes <= live.share.cache().max_bytes() / REMEMBERED_SHARE;
+        core.memory = memory.filter(|_| is_small || !rests);
+        if rests {
+            let remembered = if core.memory.is_some() { bytes } else { 0 };
+            let recent = live.recent.read().unwrap_or_else(PoisonError::into_inner);
+            live.share.set(recent.bytes + core.bytes() + remembered);
+        }
+        Ok(())
     }
 
     /// Where the log ends, and the instant that what is appended next has.
@@ -422,7 +479,8 @@ impl Held<'_> {
                 let running = core.state.active().map(|active| &active.execution);
                 ended.extend(Ended::of(&event, running, at));
                 state.apply(&event);
-                let text = event.encode()?.into();
+                let text: Arc<str> = event.encode()?.into();
+                check_size(&event, &text, live.message_bytes)?;
                 records.push(NewRecord { at, event, text });
             }
         }
@@ -470,8 +528,11 @@ impl Held<'_> {
                 for ended in &ended {
                     live.observer.ended(ended);
                 }
+                // One that runs stays in memory, whatever it takes.
+                let state_bytes = if streaming { 0 } else { core.bytes() };
                 live.publish(
                     logged(first, records),
+                    state_bytes,
                     Tail {
                         seq: tail,
                         streaming,
@@ -527,6 +588,7 @@ fn logged(first: Seq, records: Vec<NewRecord>) -> Vec<Arc<Logged>> {
                     event: new.event,
                 },
                 text: new.text,
+                large: None,
             })
         })
         .collect()

@@ -1,5 +1,6 @@
 //! The runtime: threads by key, triggers, and what happens to those that find a thread busy.
 
+use crate::cache::CacheSize;
 use crate::children::{StoppedChildren, reason_of, waiting_parent};
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::RuntimeError;
@@ -7,6 +8,7 @@ use crate::gate::{Terms, judged_trigger};
 use crate::kept::Abandoned;
 use crate::live::{Held, Live};
 use crate::observer::{Nobody, Observer};
+use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::repeat::commit_accepted;
 use crate::request::{Accepted, Cancelled, Policy, React, Run};
@@ -25,13 +27,19 @@ use tokio_util::task::TaskTracker;
 /// How often a thread that others make and delete meanwhile is looked for.
 const MAX_TRIES: u32 = 8;
 
+/// The messages that wait on one thread take at most as many bytes as this number of the largest
+/// messages, and one more: all of them are in memory as long as the thread is.
+const QUEUED_MESSAGES: usize = 4;
+
 /// What a runtime allows.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeOptions {
     /// How many triggers may wait on one thread.
     pub queue_limit: usize,
-    /// How many threads at rest stay in memory.
-    pub threads_in_memory: usize,
+    /// Maximum size of the threads that stay in memory for followers and later requests, in bytes.
+    pub thread_cache_bytes: usize,
+    /// Maximum size of one message, or of one part of an agent's answer, as JSON in bytes.
+    pub message_bytes: usize,
     /// How long an execution may take, if its trigger does not say.
     pub run_timeout: Option<Duration>,
     /// How often agents may hand over to each other before a user speaks again.
@@ -48,7 +56,8 @@ impl Default for RuntimeOptions {
     fn default() -> Self {
         Self {
             queue_limit: 100,
-            threads_in_memory: 1_000,
+            thread_cache_bytes: 64 << 20,
+            message_bytes: 4 << 20,
             run_timeout: None,
             max_handoffs: 10,
             max_starts: 5,
@@ -92,6 +101,8 @@ pub(crate) struct Inner {
     /// Held while a run that may have killed its process is on trial.
     pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) cache: Arc<CacheSize>,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
     pub(crate) running: AtomicUsize,
@@ -139,6 +150,8 @@ impl Runtime {
                 unrecovered: AtomicUsize::new(0),
                 trial: tokio::sync::Mutex::default(),
                 options,
+                pages: Arc::new(Pages::new(options.thread_cache_bytes)),
+                cache: Arc::new(CacheSize::new(options.thread_cache_bytes)),
                 tasks: TaskTracker::new(),
                 shutdown: CancellationToken::new(),
                 running: AtomicUsize::new(0),
@@ -421,6 +434,14 @@ impl Runtime {
                 if n_waiting >= limit {
                     return Err(RuntimeError::QueueFull { limit });
                 }
+                let max_bytes = self
+                    .inner
+                    .options
+                    .message_bytes
+                    .saturating_mul(QUEUED_MESSAGES);
+                if n_waiting > 0 && waiting_bytes(state) >= max_bytes {
+                    return Err(RuntimeError::QueueFull { limit: n_waiting });
+                }
                 let run = Payload::write(&run)?;
                 Ok(Dealt {
                     commands: vec![Command::Enqueue { item, run }],
@@ -532,6 +553,12 @@ impl Runtime {
         self.abandon(abandoned);
         self.ensure_worker(live, held)
     }
+}
+
+/// The bytes of the messages that wait.
+fn waiting_bytes(state: &State) -> usize {
+    let contents = state.waiting().filter_map(|it| it.item.content.as_ref());
+    contents.map(|content| content.text().len()).sum()
 }
 
 /// What is to be written for a trigger, and what that begins and stops.

@@ -3,8 +3,10 @@
 use crate::checkpoint::CheckpointTable;
 use crate::limit::LimitReached;
 use crate::objects::ObjectTable;
+use crate::pages::LargeRecord;
 use crate::request::Run;
 use crate::storage::Usage;
+use crate::view::ViewRefused;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -69,13 +71,24 @@ impl NewRecord {
 }
 
 /// A record of the log with its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Logged {
     /// Place, time and event.
     pub record: Record,
     /// The event's JSON, as it was appended.
     pub text: Arc<str>,
+    /// The right to keep it in memory, if it is large and was read for followers. Whoever keeps `text`
+    /// longer than the record keeps this, too.
+    pub large: Option<Arc<LargeRecord>>,
 }
+
+impl PartialEq for Logged {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.record, &self.text) == (&other.record, &other.text)
+    }
+}
+
+impl Eq for Logged {}
 
 /// A client's name for its request: the same token never appends twice to one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,6 +179,25 @@ pub struct Page {
     pub prefix: Option<String>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// Maximum size of the texts of the records that one [`Store::read`] gives, in bytes. A larger record
+/// is a page of its own.
+pub const PAGE_BYTES: usize = 256 << 10;
+
+/// Counts the bytes of a page.
+#[derive(Debug, Default)]
+pub struct PageSize {
+    bytes: usize,
+}
+
+impl PageSize {
+    /// Adds a record with a text of this many bytes. False if the page is full without it.
+    pub fn add(&mut self, bytes: usize) -> bool {
+        let is_first = self.bytes == 0;
+        self.bytes = self.bytes.saturating_add(bytes);
+        is_first || self.bytes <= PAGE_BYTES
+    }
 }
 
 /// Which records are read.
@@ -328,6 +360,9 @@ pub enum StoreError {
     /// It is encrypted, or not, and what was given to open it does not fit.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// What a request reads of threads at once is bounded.
+    #[error(transparent)]
+    View(#[from] ViewRefused),
     /// Another process has it open for writing.
     #[error("another process serves this store ({0}); stop it first, or talk to it over HTTP")]
     InUse(String),
@@ -410,7 +445,9 @@ pub trait Store: Send + Sync {
         token: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// Reads at most `limit` records after `after`, in order; fewer where there are no more.
+    /// Reads a page of the records after `after`, in order: at most `limit` records, and at most
+    /// [`PAGE_BYTES`] unless one record alone is larger. Only an empty page means that there are no
+    /// more.
     fn read<'a>(
         &'a self,
         thread: &'a ThreadId,

@@ -88,6 +88,7 @@ macro_rules! store_suite {
             a_claim_after_reopening_voids_the_ones_before
             the_text_of_a_record_is_kept_byte_for_byte
             reading_pages_through_the_log
+            a_page_is_bounded_by_bytes
             facts_leave_out_what_only_shows_and_keep_the_markers
             reading_beyond_the_tail_gives_nothing
             a_landmark_stands_where_it_was_made

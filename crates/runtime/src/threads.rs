@@ -3,7 +3,7 @@
 use crate::children::{StoppedChildren, waiting_parent};
 use crate::error::RuntimeError;
 use crate::follow::{Follow, Until, follow};
-use crate::live::{Held, Live};
+use crate::live::{Held, Live, check_size};
 use crate::react::Runtime;
 use crate::request::{Import, NewThreadRequest};
 use crate::store::{Filter, Logged, NewRecord, Page, StoreError, TenantId, ThreadRow};
@@ -258,11 +258,9 @@ impl Runtime {
         for (at, command) in import.commands {
             for event in state.decide(command, at)? {
                 state.apply(&event);
-                records.push(NewRecord {
-                    at,
-                    text: event.encode()?.into(),
-                    event,
-                });
+                let text: Arc<str> = event.encode()?.into();
+                check_size(&event, &text, self.inner.options.message_bytes)?;
+                records.push(NewRecord { at, event, text });
             }
         }
         if let Some(active) = state.active() {

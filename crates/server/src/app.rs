@@ -131,6 +131,8 @@ impl App {
         }
         let options = RuntimeOptions {
             run_timeout: config.server.run_timeout,
+            thread_cache_bytes: config.limits.thread_cache_bytes,
+            message_bytes: config.limits.message_bytes,
             restart_pause: config.limits.restart_pause,
             ..RuntimeOptions::default()
         };

@@ -7,6 +7,7 @@ mod causes;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
+mod pointer;
 
 pub use causes::told;
 
@@ -17,7 +18,8 @@ use crate::health::NotReady;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::aitp::Violation;
-use runtime::{LimitKind, LimitReached, RuntimeError, StoreError};
+use pointer::content_pointer;
+use runtime::{LimitKind, LimitReached, RuntimeError, StoreError, ViewRefused};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -425,6 +427,11 @@ fn of_runtime(error: &RuntimeError) -> Verdict {
             Verdict::new(S::INTERNAL_SERVER_ERROR, "internal")
         }
         RuntimeError::LimitReached(reached) => of_limit(reached),
+        RuntimeError::MessageTooLarge { bytes, max } => {
+            Verdict::new(S::PAYLOAD_TOO_LARGE, "message_too_large")
+                .at("/content")
+                .with(json!({ "bytes": bytes, "max": max }))
+        }
         RuntimeError::ShuttingDown => Verdict::new(S::SERVICE_UNAVAILABLE, "shutting_down"),
     }
 }
@@ -507,7 +514,9 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
         StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
         StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
-        StoreError::LimitReached(reached) => of_limit(reached),
+        StoreError::LimitReached(reached) | StoreError::View(ViewRefused::Busy(reached)) => {
+            of_limit(reached)
+        }
         StoreError::Duplicate(_) => Verdict::hidden(
             S::CONFLICT,
             "duplicate_id",
@@ -533,6 +542,9 @@ fn of_store(error: &StoreError) -> Verdict {
             "store_failed",
             "the store failed; try again",
         ),
+        StoreError::View(ViewRefused::TooLarge { .. }) => {
+            Verdict::new(S::UNPROCESSABLE_ENTITY, "thread_too_large")
+        }
         StoreError::Damaged(_) => Verdict::hidden(
             S::INTERNAL_SERVER_ERROR,
             "store_damaged",
@@ -550,15 +562,6 @@ fn of_store(error: &StoreError) -> Verdict {
 /// Whether a status is a fault of the server: all of 5xx but a tenant that stores as much as it may.
 fn is_fault(status: StatusCode) -> bool {
     status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE
-}
-
-fn content_pointer(error: &ContentError) -> String {
-    match error {
-        ContentError::NotAPart { pointer } => pointer.clone(),
-        ContentError::NotAList => String::new(),
-        ContentError::NotNamespaced { pointer, .. } => format!("{pointer}/type"),
-        ContentError::Reinterpreted { pointer, field, .. } => format!("{pointer}/{field}"),
-    }
 }
 
 impl IntoResponse for ApiError {

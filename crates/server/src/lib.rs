@@ -35,6 +35,7 @@ mod error;
 mod event_id;
 mod guard;
 mod health;
+mod held;
 mod hex;
 mod idempotency;
 mod state;

@@ -342,11 +342,12 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     let request_id = request_id(&request);
     let audit = Audit::begin(&mut request, request_id.clone());
     let start = Instant::now();
+    let view = api.views().view();
     let mut response =
         if request.extensions().get::<Overflow>().is_some() && !asks_for_health(&path) {
             ApiError::NoConnectionLeft.into_response()
         } else {
-            next.run(request).await
+            view.scope(next.run(request)).await
         };
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     audit.answered(response.status());
@@ -354,7 +355,7 @@ async fn answer(State(api): State<Api>, mut request: Request, next: Next) -> Res
     api.metrics()
         .answered(&method, route, status, start.elapsed());
     let Some(failure) = response.extensions_mut().remove::<Failure>() else {
-        return response;
+        return crate::held::until_sent(response, view);
     };
     let body = match Dialect::of(&path) {
         Dialect::OpenAi => Json(openai::body(response.status(), &failure)).into_response(),

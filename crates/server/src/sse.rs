@@ -1,33 +1,30 @@
 //! Server-sent events: records as frames, as cheaply as they can be.
 
+mod body;
+mod buffer;
+
+pub(crate) use buffer::FrameBuffer;
+
 use crate::error::{ApiError, ErrorBody};
 use crate::event_id::{EventId, Incarnation};
 use crate::state::OpenStream;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures_util::StreamExt;
+use body::EventBody;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use interop::aitp::shown_metadata;
 use interop::sse;
 use runtime::Logged;
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::time::Duration;
 use timeline::{Event, Item};
-
-/// How long a stream is silent before a comment shows that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How many records at most are sent in one piece.
-const BATCH: usize = 256;
 
 /// What a stream shows of what happens: of the records of a log, or of those beneath it as well.
 pub(crate) trait View<T>: Send + 'static {
     /// Writes the frames of one thing that happened; breaks after the last one.
-    fn write(&mut self, happened: &T, out: &mut String) -> ControlFlow<()>;
+    fn write(&mut self, happened: &T, out: &mut FrameBuffer) -> ControlFlow<()>;
 
     /// Writes that the stream can't go on.
     fn fail(&mut self, error: &ApiError, out: &mut String);
@@ -54,51 +51,10 @@ pub(crate) fn flow(is_over: bool) -> ControlFlow<()> {
 /// is told by the view, and ends it, too.
 pub(crate) fn response<T: Send + 'static, E: Into<ApiError> + Send + 'static>(
     happens: BoxStream<'static, Result<T, E>>,
-    mut view: impl View<T>,
+    view: impl View<T>,
     open: OpenStream,
 ) -> Response {
-    let frames = async_stream::stream! {
-        let mut batches = happens.ready_chunks(BATCH);
-        let mut unwanted = std::pin::pin!(open.unwanted());
-        loop {
-            let next = tokio::select! {
-                biased;
-                why = &mut unwanted => {
-                    if let Some(error) = why {
-                        let mut text = String::new();
-                        view.fail(&error, &mut text);
-                        yield Ok(Bytes::from(text));
-                    }
-                    break;
-                }
-                next = tokio::time::timeout(KEEP_ALIVE, batches.next()) => next,
-            };
-            let mut text = String::new();
-            let flow = match next {
-                Err(_) => {
-                    text.push_str(sse::KEEP_ALIVE);
-                    ControlFlow::Continue(())
-                }
-                Ok(None) => ControlFlow::Break(()),
-                Ok(Some(batch)) => batch.into_iter().try_for_each(|record| match record {
-                    Ok(happened) => view.write(&happened, &mut text),
-                    Err(error) => {
-                        let error = error.into();
-                        noted(&error);
-                        view.fail(&error, &mut text);
-                        ControlFlow::Break(())
-                    }
-                }),
-            };
-            if !text.is_empty() {
-                yield Ok::<_, Infallible>(Bytes::from(text));
-            }
-            if flow.is_break() {
-                break;
-            }
-        }
-    };
-    let mut response = Body::from_stream(frames).into_response();
+    let mut response = Body::new(EventBody::new(happens, view, open)).into_response();
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
@@ -123,7 +79,7 @@ fn noted(error: &ApiError) {
 }
 
 /// Writes a record of a thread's log as a frame: its id, its type as the event.
-pub(crate) fn record_frame(logged: &Logged, incarnation: Incarnation, out: &mut String) {
+pub(crate) fn record_frame(logged: &Logged, incarnation: Incarnation, out: &mut FrameBuffer) {
     let event = logged.record.event.event_type().name();
     let id = EventId {
         seq: logged.record.seq,
@@ -138,26 +94,21 @@ pub(crate) fn frame(
     event: &str,
     head: &str,
     logged: &Logged,
-    out: &mut String,
+    out: &mut FrameBuffer,
 ) {
-    out.reserve(logged.text.len() + head.len() + 128);
     sse::write_id(id, out);
     sse::begin(event, out);
-    let start = out.len();
     out.push_str(head);
-    record_fields(logged, out);
+    record_place(logged, out);
+    let text = shown(logged);
     // JSON that came from outside is kept as it came, line breaks between its tokens included.
-    if out
-        .as_bytes()
-        .iter()
-        .skip(start)
-        .any(|byte| matches!(byte, b'\n' | b'\r'))
-    {
-        let data = out
-            .split_off(start)
-            .replace("\r\n", "\n")
-            .replace('\r', "\n");
+    if text.contains(['\n', '\r']) {
+        let data = fields(&text).replace("\r\n", "\n").replace('\r', "\n");
         out.push_str(&data.replace('\n', "\ndata: "));
+    } else if let Cow::Borrowed(text) = text {
+        out.push_text(logged, text.len() - fields(text).len()..text.len());
+    } else {
+        out.push_str(fields(&text));
     }
     out.push_str(sse::END);
 }
@@ -165,20 +116,23 @@ pub(crate) fn frame(
 /// Writes a record as JSON: `{"seq": …, "at": …, …event}`.
 pub(crate) fn record_json(logged: &Logged, out: &mut String) {
     out.push('{');
-    record_fields(logged, out);
+    record_place(logged, out);
+    out.push_str(fields(&shown(logged)));
 }
 
-/// Writes the fields of a record, and the end of its object.
-fn record_fields(logged: &Logged, out: &mut String) {
-    let text = shown(logged);
-    let fields = text.strip_prefix('{').unwrap_or("}");
+/// Writes where a record stands, and when it was written.
+fn record_place(logged: &Logged, out: &mut String) {
     // Writing to a string can't fail.
     let _ = write!(
         out,
         r#""seq":{},"at":"{}","#,
         logged.record.seq, logged.record.at
     );
-    out.push_str(fields);
+}
+
+/// The fields of an event, and the end of its object.
+fn fields(text: &str) -> &str {
+    text.strip_prefix('{').unwrap_or("}")
 }
 
 /// The event as clients may see it: that an actor has joined, without the credential it is bound to.
@@ -255,12 +209,13 @@ mod tests {
                 event,
             },
             text,
+            large: None,
         };
-        let mut out = String::new();
+        let mut out = FrameBuffer::default();
         let incarnation = Incarnation::of(&"t".into());
         record_frame(&logged, incarnation, &mut out);
         assert_eq!(
-            out,
+            *out,
             "id: 7.e3b98a4d\nevent: part.created\ndata: {\"seq\":7,\"at\":\"1970-01-01T00:00:00Z\",\"type\":\"part.created\",\
              \"partKey\":\"s:0\",\"stepId\":\"s\",\"idx\":0,\"part\":{\"type\":\"app-x\",\ndata: \"n\":\ndata: 1.0}}\n\n"
         );

@@ -9,7 +9,9 @@ use crate::metrics::Metrics;
 use crate::routes::langgraph::EndedRuns;
 use crate::routes::mcp::Calls;
 use crate::turns::Turns;
+use runtime::ViewBudget;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What all requests share.
@@ -24,6 +26,7 @@ struct Inner {
     desks: Arc<Desks>,
     passing_desks: Arc<Desks>,
     forms: Forms,
+    views: ViewBudget,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
     shutdown: CancellationToken,
@@ -31,15 +34,21 @@ struct Inner {
 
 /// The right to keep one stream open, given back when it is dropped.
 pub(crate) struct OpenStream {
-    shutdown: CancellationToken,
-    caller: Caller,
+    lifetime: StreamLifetime,
+    stalled_reader: Duration,
     _permit: Permit,
 }
 
-impl OpenStream {
+/// How long a stream may last: as long as the server runs and the caller's key is valid.
+#[derive(Clone)]
+pub(crate) struct StreamLifetime {
+    shutdown: CancellationToken,
+    caller: Caller,
+}
+
+impl StreamLifetime {
     /// Waits until the stream has to end; says why where it is the caller's key that has.
-    // A method, so that an async block that calls it captures the permit too.
-    pub(crate) async fn unwanted(&self) -> Option<ApiError> {
+    pub(crate) async fn ended(&self) -> Option<ApiError> {
         tokio::select! {
             () = self.shutdown.cancelled() => None,
             error = self.caller.ended() => Some(error),
@@ -47,8 +56,27 @@ impl OpenStream {
     }
 }
 
+impl OpenStream {
+    /// After this time without reading, the stream's client is disconnected.
+    pub(crate) fn stalled_reader(&self) -> Duration {
+        self.stalled_reader
+    }
+
+    /// How long the stream may last.
+    pub(crate) fn lifetime(&self) -> &StreamLifetime {
+        &self.lifetime
+    }
+
+    /// Waits until the stream has to end; says why where it is the caller's key that has.
+    // A method, so that an async block that calls it captures the permit too.
+    pub(crate) async fn unwanted(&self) -> Option<ApiError> {
+        self.lifetime.ended().await
+    }
+}
+
 impl Api {
     pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
+        let views = ViewBudget::new(app.config().limits.thread_view_bytes);
         let desks = Arc::new(Desks::new(app.runtime().clone(), true));
         let passing_desks = Arc::new(Desks::new(app.passing().clone(), false));
         let forms = Forms::new(app.config());
@@ -59,6 +87,7 @@ impl Api {
                 forms,
                 app,
                 turns: Turns::default(),
+                views,
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
                 shutdown,
@@ -116,11 +145,19 @@ impl Api {
         self.inner.shutdown.is_cancelled()
     }
 
+    /// How much of threads all requests may hold in memory at once.
+    pub(crate) fn views(&self) -> &ViewBudget {
+        &self.inner.views
+    }
+
     /// Opens a stream, which lasts as long as the caller's key at most.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<OpenStream, ApiError> {
         Ok(OpenStream {
-            shutdown: self.inner.shutdown.clone(),
-            caller: caller.clone(),
+            lifetime: StreamLifetime {
+                shutdown: self.inner.shutdown.clone(),
+                caller: caller.clone(),
+            },
+            stalled_reader: self.inner.app.config().limits.stalled_reader,
             _permit: self.inner.app.budgets().open_stream(caller)?,
         })
     }

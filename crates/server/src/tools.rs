@@ -1,10 +1,13 @@
 //! The tools that agents can be given by name.
 
 mod arithmetic;
+mod bounded;
 mod compute;
 mod expression;
 mod ledger;
 mod read_file;
+
+pub(crate) use bounded::bounded;
 
 use crate::config::ToolsConfig;
 use std::path::Path;

@@ -160,11 +160,17 @@ async fn last_before(
     let mut end = store.head(thread).await?.tail;
     while end > Seq::ZERO {
         let after = Seq(end.0.saturating_sub(PAGE));
-        let limit = usize::try_from(end.0 - after.0).unwrap_or(usize::MAX);
-        let page = store.read(thread, after, limit, Filter::All).await?;
-        let earlier = page.iter().rev().find(|logged| logged.record.at < at);
-        if let Some(logged) = earlier {
-            return Ok(logged.record.seq);
+        let (mut seen, mut earlier) = (after, None);
+        while seen < end {
+            let limit = usize::try_from(end.0 - seen.0).unwrap_or(usize::MAX);
+            let page = store.read(thread, seen, limit, Filter::All).await?;
+            let Some(last) = page.last() else { break };
+            seen = last.record.seq;
+            let found = page.iter().rev().find(|logged| logged.record.at < at);
+            earlier = found.map(|logged| logged.record.seq).or(earlier);
+        }
+        if let Some(seq) = earlier {
+            return Ok(seq);
         }
         end = after;
     }

@@ -4,7 +4,7 @@ use super::kin::MAX_DEPTH;
 use super::outcome::ChildError;
 use super::records::Spawned;
 use crate::error::told;
-use crate::live::PAGE;
+use crate::pages::PAGE;
 use crate::react::Runtime;
 use crate::store::{Filter, Store, StoreError, TenantId};
 use agents::{AgentError, SubagentExecutionTrace, ToolExecutionTrace};

@@ -7,8 +7,8 @@ use crate::fork::inherited;
 use crate::limit::LimitReached;
 use crate::storage::{Quotas, Usage};
 use crate::store::{
-    Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, StoreError, TenantId,
-    ThreadRow, Token,
+    Append, Claim, Created, Epoch, Filter, Head, Logged, NewRecord, Page, PageSize, StoreError,
+    TenantId, ThreadRow, Token,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,7 +87,11 @@ impl Log {
             let seq = self.tail().next();
             let record = Record { seq, at, event };
             self.places.note(&record, &self.records);
-            self.records.push(Logged { record, text });
+            self.records.push(Logged {
+                record,
+                text,
+                large: None,
+            });
         }
         Ok(())
     }
@@ -393,11 +397,13 @@ impl Kept {
         let start = usize::try_from(after.0)
             .unwrap_or(usize::MAX)
             .min(records.len());
+        let mut size = PageSize::default();
         Ok(records
             .iter()
             .skip(start)
             .filter(|logged| filter.keeps(&logged.record.event))
             .take(limit)
+            .take_while(|logged| size.add(logged.text.len()))
             .cloned()
             .collect())
     }

@@ -41,7 +41,9 @@ impl Runtime {
         if matches!(error, RuntimeError::Store(StoreError::Fenced { .. })) {
             return Err(error);
         }
-        let why = if is_limit(&error) {
+        let why = if let RuntimeError::MessageTooLarge { .. } = error {
+            Interruption::new("message_too_large", error.to_string())
+        } else if is_limit(&error) {
             Interruption::new(QUOTA_EXCEEDED, told(&error))
         } else {
             let detail = format!("the thread can't be read or written: {}", told(&error));
@@ -152,11 +154,11 @@ impl Runtime {
         // What came to the history from elsewhere while the step ran is not in what it remembers.
         if core.generation == turn.generation {
             let (agent, generation) = (turn.run.agent.clone(), turn.generation);
-            core.memory = reacted.memory.map(|value| Memory {
+            held.remember(reacted.memory.map(|value| Memory {
                 agent,
                 generation,
                 value,
-            });
+            }))?;
         }
         Ok(())
     }

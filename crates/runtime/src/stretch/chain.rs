@@ -1,8 +1,9 @@
 //! The logs that make up a thread: its ancestors', each up to where it was forked, and its own.
 
 use super::{Place, Run};
-use crate::live::PAGE;
+use crate::pages::{PAGE, text_bytes};
 use crate::store::{Filter, Landmark, Logged, Ran, Store, StoreError, ThreadRow};
+use crate::view::ReadSize;
 use std::collections::BTreeSet;
 use timeline::{Entry, Event, Execution, ItemId, Removed, Seq, Thread, ThreadId, Transcript};
 
@@ -208,7 +209,7 @@ impl<'a> Chain<'a> {
         span: Span,
         filter: Filter,
     ) -> Result<Transcript, StoreError> {
-        let mut transcript = Transcript::default();
+        let (mut transcript, mut size) = (Transcript::default(), ReadSize::default());
         let own = self.logs.len().saturating_sub(1);
         for (n, log) in self.logs.iter().enumerate() {
             if log.last() < span.first || log.place(Seq::ZERO) >= span.last {
@@ -221,7 +222,8 @@ impl<'a> Chain<'a> {
             };
             let (first, last) = (log.seq(span.first), log.seq(span.last).min(log.end));
             transcript = transcript.continued();
-            reader.read(first, last, &mut transcript).await?;
+            let into = (&mut transcript, &mut size);
+            reader.read(first, last, into).await?;
             if n == own {
                 self.leave_out_begun(log, &mut transcript).await?;
             } else {
@@ -292,13 +294,14 @@ impl Reader<'_> {
         &self,
         first: Seq,
         last: Seq,
-        transcript: &mut Transcript,
+        (transcript, size): (&mut Transcript, &mut ReadSize),
     ) -> Result<(), StoreError> {
         let mut seen = Seq(first.0.saturating_sub(1));
         let mut items = BTreeSet::new();
         while seen < last {
             let left = usize::try_from(last.0 - seen.0).unwrap_or(PAGE);
             let page = self.page(seen, left.min(PAGE)).await?;
+            size.add(text_bytes(&page)).await?;
             let Some(end) = page.last() else { break };
             seen = end.record.seq;
             for logged in page.iter().take_while(|logged| logged.record.seq <= last) {

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::script::{Author, emit, item, respond, script, start, tool_started};
-use crate::store::{Filter, NewRecord, StoreError};
+use crate::store::{Filter, NewRecord, PAGE_BYTES, StoreError};
 use jiff::Timestamp;
 use timeline::{Command, Event, NewThread, Payload, Seq, Trigger};
 
@@ -66,6 +66,37 @@ pub async fn reading_pages_through_the_log(subject: impl Subject) {
         }
         assert_eq!(paged, whole);
         assert_eq!(after, author.tail);
+    }
+}
+
+/// A page ends before the record that would make it larger than its maximum; a larger record is a
+/// page of its own.
+pub async fn a_page_is_bounded_by_bytes(subject: impl Subject) {
+    let store = subject.store();
+    let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    let mut sizes = vec![PAGE_BYTES / 3; 7];
+    sizes.extend([2 * PAGE_BYTES, 10, 3 * PAGE_BYTES]);
+    for (n, size) in sizes.iter().enumerate() {
+        let mut large = item(&format!("i{n}"));
+        let text = format!(r#"[{{"type":"app-x","s":"{}"}}]"#, "x".repeat(*size));
+        large.content = Some(Payload::from_text(text).unwrap());
+        author.tell(Command::Record { item: large }).await;
+    }
+    for filter in [Filter::All, Filter::Facts] {
+        let mut after = Seq::ZERO;
+        let mut n_records = 0;
+        loop {
+            let page = store.read(&author.thread, after, 1_000, filter).await;
+            let page = page.unwrap();
+            let Some(last) = page.last() else { break };
+            let bytes: usize = page.iter().map(|logged| logged.text.len()).sum();
+            assert!(page.len() == 1 || bytes <= PAGE_BYTES, "{bytes}");
+            let first = page.first().unwrap();
+            assert_eq!(first.record.seq, after.next());
+            after = last.record.seq;
+            n_records += page.len();
+        }
+        assert_eq!((after, n_records), (author.tail, 2 + sizes.len()));
     }
 }
 

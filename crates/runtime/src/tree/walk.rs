@@ -2,7 +2,7 @@
 
 use super::Branch;
 use super::told::Reader;
-use crate::live::PAGE;
+use crate::pages::PAGE;
 use crate::store::{Filter, Store, StoreError, TenantId, ThreadRow};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -175,16 +175,15 @@ impl Desks {
         let store = self.runtime.store();
         while folded.seen < end {
             let page = store.read(thread, folded.seen, PAGE, Filter::Facts).await?;
-            let is_last = page.len() < PAGE;
+            if page.is_empty() {
+                folded.seen = end;
+            }
             for logged in page {
                 folded.seen = logged.record.seq.min(end);
                 if logged.record.seq > end {
                     break;
                 }
                 folded.desk.apply(&logged.record);
-            }
-            if is_last {
-                folded.seen = end;
             }
         }
         Ok(())

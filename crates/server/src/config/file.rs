@@ -68,6 +68,7 @@ pub(super) struct Limits {
     pub(super) concurrent_runs: Option<NonZeroUsize>,
     pub(super) restart_pause_ms: Option<NonZeroU64>,
     pub(super) thread_cache_bytes: Option<NonZeroUsize>,
+    pub(super) thread_view_bytes: Option<NonZeroUsize>,
     pub(super) shutdown_grace_s: Option<NonZeroU64>,
     pub(super) tenant: TenantTable,
 }

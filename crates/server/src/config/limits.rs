@@ -46,6 +46,9 @@ pub struct LimitsConfig {
     pub model_runs: BTreeMap<String, usize>,
     /// Maximum size of the threads that are kept in memory for followers and later requests, in bytes.
     pub thread_cache_bytes: usize,
+    /// Maximum size of what requests hold in memory of threads that they read as a whole, in bytes. A
+    /// larger thread is only read in pages.
+    pub thread_view_bytes: usize,
     /// How long requests may take to end once the server stops.
     pub shutdown_grace: Duration,
     /// The budgets of a tenant that has no `[tenants.NAME.limits]`.
@@ -73,6 +76,7 @@ impl Default for LimitsConfig {
             restart_pause: Duration::from_secs(1),
             model_runs: BTreeMap::new(),
             thread_cache_bytes: 64 << 20,
+            thread_view_bytes: 32 << 20,
             shutdown_grace: Duration::from_secs(10),
             tenant: TenantLimits::default(),
         }

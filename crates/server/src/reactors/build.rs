@@ -154,10 +154,11 @@ impl Builder<'_> {
 
     fn tools(&mut self, name: &str, agent: &AgentConfig) -> Result<Vec<Tool>, AgentsError> {
         let mut all = Vec::new();
+        let max_bytes = self.config.limits.message_bytes;
         for reference in &agent.tools {
             if reference.server().is_some() {
                 let tools = self.servers.tools(reference).into_iter();
-                all.extend(tools.map(|tool| self.metrics.of_tool(tool)));
+                all.extend(tools.map(|tool| self.metrics.of_tool(tools::bounded(tool, max_bytes))));
                 continue;
             }
             let text = reference.to_string();
@@ -166,7 +167,7 @@ impl Builder<'_> {
                 agent: name.to_owned(),
                 name: text,
             })?;
-            all.push(self.metrics.of_tool(tool));
+            all.push(self.metrics.of_tool(tools::bounded(tool, max_bytes)));
         }
         all.extend(agent.external.iter().map(external));
         for subagent in &agent.subagents {

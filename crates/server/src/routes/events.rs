@@ -5,7 +5,7 @@ use crate::auth::Caller;
 use crate::body::{PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::event_id::Incarnation;
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -65,7 +65,7 @@ struct AllEvents {
 }
 
 impl View<Arc<Logged>> for AllEvents {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
         sse::record_frame(logged, self.incarnation, out);
         self.left = self.left.saturating_sub(1);
         sse::flow(self.left == 0)
@@ -119,7 +119,7 @@ pub(crate) async fn follow(
         let records = runtime.read(&caller.tenant, &key, after, limit).await?;
         return Ok((
             [(header::CONTENT_TYPE, "application/json")],
-            page(&records, after, limit),
+            page(&records, after, tail),
         )
             .into_response());
     }
@@ -159,7 +159,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, ApiError> {
     seq.map(Some).ok_or(error)
 }
 
-fn page(records: &[Logged], after: Seq, limit: usize) -> String {
+fn page(records: &[Logged], after: Seq, tail: Seq) -> String {
     let mut out = String::from("{\"events\":[");
     for (index, logged) in records.iter().enumerate() {
         if index > 0 {
@@ -169,10 +169,6 @@ fn page(records: &[Logged], after: Seq, limit: usize) -> String {
     }
     let last = records.last().map_or(after, |logged| logged.record.seq);
     // Writing to a string can't fail.
-    let _ = write!(
-        out,
-        "],\"last\":{last},\"more\":{}}}",
-        records.len() == limit
-    );
+    let _ = write!(out, "],\"last\":{last},\"more\":{}}}", last < tail);
     out
 }

@@ -12,7 +12,7 @@ use crate::event_id::Incarnation;
 use crate::guard::Tenant;
 use crate::idempotency::KeyedBody;
 use crate::run_events::RunEvents;
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
 use axum::Json;
 use axum::extract::State;
@@ -165,7 +165,7 @@ struct OneRun {
 }
 
 impl View<Arc<Logged>> for OneRun {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
         let seen = self.run.see(&logged.record.event);
         if seen.is_shown() {
             sse::record_frame(logged, self.incarnation, out);

@@ -5,7 +5,7 @@ mod standing;
 use crate::error::ApiError;
 use crate::event_id::{EventId, Incarnation};
 use crate::run_events::RunEvents;
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use runtime::{Below, CallPlace, Cursor};
 use serde::{Deserialize, Serialize};
 use standing::Standings;
@@ -166,7 +166,7 @@ fn path(path: &[CallPlace]) -> Vec<PathView<'_>> {
 }
 
 impl View<Below> for TreeEvents {
-    fn write(&mut self, below: &Below, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, below: &Below, out: &mut FrameBuffer) -> ControlFlow<()> {
         // Of what was seen before, too: it says how the threads stand.
         let done = self.standings.see(below);
         if !below.is_past {

@@ -39,6 +39,7 @@ mod responses;
 mod rights;
 mod run_limits;
 mod schemas;
+mod streams;
 mod subagents;
 #[cfg(feature = "otel")]
 mod telemetry;

@@ -3,7 +3,7 @@
 use super::error::statement;
 use super::kind::SHOWN;
 use super::value::{count, instant, int};
-use runtime::{Filter, Logged, Page, StoreError, TenantId, ThreadRow};
+use runtime::{Filter, Logged, Page, PageSize, StoreError, TenantId, ThreadRow};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 use timeline::{Event, Fork, Machine, Payload, Record, Seq, Thread, ThreadId, ThreadStatus};
@@ -91,7 +91,7 @@ pub(super) fn number(conn: &Connection, thread: &ThreadId) -> Result<i64, StoreE
         .ok_or(StoreError::NotFound)
 }
 
-/// Records of a thread after a place, in order.
+/// A page of the records of a thread after a place, in order.
 pub(super) fn read(
     conn: &Connection,
     thread: &ThreadId,
@@ -109,12 +109,18 @@ pub(super) fn read(
          ORDER BY seq LIMIT ?3"
     );
     let mut select = conn.prepare_cached(&sql).map_err(statement)?;
-    let rows = select
-        .query_map(params![no, int(after.0), int(limit as u64)], |row| {
-            Ok(logged(row))
-        })
+    let mut rows = select
+        .query(params![no, int(after.0), int(limit as u64)])
         .map_err(statement)?;
-    rows.map(|row| row.map_err(statement)?).collect()
+    let (mut page, mut size) = (Vec::new(), PageSize::default());
+    while let Some(row) = rows.next().map_err(statement)? {
+        let text = payload(row)?;
+        if !size.add(text.len()) {
+            break;
+        }
+        page.push(logged(row, text)?);
+    }
+    Ok(page)
 }
 
 /// The threads with an execution to resume or a trigger to answer.
@@ -142,13 +148,16 @@ pub(super) fn status<S: Machine>(all: &[S], name: &str) -> Result<S, StoreError>
     found.ok_or_else(|| StoreError::Damaged(format!("{name:?} is no status")))
 }
 
-fn logged(row: &Row<'_>) -> Result<Logged, StoreError> {
+fn payload<'a>(row: &'a Row<'_>) -> Result<&'a str, StoreError> {
+    let payload = row.get_ref(2).map_err(statement)?.as_str();
+    payload.map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+fn logged(row: &Row<'_>, text: &str) -> Result<Logged, StoreError> {
     let (seq, at) = (
         row.get(0).map_err(statement)?,
         row.get(1).map_err(statement)?,
     );
-    let payload = row.get_ref(2).map_err(statement)?.as_str();
-    let text = payload.map_err(|error| StoreError::Damaged(error.to_string()))?;
     let record = Record {
         seq: Seq(count(seq)),
         at: instant(at)?,
@@ -157,6 +166,7 @@ fn logged(row: &Row<'_>) -> Result<Logged, StoreError> {
     Ok(Logged {
         record,
         text: Arc::from(text),
+        large: None,
     })
 }
 

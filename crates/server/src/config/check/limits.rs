@@ -50,6 +50,9 @@ impl Checker<'_> {
                 .restart_pause_ms
                 .map_or(default.restart_pause, |it| Duration::from_millis(it.get())),
             model_runs: default.model_runs,
+            thread_view_bytes: file
+                .thread_view_bytes
+                .map_or(default.thread_view_bytes, Into::into),
             thread_cache_bytes: file
                 .thread_cache_bytes
                 .map_or(default.thread_cache_bytes, Into::into),

@@ -3,7 +3,7 @@
 use super::tasks::{Task, Wanted};
 use crate::auth::Caller;
 use crate::error::{ApiError, a2a};
-use crate::sse::{self, Told, View};
+use crate::sse::{self, FrameBuffer, Told, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
 use futures_util::StreamExt as _;
@@ -148,7 +148,7 @@ async fn until(end: Option<Timestamp>) {
 }
 
 impl View<Told<Value>> for Frames {
-    fn write(&mut self, told: &Told<Value>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, told: &Told<Value>, out: &mut FrameBuffer) -> ControlFlow<()> {
         for said in &told.said {
             let said = match &self.0 {
                 Binding::Rpc(id) => protocol::result(id, said).to_string(),

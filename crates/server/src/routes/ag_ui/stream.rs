@@ -3,7 +3,7 @@
 use super::asked::Reader;
 use crate::error::ApiError;
 use crate::run_events::{RunEvents, Seen};
-use crate::sse::{self, Told, View};
+use crate::sse::{self, FrameBuffer, Told, View};
 use crate::state::OpenStream;
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -105,7 +105,7 @@ impl Shown {
 }
 
 impl View<Told<Value>> for Frames {
-    fn write(&mut self, told: &Told<Value>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, told: &Told<Value>, out: &mut FrameBuffer) -> ControlFlow<()> {
         for event in &told.said {
             write_event(&event.to_string(), out);
         }

@@ -40,16 +40,40 @@ pub(super) async fn begun(
     let mut end = tail.0;
     while end > 0 {
         let after = end.saturating_sub(PAGE);
-        let limit = usize::try_from(end - after).unwrap_or(usize::MAX);
-        let page = api.runtime().read(tenant, key, Seq(after), limit).await?;
-        for record in page.iter().rev().map(|logged| &logged.record) {
-            if search.see(record) {
-                return Ok(search.done());
-            }
+        let records = searched(api, (tenant, key), Seq(after), Seq(end)).await?;
+        if records.iter().rev().any(|record| search.see(record)) {
+            break;
         }
         end = after;
     }
     Ok(search.done())
+}
+
+/// The records of a piece of the log that the search looks at, without the contents of messages.
+async fn searched(
+    api: &Api,
+    (tenant, key): (&TenantId, &str),
+    after: Seq,
+    end: Seq,
+) -> Result<Vec<Record>, ApiError> {
+    let (mut seen, mut found) = (after, Vec::new());
+    while seen < end {
+        let limit = usize::try_from(end.0 - seen.0).unwrap_or(usize::MAX);
+        let page = api.runtime().read(tenant, key, seen, limit).await?;
+        let Some(last) = page.last() else { break };
+        seen = last.record.seq;
+        found.extend(page.into_iter().filter_map(|logged| {
+            let mut record = logged.record;
+            if let Event::ItemCreated { item } = &mut record.event {
+                if item.item_type == ItemType::Message {
+                    item.content = None;
+                }
+                return Some(record);
+            }
+            matches!(record.event, Event::ExecutionCreated { .. }).then_some(record)
+        }));
+    }
+    Ok(found)
 }
 
 /// The search through a log, backwards.

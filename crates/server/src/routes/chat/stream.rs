@@ -3,7 +3,7 @@
 use super::nested::{Nested, Shown};
 use crate::error::ApiError;
 use crate::run_events::RunEvents;
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -256,7 +256,7 @@ pub(super) fn questions(pending: &[Pending], step: &StepId, major: u8) -> Vec<Va
 }
 
 impl View<Happens> for UiStream {
-    fn write(&mut self, happens: &Happens, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, happens: &Happens, out: &mut FrameBuffer) -> ControlFlow<()> {
         match happens {
             Happens::Own(logged) => self.own(logged, out),
             Happens::Tree(below) if below.path.is_empty() => self.own(&below.logged, out),

@@ -6,7 +6,7 @@ use super::{Found, asked};
 use crate::error::ApiError;
 use crate::routes::responses::passing::Passing;
 use crate::run_events::{RunEvents, Seen};
-use crate::sse::{self, Told, View};
+use crate::sse::{self, FrameBuffer, Told, View};
 use crate::state::OpenStream;
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
@@ -264,7 +264,7 @@ fn failed(error: &ApiError) -> Frame {
 struct Frames;
 
 impl View<Told<Frame>> for Frames {
-    fn write(&mut self, told: &Told<Frame>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, told: &Told<Frame>, out: &mut FrameBuffer) -> ControlFlow<()> {
         for frame in &told.said {
             frame.write(out);
         }

@@ -9,7 +9,7 @@ use crate::body::{JsonBody, PathOf};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
 use crate::run_events::{RunEvents, Seen};
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
@@ -213,7 +213,7 @@ async fn more(
 struct Events;
 
 impl View<Vec<ProtocolEvent>> for Events {
-    fn write(&mut self, events: &Vec<ProtocolEvent>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, events: &Vec<ProtocolEvent>, out: &mut FrameBuffer) -> ControlFlow<()> {
         for event in events {
             event.write(out);
         }

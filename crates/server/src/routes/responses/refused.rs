@@ -28,6 +28,9 @@ pub(super) fn refused(error: RuntimeError, goes_on: &str) -> ApiError {
             | Rejected::Content(_),
         )
         | RuntimeError::Answer(_) => RequestError::at("/input", "invalid_value", error.to_string()),
+        RuntimeError::MessageTooLarge { .. } => {
+            RequestError::at("/input", "message_too_large", error.to_string())
+        }
         RuntimeError::Rejected(_)
         | RuntimeError::Store(_)
         | RuntimeError::QueueFull { .. }
@@ -75,6 +78,7 @@ pub(super) fn not_removed(error: RuntimeError, conversation: &str, item: &str) -
         | RuntimeError::BrokenOff
         | RuntimeError::TurnedAway(_)
         | RuntimeError::LimitReached(_)
+        | RuntimeError::MessageTooLarge { .. }
         | RuntimeError::ShuttingDown => return refused(error, conversation),
     };
     RequestError::not_removable(item, why).into()

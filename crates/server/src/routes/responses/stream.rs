@@ -3,7 +3,7 @@
 use super::begin::Begun;
 use super::passing::Passing;
 use crate::error::{ApiError, openai};
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::OpenStream;
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -20,7 +20,7 @@ struct Events {
 }
 
 impl View<Arc<Logged>> for Events {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
         self.stream.apply(&logged.record, out);
         sse::flow(self.stream.is_over())
     }

@@ -2,7 +2,7 @@
 
 use super::Found;
 use crate::error::ApiError;
-use crate::sse::{self, View};
+use crate::sse::{self, FrameBuffer, View};
 use crate::state::{Api, OpenStream};
 use axum::response::Response;
 use interop::threads::RunStream;
@@ -30,7 +30,7 @@ impl RunView {
 }
 
 impl View<Arc<Logged>> for RunView {
-    fn write(&mut self, logged: &Arc<Logged>, out: &mut String) -> ControlFlow<()> {
+    fn write(&mut self, logged: &Arc<Logged>, out: &mut FrameBuffer) -> ControlFlow<()> {
         self.0.write(&logged.record, out)
     }
 

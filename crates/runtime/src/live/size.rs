@@ -1,0 +1,17 @@
+//! How large one message may be.
+
+use crate::error::RuntimeError;
+use timeline::Event;
+
+/// Refuses a message, or a part of an answer, that is too large.
+pub(crate) fn check_size(event: &Event, text: &str, max: usize) -> Result<(), RuntimeError> {
+    let bytes = text.len();
+    let is_message = matches!(
+        event,
+        Event::ItemCreated { .. } | Event::PartCreated { .. } | Event::PartUpdated { .. }
+    );
+    if is_message && bytes > max {
+        return Err(RuntimeError::MessageTooLarge { bytes, max });
+    }
+    Ok(())
+}
