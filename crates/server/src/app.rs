@@ -5,6 +5,7 @@ mod exchange;
 pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
+use crate::body::{BodyBudgets, BodyLease};
 use crate::budgets::Budgets;
 use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
@@ -79,6 +80,7 @@ pub struct App {
     opened_at: Timestamp,
     agents: ConfiguredAgents,
     metrics: Metrics,
+    bodies: BodyBudgets,
     budgets: Arc<Budgets>,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
@@ -154,6 +156,7 @@ impl App {
         let passing = over(Arc::new(memory));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = tokens(&config)?.map(Arc::new);
+        let bodies = BodyBudgets::new(config.limits.body_bytes_in_flight);
         Ok(Self {
             config,
             store,
@@ -162,6 +165,7 @@ impl App {
             opened_at: Timestamp::now(),
             agents,
             metrics,
+            bodies,
             budgets,
             keys,
             tokens,
@@ -213,6 +217,16 @@ impl App {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// What a request body of a tenant takes of the budgets.
+    pub(crate) fn body_lease(&self, tenant: &TenantId) -> BodyLease {
+        self.bodies.lease(&self.config, tenant)
+    }
+
+    /// The size of all request bodies in memory, with their parsed values, in bytes.
+    pub fn body_bytes_in_flight(&self) -> usize {
+        self.bodies.in_flight()
     }
 
     pub(crate) fn budgets(&self) -> &Budgets {

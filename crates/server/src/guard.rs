@@ -130,8 +130,13 @@ pub(crate) async fn authenticate(
         who.is(&caller);
     }
     let _in_flight = admit(&api, &caller, &mut parts).await?;
+    // Until the answer begins: the route holds what it has read from the body so long.
+    let lease = api.app().body_lease(&caller.tenant);
+    parts.extensions.insert(lease.clone());
     parts.extensions.insert(caller);
-    Ok(next.run(Request::from_parts(parts, body)).await)
+    let response = next.run(Request::from_parts(parts, body)).await;
+    drop(lease);
+    Ok(response)
 }
 
 async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {

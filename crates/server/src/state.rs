@@ -13,6 +13,7 @@ use runtime::ViewBudget;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// What all requests share.
 #[derive(Clone)]
@@ -27,6 +28,7 @@ struct Inner {
     passing_desks: Arc<Desks>,
     forms: Forms,
     views: ViewBudget,
+    sockets: TaskTracker,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
     shutdown: CancellationToken,
@@ -88,6 +90,7 @@ impl Api {
                 app,
                 turns: Turns::default(),
                 views,
+                sockets: TaskTracker::new(),
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
                 shutdown,
@@ -139,6 +142,11 @@ impl Api {
     /// The documents that forms lead to.
     pub(crate) fn forms(&self) -> &Forms {
         &self.inner.forms
+    }
+
+    /// The tasks of open `WebSocket`s.
+    pub(crate) fn sockets(&self) -> &TaskTracker {
+        &self.inner.sockets
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {

@@ -20,7 +20,7 @@ pub use error::{DecodeError, Fault};
 pub use limits::Limits;
 pub use number::Number;
 pub use object::{Iter as ObjectIter, Object};
-pub use scan::{Member, Scanner, Shape, Within};
+pub use scan::{Counts, Member, Scanner, Shape, Within, check};
 pub use serde_value::UnrepresentableNumber;
 
 /// A JSON value.

@@ -91,6 +91,11 @@ pub fn check_content(content: &Payload) -> Result<(), ContentError> {
     let Value::Array(parts) = content.value() else {
         return Err(ContentError::NotAList);
     };
+    check_parts(&parts)
+}
+
+/// Checks the parts of a message that are parsed already.
+pub fn check_parts(parts: &[Value]) -> Result<(), ContentError> {
     parts
         .iter()
         .enumerate()

@@ -88,9 +88,9 @@ impl Incoming {
     /// # Errors
     ///
     /// A part that is none, with its place.
-    pub fn content(&self) -> Result<Payload, RequestError> {
+    pub fn content(&self) -> Result<Vec<Value>, RequestError> {
         let parts = self.placed().map(|(at, part)| part::read(part, &at));
-        Ok(Value::Array(parts.collect::<Result<_, _>>()?).into())
+        parts.collect()
     }
 
     /// Why the part at this place can't be read.

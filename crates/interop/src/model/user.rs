@@ -107,10 +107,7 @@ fn user_block(part: &Value) -> Option<UserContent> {
 
 /// The first part of a message that no model could be shown: a file that is neither an address nor
 /// base64. Its place in the list.
-pub fn unreadable_part(content: &Payload) -> Option<usize> {
-    let Value::Array(parts) = content.value() else {
-        return None;
-    };
+pub fn unreadable_part(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         let text = |field: &str| part.get(field).and_then(Value::as_str);
         let source = match text("type").and_then(part_kind) {
@@ -152,10 +149,7 @@ pub fn linked_files(content: &Payload) -> Vec<(usize, String)> {
 
 /// The first part of a message that nobody says to an agent: an agent's own text, reasoning, refusal or
 /// call. Its place in the list.
-pub fn unsaid_part(content: &Payload) -> Option<usize> {
-    let Value::Array(parts) = content.value() else {
-        return None;
-    };
+pub fn unsaid_part(parts: &[Value]) -> Option<usize> {
     parts.iter().position(|part| {
         match part.get("type").and_then(Value::as_str).and_then(part_kind) {
             Some(
@@ -250,7 +244,7 @@ mod tests {
         ] {
             let part = json!({"type": "input_image", "image_url": data});
             assert_eq!(user_block(&part).is_some(), is_read, "{data}");
-            let said = json!([{"type": "input_text", "text": "x"}, part]).into();
+            let said = [json!({"type": "input_text", "text": "x"}), part];
             assert_eq!(unreadable_part(&said), (!is_read).then_some(1), "{data}");
         }
     }

@@ -24,6 +24,9 @@ const LOOKED_AT_BEHIND_A_COLON: [(&str, &str); 2] = [
     ("/a2a/{agent}/v1/tasks/{id}", ":subscribe"),
 ];
 
+/// Routes that are asked with `GET` and change something: sockets whose messages do.
+const CHANGED_WITH_GET: [&str; 1] = ["/v1/responses"];
+
 /// Routes whose bodies say what is done: calls of JSON-RPC. They ask [`check_scope`](crate::auth::Caller::check_scope)
 /// themselves once they have read which.
 const TOLD_BY_THE_BODY: [&str; 3] = ["/a2a", "/a2a/{agent}", "/mcp"];
@@ -47,6 +50,9 @@ pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option
             .any(|(known, end)| *known == route && path().ends_with(end));
     if looks && method == Method::POST {
         return Some(Scope::Read);
+    }
+    if CHANGED_WITH_GET.contains(&route) && method == Method::GET {
+        return Some(Scope::Write);
     }
     Some(Scope::of(method))
 }
@@ -79,6 +85,13 @@ mod tests {
                 "{path}"
             );
         }
+    }
+
+    #[test]
+    fn a_socket_whose_messages_change_data_needs_write() {
+        let get = |route| needed(&Method::GET, Some(route), route);
+        assert_eq!(get("/v1/responses"), Some(Scope::Write));
+        assert_eq!(get("/v1/responses/{response_id}"), Some(Scope::Read));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_content};
+use timeline::{ExecutionId, ItemId, NewItem, Payload, Seq, ThreadId, check_parts};
 use utoipa::ToSchema;
 
 /// Something a user says.
@@ -70,15 +70,13 @@ pub(super) struct Sayable {
 impl NewMessage {
     /// Refuses what can't be said.
     pub(super) fn read(self, api: &Api) -> Result<Sayable, ApiError> {
-        let place = match self.content.value() {
-            Value::Array(_) => Place::parts("/content"),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Object(_) => Place::text("/content"),
+        let said = self.content.value();
+        let place = if said.is_array() {
+            Place::parts("/content")
+        } else {
+            Place::text("/content")
         };
-        let mut item = NewItem::user(api.runtime().mint(), content(&self.content)?);
+        let mut item = NewItem::user(api.runtime().mint(), content(self.content, said)?);
         item.channel = self.channel;
         if self.metadata.as_ref().is_some_and(names_actor) {
             // Its role is its actor's.
@@ -299,29 +297,29 @@ pub(super) fn accepted_view(key: String, accepted: Accepted) -> AcceptedView {
     }
 }
 
-/// A text becomes a part; parts are checked and kept as they came.
-fn content(content: &Payload) -> Result<Payload, ApiError> {
-    match content.value() {
+/// A text becomes a part; parts are checked and kept as they came. `said` is the value of `content`.
+fn content(content: Payload, said: Value) -> Result<Payload, ApiError> {
+    match said {
         Value::String(text) => Ok(json!([{ "type": "input_text", "text": text }]).into()),
         Value::Array(parts) if parts.is_empty() => Err(ApiError::field(
             "/content",
             "a message has at least one part",
         )),
-        Value::Array(_) => {
-            check_content(content).map_err(|error| ApiError::content("/content", &error))?;
-            if let Some(place) = unsaid_part(content) {
+        Value::Array(parts) => {
+            check_parts(&parts).map_err(|error| ApiError::content("/content", &error))?;
+            if let Some(place) = unsaid_part(&parts) {
                 return Err(ApiError::field(
                     format!("/content/{place}/type"),
                     "only agents say this, expected input_text, input_image, input_file or a type with a namespace",
                 ));
             }
-            if let Some(place) = unreadable_part(content) {
+            if let Some(place) = unreadable_part(&parts) {
                 return Err(ApiError::field(
                     format!("/content/{place}"),
                     "a file is a data: URL with base64, an http: or https: URL, or base64",
                 ));
             }
-            Ok(content.clone())
+            Ok(content)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(ApiError::field(
             "/content",

@@ -15,6 +15,7 @@ mod aitp;
 mod answers;
 mod audit;
 mod bad_input;
+mod bodies;
 mod chat;
 mod connections;
 mod cors;

@@ -10,6 +10,7 @@ mod prepared;
 mod rights;
 mod sizes;
 pub(crate) mod socket;
+mod socket_limits;
 mod stored;
 mod subagents;
 mod suite;

@@ -7,7 +7,8 @@ use jiter::{Jiter, JiterError, JiterErrorType, Peek};
 
 /// A container being read.
 enum Open {
-    Array(Vec<Json>),
+    /// The elements so far, unless they are dropped, and how many there were.
+    Array(Vec<Json>, usize),
     /// The members so far, and the key whose value is being read.
     Object(Object, Option<Box<str>>),
 }
@@ -18,16 +19,28 @@ struct Parser<'t> {
     jiter: Jiter<'t>,
     open: Vec<Open>,
     nodes: usize,
+    /// Whether values are kept. If not, only the keys of open objects are.
+    builds: bool,
 }
 
 /// Parses one JSON text.
 pub(super) fn parse(text: &str, limits: &Limits) -> Result<Json, DecodeError> {
+    run(text, limits, true)
+}
+
+/// The error that [`parse`] returns for a text, found without building its values.
+pub(super) fn error_of(text: &str, limits: &Limits) -> Option<DecodeError> {
+    run(text, limits, false).err()
+}
+
+fn run(text: &str, limits: &Limits, builds: bool) -> Result<Json, DecodeError> {
     let mut parser = Parser {
         text,
         limits,
         jiter: Jiter::new(text.as_bytes()),
         open: Vec::new(),
         nodes: 0,
+        builds,
     };
     if text.len() > limits.max_bytes {
         return Err(parser.fail_at(
@@ -78,7 +91,7 @@ impl Parser<'_> {
         let first = self.jiter.known_array();
         let first = first.map_err(|error| self.fail(&error))?;
         if first.is_some() {
-            self.open.push(Open::Array(Vec::new()));
+            self.open.push(Open::Array(Vec::new(), 0));
         }
         Ok(first)
     }
@@ -97,8 +110,11 @@ impl Parser<'_> {
     fn close(&mut self, value: Json) -> Result<Closed, DecodeError> {
         match self.open.last_mut() {
             None => Ok(Closed::Document(value)),
-            Some(Open::Array(items)) => {
-                items.push(value);
+            Some(Open::Array(items, n_items)) => {
+                *n_items += 1;
+                if self.builds {
+                    items.push(value);
+                }
                 let next = self.jiter.array_step();
                 match next.map_err(|error| self.fail(&error))? {
                     Some(next) => Ok(Closed::Next(next)),
@@ -107,7 +123,7 @@ impl Parser<'_> {
             }
             Some(Open::Object(object, key)) => {
                 if let Some(key) = key.take() {
-                    object.insert(key, value);
+                    object.insert(key, if self.builds { value } else { Json::Null });
                 }
                 let next = self.jiter.next_key().map(|key| key.map(Box::<str>::from));
                 match next.map_err(|error| self.fail(&error))? {
@@ -132,7 +148,7 @@ impl Parser<'_> {
 
     fn pop(&mut self) -> Json {
         match self.open.pop() {
-            Some(Open::Array(items)) => Json::Array(items),
+            Some(Open::Array(items, _)) => Json::Array(items),
             Some(Open::Object(object, _)) => Json::Object(object),
             None => Json::Null,
         }
@@ -207,7 +223,7 @@ impl Parser<'_> {
     fn fail_at(&self, index: usize, fault: Fault) -> DecodeError {
         let position = self.jiter.error_position(index.min(self.text.len()));
         let steps = self.open.iter().filter_map(|open| match open {
-            Open::Array(items) => Some(Step::Index(items.len())),
+            Open::Array(_, n_items) => Some(Step::Index(*n_items)),
             Open::Object(_, key) => key.as_deref().map(Step::Key),
         });
         DecodeError {

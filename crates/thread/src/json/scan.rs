@@ -1,6 +1,9 @@
 //! Reading a text without building its values: checks, shapes and places.
 
+mod counts;
 mod tokens;
+
+pub use counts::{Counts, check};
 
 use super::fault::NO_VALUE;
 use super::parse;
@@ -81,7 +84,7 @@ pub struct Scanner<'t> {
     limits: Limits,
     jiter: Jiter<'t>,
     depth: usize,
-    nodes: usize,
+    counts: Counts,
     /// The plain keys of the objects that are open, the innermost last.
     keys: Vec<&'t str>,
 }
@@ -94,7 +97,7 @@ impl<'t> Scanner<'t> {
             limits: *limits,
             jiter: Jiter::new(text.as_bytes()),
             depth: 0,
-            nodes: 0,
+            counts: Counts::default(),
             keys: Vec::new(),
         };
         let (bytes, limit) = (text.len(), limits.max_bytes);
@@ -237,7 +240,7 @@ impl<'t> Scanner<'t> {
     /// What the parser says of the text, which is what is wrong here: this walk only notes that
     /// something is. The first `outer` steps to it are left to those who add them.
     fn fail(&self, outer: usize) -> DecodeError {
-        let Err(mut error) = parse::parse(self.text, &self.limits) else {
+        let Some(mut error) = parse::error_of(self.text, &self.limits) else {
             return self.fail_at(self.at(), NO_VALUE);
         };
         let mut rest = error.pointer.as_str();

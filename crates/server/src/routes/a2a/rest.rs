@@ -4,7 +4,7 @@ use super::follow::{self, Binding};
 use super::tasks::{Task, Wanted};
 use super::{Agent, Body, cancel, card as cards, list as lists, send as sends, version};
 use crate::auth::Caller;
-use crate::body::{JsonText, OptionalBody, PathOf, Query, typed};
+use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
 use axum::extract::State;
@@ -57,9 +57,8 @@ fn object(query: Vec<(String, String)>) -> Value {
     Value::Object(members.collect::<Map<_, _>>())
 }
 
-fn message(api: &Api, JsonText(text): JsonText) -> Result<SendMessage, ApiError> {
-    let body: Value = typed(&text, api.app().config().server.max_depth)?;
-    Ok(SendMessage::read(&body, "")?)
+fn message(JsonBody(body): &JsonBody<Value>) -> Result<SendMessage, ApiError> {
+    Ok(SendMessage::read(body, "")?)
 }
 
 /// Says something to the default agent, and answers with the task: once it is over or asks something, or at once.
@@ -74,10 +73,10 @@ pub(crate) async fn send(
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-    Body(body): Body<JsonText>,
+    Body(body): Body<JsonBody<Value>>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
-    let request = message(&api, body)?;
+    let request = message(&body)?;
     let task = sends::send(&api, &caller, agent, request).await?;
     Ok(answered(&task))
 }
@@ -92,10 +91,10 @@ pub(crate) async fn stream(
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-    Body(body): Body<JsonText>,
+    Body(body): Body<JsonBody<Value>>,
 ) -> Result<Response, ApiError> {
     version(&headers, &uri)?;
-    let request = message(&api, body)?;
+    let request = message(&body)?;
     let open = api.open_stream(&caller)?;
     let stream = sends::stream(&api, &caller, agent, request).await?;
     Ok(stream.response(Binding::Rest, open))

@@ -4,7 +4,7 @@ use super::follow::{self, Binding};
 use super::tasks::{Task, Wanted};
 use super::{Agent, Body, cancel, card, list, send, version};
 use crate::auth::{Caller, Scope};
-use crate::body::{JsonText, typed};
+use crate::body::JsonBody;
 use crate::error::{ApiError, ErrorBody, a2a};
 use crate::state::Api;
 use axum::Json;
@@ -36,9 +36,9 @@ pub(crate) async fn call(
     agent: Agent,
     headers: HeaderMap,
     uri: Uri,
-    body: Result<Body<JsonText>, ApiError>,
+    body: Result<Body<JsonBody<Value>>, ApiError>,
 ) -> Response {
-    let (id, call) = match read(&api, body) {
+    let (id, call) = match read(body) {
         Ok(read) => read,
         Err(error) => return refused(&Value::Null, &error),
     };
@@ -56,11 +56,9 @@ pub(crate) async fn call(
 }
 
 fn read(
-    api: &Api,
-    body: Result<Body<JsonText>, ApiError>,
+    body: Result<Body<JsonBody<Value>>, ApiError>,
 ) -> Result<(Value, Result<Call, RequestError>), ApiError> {
-    let Body(JsonText(text)) = body?;
-    let body: Value = typed(&text, api.app().config().server.max_depth)?;
+    let Body(JsonBody(body)) = body?;
     Ok(Call::read(&body))
 }
 

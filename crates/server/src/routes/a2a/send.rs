@@ -20,7 +20,7 @@ use interop::model::unreadable_part;
 use jiff::Timestamp;
 use runtime::{Addressed, AnswerRequest, React, Run, RuntimeError};
 use serde_json::{Value, json};
-use timeline::{Entity, NewItem, Payload, Rejected, Seq, beside, check_content};
+use timeline::{Entity, NewItem, Payload, Rejected, Seq, beside, check_parts};
 
 /// A task that a message has set off or goes on with.
 pub(super) struct Sent {
@@ -87,11 +87,12 @@ async fn begin(
         return answer(api, caller, task, message, wanted).await;
     }
     let content = message.content()?;
-    check_content(&content).map_err(|error| message.wrong_parts(error))?;
+    check_parts(&content).map_err(|error| message.wrong_parts(error))?;
     if let Some(place) = unreadable_part(&content) {
         return Err(message.unreadable(place).into());
     }
     let (key, must_exist) = context(api, caller, message).await?;
+    let content = Value::Array(content).into();
     let mut item = NewItem::user(api.runtime().mint(), content);
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());

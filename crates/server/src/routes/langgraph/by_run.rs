@@ -2,7 +2,7 @@
 
 use super::{Found, Pairs, runs};
 use crate::auth::Caller;
-use crate::body::{JsonBody, OptionalBody, PathOf, Query};
+use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
 use crate::state::Api;
@@ -47,9 +47,10 @@ pub(super) async fn create(
 pub(super) async fn create_and_wait(
     State(api): State<Api>,
     caller: Caller,
+    lease: BodyLease,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    runs::waited(&api, &caller, idempotency, None, &body).await
+    runs::waited(&api, &caller, idempotency, None, (body, lease)).await
 }
 
 /// The same, and streams the run.

@@ -6,7 +6,7 @@ use super::follow::Followed;
 use super::run::{Run, newest_first};
 use super::{Found, Pairs, find};
 use crate::auth::{Caller, Scope};
-use crate::body::{OptionalBody, PathOf, Query};
+use crate::body::{BodyLease, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{IdempotencyKey, KeyedBody};
 use crate::run_events::RunEvents;
@@ -134,20 +134,23 @@ pub(super) async fn wait(
     State(api): State<Api>,
     caller: Caller,
     PathOf(thread_id): PathOf<String>,
+    lease: BodyLease,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
-    waited(&api, &caller, idempotency, Some(&thread_id), &body).await
+    let body = (body, lease);
+    waited(&api, &caller, idempotency, Some(&thread_id), body).await
 }
 
-/// Begins a run, and answers with what it comes to.
+/// Begins a run, and answers with what it comes to. The body is dropped before the run is waited for.
 pub(super) async fn waited(
     api: &Api,
     caller: &Caller,
     idempotency: IdempotencyKey,
     thread_id: Option<&str>,
-    body: &Value,
+    (body, lease): (Value, BodyLease),
 ) -> Result<Response, ApiError> {
-    let asked = RunCreate::read(body)?;
+    let asked = RunCreate::read(&body)?;
+    drop(body);
     let open = api.open_stream(caller)?;
     let speaks = asked.speaks;
     let named = named(thread_id, &asked);
@@ -155,6 +158,7 @@ pub(super) async fn waited(
     let asked = (asked, Some(&open));
     let mut begun = begin(api, caller, idempotency, named.as_deref(), asked).await?;
     let mut disconnect = begun.disconnect.take();
+    lease.free_all();
     let run: Followed = begun.into();
     run.settled(open).await?;
     if let Some(disconnect) = &mut disconnect {

@@ -21,7 +21,7 @@ use interop::langgraph::{
 use interop::model::unreadable_part;
 use runtime::{Filter, NewThreadRequest, Runtime, StoreError};
 use serde_json::Value;
-use timeline::{NewItem, Rejected, ThreadUpdate, check_content};
+use timeline::{ContentError, NewItem, Rejected, ThreadUpdate, check_parts};
 
 /// The object of a thread with its values. Costs the thread.
 pub(super) async fn object(found: &Found) -> Result<Value, ApiError> {
@@ -204,8 +204,11 @@ impl Words {
         let mut words = Self::default();
         for said in said {
             let at = said.pointer.as_str();
-            check_content(&said.content).map_err(|error| RequestError::at(at, error))?;
-            if let Some(place) = unreadable_part(&said.content) {
+            let Value::Array(parts) = said.content.value() else {
+                return Err(RequestError::at(at, ContentError::NotAList).into());
+            };
+            check_parts(&parts).map_err(|error| RequestError::at(at, error))?;
+            if let Some(place) = unreadable_part(&parts) {
                 let what = "this file is neither base64 nor at an address";
                 return Err(RequestError::at(format!("{at}/{place}"), what).into());
             }

@@ -4,6 +4,7 @@ use super::super::messages::replayed;
 use super::begin::begin;
 use super::stream::{finished, started, streamed};
 use crate::auth::Caller;
+use crate::body::BodyLease;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::KeyedBody;
 use crate::state::Api;
@@ -29,10 +30,12 @@ const TOKEN: &str = "responses";
 pub(crate) async fn post(
     State(api): State<Api>,
     caller: Caller,
+    lease: BodyLease,
     KeyedBody(body, idempotency): KeyedBody<Value>,
 ) -> Result<Response, ApiError> {
     let token = idempotency.token(TOKEN)?;
     let request = read(CreateRequest::read(&body)?);
+    drop(body);
     if request.background && !request.store {
         let message = "/background: a response that is made in the background is stored.";
         return Err(RequestError::at("/background", "invalid_value", message).into());
@@ -41,6 +44,8 @@ pub(crate) async fn post(
     let open = api.open_stream(&caller)?;
     let (stream, background) = (request.stream, request.background);
     let begun = begin(&api, &caller, request, token, &mut None).await?;
+    // What was asked is in the log now. The answer may be waited for long.
+    lease.free_all();
     let repeated = begun.repeated;
     let response = if stream {
         streamed(begun, open).await?

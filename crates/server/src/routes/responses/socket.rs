@@ -1,30 +1,37 @@
 //! `GET /v1/responses` as a WebSocket: one response after the other on one connection.
 
+mod frames;
+mod meter;
 mod turn;
+mod upgrade;
 
 use crate::auth::Caller;
-use crate::body::parsed;
+use crate::body::BodyLease;
 use crate::error::openai;
 use crate::error::{ApiError, ErrorBody};
 use crate::state::{Api, OpenStream};
 use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
+use futures_util::{SinkExt as _, StreamExt as _};
 use interop::responses::{ErrorKind, RequestError, socket_frame};
+use meter::Metered;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use upgrade::{Socket, Upgrade};
 
 /// How long a connection may last.
 const MAX_AGE: Duration = Duration::from_hours(1);
 /// How often the client is asked whether it is there.
 const PING: Duration = Duration::from_secs(15);
+/// How long a message may take from its first frame to its last.
+const LONGEST_MESSAGE: Duration = Duration::from_secs(30);
 /// How many messages are read ahead while a response is made.
 const AHEAD: usize = 8;
-/// A message of up to so many times the length that it may have is read, and told that it is too long. At
-/// one that is longer still the connection ends: what follows its head can't be told from messages.
-const READ: usize = 2;
+/// A message that is longer than a body may be by up to so many bytes is read and refused. At a
+/// longer one the connection ends: what follows its head can't be told from messages.
+const READ_BEYOND: usize = 64 << 10;
 
 /// Opens a WebSocket on which responses are made.
 ///
@@ -37,52 +44,74 @@ const READ: usize = 2;
 pub(crate) async fn open(
     State(api): State<Api>,
     caller: Caller,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| {
-        let message = "This path takes POST requests, and GET requests that open a WebSocket.";
-        RequestError::at("", "invalid_request", message)
-    })?;
     let open = api.open_stream(&caller)?;
-    let limit = api.app().config().server.max_body_bytes;
-    let read = limit.saturating_mul(READ);
-    let upgrade = upgrade.max_message_size(read).max_frame_size(read);
-    Ok(upgrade.on_upgrade(move |socket| async move {
-        let now = Instant::now();
-        let mut pings = tokio::time::interval_at(now + PING, PING);
-        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut line = Line {
-            socket,
-            waiting: VecDeque::new(),
-            limit,
-            pings,
-            ends: now + MAX_AGE,
-            open,
-        };
-        turn::take_turns(&api, &caller, &mut line).await;
-        line.close().await;
-    }))
+    let response = upgrade.response();
+    let sockets = api.sockets().clone();
+    sockets.spawn(async move {
+        let limit = api.app().config().server.max_body_bytes;
+        let lease = api.app().body_lease(&caller.tenant);
+        let meter = |connection| Metered::new(connection, lease, LONGEST_MESSAGE);
+        let socket = upgrade.socket(meter, limit.saturating_add(READ_BEYOND));
+        if let Some(socket) = socket.await {
+            let mut line = Line::new(&api, socket, open);
+            turn::take_turns(&api, &caller, &mut line).await;
+            line.close().await;
+        }
+    });
+    Ok(response)
 }
 
 /// Why nothing more is said on a connection.
 #[derive(Debug)]
 pub(super) struct Gone;
 
+/// A message of the client.
+pub(super) struct Incoming {
+    /// Its text, or what is wrong with it.
+    text: Result<Utf8Bytes, ApiError>,
+    /// The memory that it takes.
+    lease: BodyLease,
+}
+
 /// A connection, with the messages that wait.
 pub(super) struct Line {
-    socket: WebSocket,
-    /// Each as it came, or what is wrong with it.
-    waiting: VecDeque<Result<String, ApiError>>,
-    /// How many bytes a message may have.
+    socket: Socket,
+    waiting: VecDeque<Incoming>,
+    /// Maximum size of a message, in bytes.
     limit: usize,
     pings: Interval,
+    /// When a ping was sent that may not have been answered.
+    pinged: Option<Instant>,
+    /// How long a client may read nothing.
+    stalled: Duration,
     ends: Instant,
     open: OpenStream,
 }
 
 impl Line {
+    fn new(api: &Api, socket: Socket, open: OpenStream) -> Self {
+        let config = api.app().config();
+        let stalled = config.limits.stalled_reader;
+        let now = Instant::now();
+        let every = PING.min(stalled / 2).max(Duration::from_millis(1));
+        let mut pings = tokio::time::interval_at(now + every, every);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            socket,
+            waiting: VecDeque::new(),
+            limit: config.server.max_body_bytes,
+            pings,
+            pinged: None,
+            stalled,
+            ends: now + MAX_AGE,
+            open,
+        }
+    }
+
     /// The next message of the client.
-    async fn next(&mut self) -> Result<Result<String, ApiError>, Gone> {
+    async fn next(&mut self) -> Result<Incoming, Gone> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(message);
@@ -95,6 +124,9 @@ impl Line {
     /// asks whether the client is there, ends.
     pub(super) async fn attend(&mut self) -> Result<(), Gone> {
         let has_room = self.waiting.len() < AHEAD;
+        if !has_room {
+            self.socket.get_mut().pause();
+        }
         tokio::select! {
             biased;
             why = self.open.unwanted() => {
@@ -113,27 +145,61 @@ impl Line {
                 self.refuse(&error.into()).await?;
                 Err(Gone)
             }
-            _ = self.pings.tick() => self.send(Message::Ping(bytes::Bytes::new())).await,
-            message = self.socket.recv(), if has_room => match message {
-                Some(Ok(Message::Text(text))) => {
-                    let limit = self.limit;
-                    let is_too_long = text.len() > limit;
-                    self.waiting.push_back(if is_too_long {
-                        Err(ApiError::BodyTooLarge { limit })
-                    } else {
-                        Ok(text.as_str().to_owned())
-                    });
-                    Ok(())
-                }
-                Some(Ok(Message::Binary(_))) => {
-                    let what = "Messages are text, not binary.";
-                    self.refuse(&RequestError::at("", "invalid_request", what).into()).await
-                }
-                // Pings are answered by the library.
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
-                Some(Ok(Message::Close(_)) | Err(_)) | None => Err(Gone),
+            message = self.socket.next(), if has_room => match message {
+                Some(Ok(message)) => self.take(message).await,
+                Some(Err(error)) => self.broken(&error).await,
+                None => Err(Gone),
             },
+            _ = self.pings.tick() => self.ping().await,
         }
+    }
+
+    async fn take(&mut self, message: Message) -> Result<(), Gone> {
+        match message {
+            Message::Text(text) => {
+                let (lease, limit) = (self.socket.get_mut().take_message(), self.limit);
+                let text = if text.len() > limit {
+                    lease.free_all();
+                    Err(ApiError::BodyTooLarge { limit })
+                } else {
+                    Ok(text)
+                };
+                self.waiting.push_back(Incoming { text, lease });
+                Ok(())
+            }
+            Message::Binary(_) => {
+                drop(self.socket.get_mut().take_message());
+                let what = "Messages are text, not binary.";
+                let error = RequestError::at("", "invalid_request", what);
+                self.refuse(&error.into()).await
+            }
+            // Pings are answered by the library.
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => Ok(()),
+            Message::Close(_) => Err(Gone),
+        }
+    }
+
+    /// Tells the client why no more is read, where it is for a limit.
+    async fn broken(&mut self, error: &Error) -> Result<(), Gone> {
+        let limit = self.limit;
+        let fault = self.socket.get_mut().take_fault();
+        let too_large = matches!(error, Error::Capacity(_));
+        let fault = fault.or(too_large.then_some(ApiError::BodyTooLarge { limit }));
+        if let Some(fault) = fault {
+            self.refuse(&fault).await?;
+        }
+        Err(Gone)
+    }
+
+    /// Asks whether the client is there; gives up on one that has not answered for long.
+    async fn ping(&mut self) -> Result<(), Gone> {
+        let (now, heard) = (Instant::now(), self.socket.get_ref().heard());
+        let unanswered = self.pinged.filter(|pinged| heard < *pinged);
+        if unanswered.is_some_and(|pinged| now - pinged >= self.stalled) {
+            return Err(Gone);
+        }
+        self.pinged = unanswered.or(Some(now));
+        self.send(Message::Ping(bytes::Bytes::new())).await
     }
 
     /// Sends a text.
@@ -149,7 +215,8 @@ impl Line {
 
     async fn send(&mut self, message: Message) -> Result<(), Gone> {
         // A client that reads nothing does not keep the connection for ever.
-        let sent = tokio::time::timeout_at(self.ends, self.socket.send(message));
+        let until = self.ends.min(Instant::now() + self.stalled);
+        let sent = tokio::time::timeout_at(until, self.socket.send(message));
         match sent.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Gone),
@@ -161,9 +228,4 @@ impl Line {
         let closed = self.socket.send(Message::Close(None));
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
-}
-
-/// A message as JSON, within the limits of bodies.
-fn json_of(api: &Api, text: &str) -> Result<serde_json::Value, ApiError> {
-    parsed(text, api.app().config().server.max_depth)
 }

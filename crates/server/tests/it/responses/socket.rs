@@ -3,30 +3,39 @@
 use super::{ASKS, check_events, fits, kinds, last, output, text_of, weather};
 use crate::harness::{Served, Server};
 use futures_util::{SinkExt, StreamExt};
-use http::header;
+use http::{Request, header};
 use loomline_server::auth::hash_text;
 use loomline_server::{App, Config};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     pub(crate) async fn open(listening: &Served) -> Self {
         Self::with_key(listening, None).await
     }
 
-    async fn with_key(listening: &Served, key: Option<&str>) -> Self {
+    pub(super) async fn with_key(listening: &Served, key: Option<&str>) -> Self {
+        Self(
+            connect_async(Self::request(listening, key))
+                .await
+                .unwrap()
+                .0,
+        )
+    }
+
+    fn request(listening: &Served, key: Option<&str>) -> Request<()> {
         let url = listening.url("/v1/responses").replace("http://", "ws://");
         let mut request = url.into_client_request().unwrap();
         if let Some(key) = key {
             let value = format!("Bearer {key}").parse().unwrap();
             request.headers_mut().insert(header::AUTHORIZATION, value);
         }
-        Self(connect_async(request).await.unwrap().0)
+        request
     }
 
     pub(crate) async fn ask(&mut self, mut body: Value) {
@@ -35,7 +44,7 @@ impl Socket {
     }
 
     /// The next message that is a text; none when the connection is closed.
-    async fn next(&mut self) -> Option<Value> {
+    pub(super) async fn next(&mut self) -> Option<Value> {
         while let Some(message) = self.0.next().await {
             match message.unwrap() {
                 Message::Text(text) => return Some(serde_json::from_str(&text).unwrap()),
@@ -277,18 +286,20 @@ async fn a_key_that_is_taken_away_makes_no_more_responses() {
 }
 
 #[tokio::test]
-async fn a_key_that_only_reads_makes_none() {
+async fn a_key_that_only_reads_opens_no_socket() {
     let config = format!(
         "[tenants.a.keys.one]\nhash = \"{}\"\nscopes = [\"read\"]\n",
         hash_text("llk_a")
     );
     let server = Server::new(&config).await;
     let listening = Served::new(server.app.clone()).await;
-    let mut socket = Socket::with_key(&listening, Some("llk_a")).await;
-    assert_eq!(
-        socket.refused(json!({"input": "hi"})).await,
-        (403, "missing_scope".to_owned())
-    );
+    let refused = connect_async(Socket::request(&listening, Some("llk_a"))).await;
+    let Err(tungstenite::Error::Http(answer)) = refused else {
+        panic!("the socket is open");
+    };
+    assert_eq!(answer.status(), 403);
+    let body: Value = serde_json::from_slice(answer.body().as_ref().unwrap()).unwrap();
+    assert_eq!(body["error"]["code"], "missing_scope");
     listening.stop().await;
 }
 

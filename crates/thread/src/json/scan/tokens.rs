@@ -131,13 +131,14 @@ impl<'t> Scanner<'t> {
 
     #[inline]
     pub(super) fn count(&mut self) -> Option<()> {
-        self.nodes += 1;
-        (self.nodes <= self.limits.max_nodes).then_some(())
+        self.counts.values += 1;
+        (self.counts.values <= self.limits.max_nodes).then_some(())
     }
 
     fn enter(&mut self) -> Option<()> {
         self.count()?;
         self.depth += 1;
+        self.counts.depth = self.counts.depth.max(self.depth);
         (self.depth <= self.limits.max_depth.min(Limits::DEEPEST)).then_some(())
     }
 
@@ -146,6 +147,7 @@ impl<'t> Scanner<'t> {
         self.enter()?;
         let first = self.jiter.known_array().ok()?;
         self.depth -= usize::from(first.is_none());
+        self.counts.containers += usize::from(first.is_some());
         Some(first.is_some())
     }
 
@@ -166,6 +168,8 @@ impl<'t> Scanner<'t> {
             self.depth -= 1;
             return Some(Next::End);
         };
+        self.counts.containers += 1;
+        self.counts.members += 1;
         Some(Next::Key(keyed(text, from, key)))
     }
 
@@ -178,6 +182,7 @@ impl<'t> Scanner<'t> {
             self.depth -= 1;
             return Some(Next::End);
         };
+        self.counts.members += 1;
         Some(Next::Key(keyed(text, from, key)))
     }
 

@@ -2,8 +2,9 @@
 
 use super::super::begin::{Begun, Held, begin};
 use super::super::create::read;
-use super::{Gone, Line, json_of};
+use super::{Gone, Incoming, Line};
 use crate::auth::{Caller, Scope};
+use crate::body::parse;
 use crate::error::ApiError;
 use crate::error::openai;
 use crate::guard::check_rates;
@@ -30,12 +31,19 @@ pub(super) async fn take_turns(api: &Api, caller: &Caller, line: &mut Line) {
 async fn begun(
     api: &Api,
     caller: &Caller,
-    message: Result<String, ApiError>,
+    message: Incoming,
     held: &mut Option<Held>,
 ) -> Result<Begun, ApiError> {
     // Before it is read: what can't be read is counted, too.
     let admitted = admit(api, caller);
-    let message: Value = match message.and_then(|text| json_of(api, &text)) {
+    let read = match message.text {
+        Ok(text) => {
+            let max_depth = api.app().config().server.max_depth;
+            parse(text, max_depth, message.lease.clone()).await
+        }
+        Err(error) => Err(error),
+    };
+    let message: Value = match read {
         Ok(message) => message,
         Err(error) => {
             // Which one it was to go on with, nobody can tell.

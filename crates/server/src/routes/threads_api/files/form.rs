@@ -1,11 +1,15 @@
 //! The form of an upload.
 
 use crate::auth::Caller;
+use crate::body::{ArrivalError, Arriving, BodyLease, grow};
 use crate::error::ApiError;
 use crate::error::openai::Worded;
 use crate::state::Api;
+use axum::RequestPartsExt as _;
+use axum::body::Body;
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{DefaultBodyLimit, FromRequest, Request};
+use std::error::Error;
 use std::time::Duration;
 
 /// How long a form may take to arrive.
@@ -29,18 +33,23 @@ pub(crate) struct UploadForm {
 impl FromRequest<Api> for UploadForm {
     type Rejection = ApiError;
 
-    async fn from_request(mut request: Request, api: &Api) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
         // Before a long body is read that is not wanted.
-        let caller = request.extensions().get::<Caller>();
-        caller.ok_or(ApiError::Unauthorized)?.check_beside()?;
-        let limit = api.app().config().server.max_file_bytes;
+        let caller: Caller = parts.extract().await?;
+        caller.check_beside()?;
+        let lease: BodyLease = parts.extract().await?;
+        let config = api.app().config();
+        let rate = config.limits.body_bytes_per_second;
+        let limit = config.server.max_file_bytes.min(lease.max());
+        let body = Body::new(Arriving::new(body, lease, rate, ARRIVAL));
+        let mut request = Request::from_parts(parts, body);
         DefaultBodyLimit::max(limit.saturating_add(MAX_OVERHEAD)).apply(&mut request);
         let form = Multipart::from_request(request, api).await;
         let form = form.map_err(|_| {
             malformed("the body is a form of the type multipart/form-data with a boundary")
         })?;
-        let read = tokio::time::timeout(ARRIVAL, Self::read(form, limit)).await;
-        read.unwrap_or(Err(ApiError::BodyTimeout))
+        Self::read(form, limit).await
     }
 }
 
@@ -90,6 +99,7 @@ async fn collected(
         if bytes.len() + piece.len() > limit {
             return Err(too_large);
         }
+        grow(&mut bytes, piece.len());
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
@@ -98,6 +108,15 @@ async fn collected(
 fn broken(error: &MultipartError, limit: usize) -> ApiError {
     if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE {
         return ApiError::BodyTooLarge { limit };
+    }
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(known) = cause {
+        match known.downcast_ref::<ArrivalError>() {
+            Some(ArrivalError::Timeout) => return ApiError::BodyTimeout,
+            Some(ArrivalError::Limit(reached)) => return (*reached).into(),
+            Some(ArrivalError::Broken(_)) => return ApiError::BodyBroken,
+            None => cause = known.source(),
+        }
     }
     malformed(&format!("the form can't be read: {error}"))
 }
