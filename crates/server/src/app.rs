@@ -5,7 +5,7 @@ mod exchange;
 pub use exchange::{ExchangeError, Format};
 
 use crate::auth::{Keys, KeysError, Tokens};
-use crate::body::{BodyBudgets, BodyLease};
+use crate::body::BodyLease;
 use crate::budgets::Budgets;
 use crate::config::{Config, TenantConfig, TenantLimits};
 use crate::metrics::Metrics;
@@ -23,6 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use stores::private;
 use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
+use tokio_util::task::TaskTracker;
 
 /// The tenant of development mode.
 pub const DEV_TENANT: &str = "dev";
@@ -80,8 +81,9 @@ pub struct App {
     opened_at: Timestamp,
     agents: ConfiguredAgents,
     metrics: Metrics,
-    bodies: BodyBudgets,
     budgets: Arc<Budgets>,
+    /// The tasks of open `WebSocket` connections.
+    sockets: TaskTracker,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
     recovered: Arc<OnceCell<usize>>,
@@ -156,7 +158,6 @@ impl App {
         let passing = over(Arc::new(memory));
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = tokens(&config)?.map(Arc::new);
-        let bodies = BodyBudgets::new(config.limits.body_bytes_in_flight);
         Ok(Self {
             config,
             store,
@@ -165,8 +166,8 @@ impl App {
             opened_at: Timestamp::now(),
             agents,
             metrics,
-            bodies,
             budgets,
+            sockets: TaskTracker::new(),
             keys,
             tokens,
             recovered: Arc::default(),
@@ -221,12 +222,17 @@ impl App {
 
     /// What a request body of a tenant takes of the budgets.
     pub(crate) fn body_lease(&self, tenant: &TenantId) -> BodyLease {
-        self.bodies.lease(&self.config, tenant)
+        self.budgets.body_lease(tenant)
     }
 
     /// The size of all request bodies in memory, with their parsed values, in bytes.
     pub fn body_bytes_in_flight(&self) -> usize {
-        self.bodies.in_flight()
+        self.budgets.bodies().in_flight()
+    }
+
+    /// The tasks of open `WebSocket` connections.
+    pub(crate) fn sockets(&self) -> &TaskTracker {
+        &self.sockets
     }
 
     pub(crate) fn budgets(&self) -> &Budgets {

@@ -68,17 +68,40 @@ impl Arrived {
     }
 }
 
+/// What `read` makes of a body, given its text and the maximum depth. Long bodies are read off the
+/// async workers.
+pub(crate) async fn required<T: Send + 'static>(
+    request: Request,
+    api: &Api,
+    read: impl FnOnce(String, usize) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let is_openai = Dialect::of(request.uri().path()) == Dialect::OpenAi;
+    let arrived = Arrived::of(request, api).await?;
+    if arrived.text.is_empty() && is_openai {
+        // Clients of this dialect are told which member is missing, and not which header.
+        return read("{}".to_owned(), api.app().config().server.max_depth);
+    }
+    arrived.checked(api, read).await
+}
+
+/// The same; none if the body is absent.
+pub(crate) async fn optional<T: Send + 'static>(
+    request: Request,
+    api: &Api,
+    read: impl FnOnce(String, usize) -> Result<T, ApiError> + Send + 'static,
+) -> Result<Option<T>, ApiError> {
+    let arrived = Arrived::of(request, api).await?;
+    if arrived.text.is_empty() {
+        return Ok(None);
+    }
+    arrived.checked(api, read).await.map(Some)
+}
+
 impl FromRequest<Api> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        let is_openai = Dialect::of(request.uri().path()) == Dialect::OpenAi;
-        let arrived = Arrived::of(request, api).await?;
-        if arrived.text.is_empty() && is_openai {
-            // Clients of this dialect are told which member is missing, and not which header.
-            return Ok(Self("{}".to_owned()));
-        }
-        arrived.checked(api, |text, _| Ok(Self(text))).await
+        required(request, api, |text, _| Ok(Self(text))).await
     }
 }
 
@@ -86,14 +109,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        let is_openai = Dialect::of(request.uri().path()) == Dialect::OpenAi;
-        let arrived = Arrived::of(request, api).await?;
-        if arrived.text.is_empty() && is_openai {
-            let max_depth = api.app().config().server.max_depth;
-            return typed("{}", max_depth).map(Self);
-        }
         let read = |text: String, max_depth| typed(&text, max_depth).map(Self);
-        arrived.checked(api, read).await
+        required(request, api, read).await
     }
 }
 
@@ -101,22 +118,10 @@ impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Api> for Option
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
-        let arrived = Arrived::of(request, api).await?;
-        if arrived.text.is_empty() {
-            return Ok(Self(T::default()));
-        }
-        let read = |text: String, max_depth| typed(&text, max_depth).map(Self);
-        arrived.checked(api, read).await
+        let read = |text: String, max_depth| typed(&text, max_depth);
+        let body = optional(request, api, read).await?;
+        Ok(Self(body.unwrap_or_default()))
     }
-}
-
-/// The text of a body that is JSON within the limits; none if it is absent.
-pub(crate) async fn optional_text(request: Request, api: &Api) -> Result<Option<String>, ApiError> {
-    let arrived = Arrived::of(request, api).await?;
-    if arrived.text.is_empty() {
-        return Ok(None);
-    }
-    arrived.checked(api, |text, _| Ok(Some(text))).await
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

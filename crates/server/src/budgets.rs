@@ -5,6 +5,7 @@ mod pool;
 pub(crate) use pool::Permit;
 
 use crate::auth::{Budget, Caller};
+use crate::body::{BodyBudgets, BodyLease};
 use crate::config::{Config, TenantConfig, TenantLimits};
 use pool::{Names, Pool};
 use runtime::{LimitKind, LimitReached, Quotas, Refusals, StorageLimits, TenantId};
@@ -44,6 +45,7 @@ pub(crate) struct Budgets {
     requests: Arc<Pool>,
     durable: Quotas,
     ephemeral: Quotas,
+    bodies: BodyBudgets,
     refusals: Mutex<Refusals>,
 }
 
@@ -59,6 +61,7 @@ impl Budgets {
             requests: Pool::new(REQUESTS, limits.requests_in_flight),
             durable: Quotas::default(),
             ephemeral: Quotas::ephemeral(),
+            bodies: BodyBudgets::new(limits.body_bytes_in_flight),
             refusals: Mutex::default(),
         };
         own.replace(&config.tenants);
@@ -162,6 +165,17 @@ impl Budgets {
             .map_err(|reached| self.refused(&caller.tenant, reached))
     }
 
+    /// What the body of a request of a tenant takes of the budgets.
+    pub(crate) fn body_lease(&self, tenant: &TenantId) -> BodyLease {
+        self.bodies
+            .lease(tenant, self.of(tenant).limits.body_bytes_in_flight)
+    }
+
+    /// The request bodies of all tenants.
+    pub(crate) fn bodies(&self) -> &BodyBudgets {
+        &self.bodies
+    }
+
     fn refused(&self, tenant: &TenantId, reached: LimitReached) -> LimitReached {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         *refusals.entry((tenant.clone(), reached.name)).or_default() += 1;
@@ -189,6 +203,7 @@ impl Budgets {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = refusals.clone();
         drop(refusals);
+        all.extend(self.bodies.refusals());
         for quotas in [&self.durable, &self.ephemeral] {
             all.extend(quotas.refusals());
         }

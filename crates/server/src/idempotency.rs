@@ -1,6 +1,6 @@
 //! The header `Idempotency-Key`: a client's name for its request, which is answered once.
 
-use crate::body::{JsonText, optional_text, typed};
+use crate::body::{optional, required, typed};
 use crate::error::ApiError;
 use crate::hex::hex;
 use crate::state::Api;
@@ -124,6 +124,7 @@ pub(crate) fn fingerprint(parts: &[&str]) -> String {
 }
 
 /// What is known of a request before its body is read.
+#[derive(Clone)]
 struct Named {
     value: Option<HeaderValue>,
     method: String,
@@ -165,28 +166,31 @@ fn fingerprinted(body: &str) -> Vec<&str> {
         .collect()
 }
 
-impl<T: DeserializeOwned> FromRequest<Api> for KeyedBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for KeyedBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
         let named = Named::of(&request);
-        let JsonText(text) = JsonText::from_request(request, api).await?;
-        let body = typed(&text, api.app().config().server.max_depth)?;
-        Ok(Self(body, named.key(&text)))
+        let read = move |text: String, max_depth| {
+            let body = typed(&text, max_depth)?;
+            Ok(Self(body, named.key(&text)))
+        };
+        required(request, api, read).await
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Api> for KeyedOptionalBody<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Api> for KeyedOptionalBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
         let named = Named::of(&request);
-        let text = optional_text(request, api).await?;
-        let body = match &text {
-            Some(text) => typed(text, api.app().config().server.max_depth)?,
-            None => T::default(),
+        let absent = named.clone();
+        let read = move |text: String, max_depth| {
+            let body = typed(&text, max_depth)?;
+            Ok(Self(body, named.key(&text)))
         };
-        Ok(Self(body, named.key(text.as_deref().unwrap_or_default())))
+        let body = optional(request, api, read).await?;
+        Ok(body.unwrap_or_else(|| Self(T::default(), absent.key(""))))
     }
 }
 

@@ -180,7 +180,12 @@ pub async fn serve(
     let grace = app.config().limits.shutdown_grace;
     let _figures = operator::listen(&app, &shutdown).await?;
     let router = router(app.clone(), shutdown.clone());
-    let served = sockets.answer(&app, router, &shutdown);
+    let served = async {
+        sockets.answer(&app, router, &shutdown).await;
+        // WebSockets tell their clients why they end.
+        app.sockets().close();
+        app.sockets().wait().await;
+    };
     let since = OnceLock::new();
     let late = async {
         shutdown.cancelled().await;

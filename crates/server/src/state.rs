@@ -13,7 +13,6 @@ use runtime::ViewBudget;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// What all requests share.
 #[derive(Clone)]
@@ -28,7 +27,6 @@ struct Inner {
     passing_desks: Arc<Desks>,
     forms: Forms,
     views: ViewBudget,
-    sockets: TaskTracker,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
     shutdown: CancellationToken,
@@ -90,7 +88,6 @@ impl Api {
                 app,
                 turns: Turns::default(),
                 views,
-                sockets: TaskTracker::new(),
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
                 shutdown,
@@ -142,11 +139,6 @@ impl Api {
     /// The documents that forms lead to.
     pub(crate) fn forms(&self) -> &Forms {
         &self.inner.forms
-    }
-
-    /// The tasks of open `WebSocket`s.
-    pub(crate) fn sockets(&self) -> &TaskTracker {
-        &self.inner.sockets
     }
 
     pub(crate) fn is_shutting_down(&self) -> bool {

@@ -32,8 +32,6 @@ pub(crate) struct Attack {
     /// In MiB.
     pub(crate) max_rss: u64,
     pub(crate) ends: Ends,
-    /// Whether the short form makes it, too. The server does not yet keep its budgets under the others.
-    pub(crate) is_short: bool,
     /// Puts into the store what the attack needs.
     pub(crate) prepare: fn(&Server, &Scale),
     pub(crate) run: fn(&Server, &Scale) -> Held,
@@ -49,47 +47,42 @@ pub(crate) fn all() -> Vec<Attack> {
         name,
         max_rss: MAX_RSS,
         ends,
-        is_short: true,
         prepare,
         run,
-    };
-    let only_full = |attack| Attack {
-        is_short: false,
-        ..attack
     };
     vec![
         attack("silent connections", Ends::ByServer, nothing, silent),
         attack("half-open heads", Ends::ByServer, nothing, half_open),
-        only_full(attack(
+        attack(
             "followers that never read",
             Ends::ByServer,
             large_thread,
             deaf_followers,
-        )),
+        ),
         attack(
             "streams of one key",
             Ends::ByClient,
             small_thread,
             streams_of_one_key,
         ),
-        only_full(attack(
+        attack(
             "endless WebSocket messages",
             Ends::ByServer,
             nothing,
             endless_messages,
-        )),
-        only_full(attack(
+        ),
+        attack(
             "bodies with a million values",
             Ends::ByClient,
             nothing,
             many_values,
-        )),
-        only_full(attack(
+        ),
+        attack(
             "stalled bodies",
             Ends::ByServer,
             nothing,
             stalled_bodies,
-        )),
+        ),
         attack("concurrent runs", Ends::ByClient, nothing, concurrent_runs),
         attack("imports", Ends::ByClient, nothing, imports),
         attack("threads", Ends::ByClient, nothing, threads),
@@ -102,18 +95,18 @@ pub(crate) fn all() -> Vec<Attack> {
                 idle_followers,
             )
         },
-        only_full(attack(
+        attack(
             "readers that never read",
             Ends::ByServer,
             long_thread,
             deaf_readers,
-        )),
-        only_full(attack(
+        ),
+        attack(
             "exports of a long thread",
             Ends::ByClient,
             long_thread,
             exports,
-        )),
+        ),
     ]
 }
 

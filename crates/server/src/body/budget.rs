@@ -1,10 +1,9 @@
 //! Budgets of request bodies: the bytes that are in memory at once, of each tenant and of all.
 
-use crate::config::Config;
 use crate::error::ApiError;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use runtime::{LimitKind, LimitReached, TenantId};
+use runtime::{LimitKind, LimitReached, Refusals, TenantId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +27,7 @@ struct Shared {
 struct Held {
     total: usize,
     tenants: BTreeMap<TenantId, usize>,
+    refusals: Refusals,
 }
 
 impl BodyBudgets {
@@ -40,21 +40,35 @@ impl BodyBudgets {
         }))
     }
 
-    /// The lease of one request of a tenant. It holds nothing yet.
-    pub(crate) fn lease(&self, config: &Config, tenant: &TenantId) -> BodyLease {
-        let own = config.tenants.get(tenant.as_str());
-        let limits = own.map_or(&config.limits.tenant, |own| &own.limits);
+    /// The lease of one request of a tenant whose bodies may take `max` bytes together. It holds
+    /// nothing yet.
+    pub(crate) fn lease(&self, tenant: &TenantId, max: usize) -> BodyLease {
         BodyLease(Arc::new(Lease {
             budgets: self.clone(),
             tenant: tenant.clone(),
-            max: limits.body_bytes_in_flight,
+            max,
             bytes: AtomicUsize::new(0),
         }))
+    }
+
+    /// Maximum size of all bodies together, in bytes.
+    pub(crate) fn max(&self) -> usize {
+        self.0.max
     }
 
     /// The bytes that all bodies hold.
     pub(crate) fn in_flight(&self) -> usize {
         self.held().total
+    }
+
+    /// The bytes that a tenant's bodies hold.
+    pub(crate) fn held_by(&self, tenant: &TenantId) -> usize {
+        self.held().tenants.get(tenant).copied().unwrap_or_default()
+    }
+
+    /// How many requests of each tenant each limit has refused.
+    pub(crate) fn refusals(&self) -> Refusals {
+        self.held().refusals.clone()
     }
 
     /// Waits until another large body may be parsed.
@@ -94,11 +108,11 @@ impl BodyLease {
         let own = held.tenants.get(&lease.tenant).copied();
         let own = own.unwrap_or_default().saturating_add(bytes);
         if own > lease.max {
-            return Err(reached("tenant.body_bytes_in_flight", lease.max));
+            return Err(held.refused(lease, "tenant.body_bytes_in_flight", lease.max));
         }
         let total = held.total.saturating_add(bytes);
         if total > lease.budgets.0.max {
-            return Err(reached("limits.body_bytes_in_flight", lease.budgets.0.max));
+            return Err(held.refused(lease, "body_bytes_in_flight", lease.budgets.0.max));
         }
         held.total = total;
         lease.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -186,11 +200,16 @@ impl<S: Send + Sync> FromRequestParts<S> for BodyLease {
     }
 }
 
-fn reached(name: &'static str, max: usize) -> LimitReached {
-    LimitReached {
-        name,
-        max: u64::try_from(max).unwrap_or(u64::MAX),
-        kind: LimitKind::Concurrency,
+impl Held {
+    /// Counts and describes a refusal.
+    fn refused(&mut self, lease: &Lease, name: &'static str, max: usize) -> LimitReached {
+        let refusals = self.refusals.entry((lease.tenant.clone(), name));
+        *refusals.or_default() += 1;
+        LimitReached {
+            name,
+            max: u64::try_from(max).unwrap_or(u64::MAX),
+            kind: LimitKind::Concurrency,
+        }
     }
 }
 
@@ -220,13 +239,11 @@ mod tests {
     use thread::json::{Limits, check};
 
     fn budgets(total: usize, tenant: usize) -> impl Fn(&str) -> (BodyBudgets, BodyLease) {
-        let mut config = Config::default();
-        config.limits.tenant.body_bytes_in_flight = tenant;
         let budgets = BodyBudgets::new(total);
         move |name| {
             (
                 budgets.clone(),
-                budgets.lease(&config, &TenantId::from(name)),
+                budgets.lease(&TenantId::from(name), tenant),
             )
         }
     }
@@ -242,7 +259,9 @@ mod tests {
         one.take(50).unwrap();
         assert_eq!(refused(same.take(11)), "tenant.body_bytes_in_flight");
         other.take(50).unwrap();
-        assert_eq!(refused(same.take(1)), "limits.body_bytes_in_flight");
+        assert_eq!(refused(same.take(1)), "body_bytes_in_flight");
+        let refusals: u64 = budgets.refusals().values().sum();
+        assert_eq!(refusals, 2);
         assert_eq!(budgets.in_flight(), 100);
     }
 

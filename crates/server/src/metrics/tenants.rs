@@ -47,6 +47,7 @@ impl TenantUsage {
         let ephemeral = app.passing().store().usage().await?;
         let ephemeral: BTreeMap<_, _> = ephemeral.into_iter().collect();
         let budgets = app.budgets();
+        let bodies = budgets.bodies();
         let mut tenants: BTreeSet<_> = budgets.tenants().into_iter().collect();
         tenants.extend(durable.keys().cloned());
         let tenants = tenants.into_iter().map(|tenant| {
@@ -61,6 +62,11 @@ impl TenantUsage {
                     "tenant.requests_in_flight",
                     requests.held_by(&tenant),
                     limits.requests_in_flight,
+                ),
+                row(
+                    "tenant.body_bytes_in_flight",
+                    bodies.held_by(&tenant),
+                    limits.body_bytes_in_flight,
                 ),
                 ("tenant.threads", durable.threads, limits.threads),
                 ("tenant.stored_bytes", durable.bytes, limits.stored_bytes),
@@ -86,6 +92,7 @@ impl TenantUsage {
             process: vec![
                 row("streams", streams.total(), streams.max()),
                 row("requests_in_flight", requests.total(), requests.max()),
+                row("body_bytes_in_flight", bodies.in_flight(), bodies.max()),
                 (
                     "ephemeral_bytes",
                     ephemeral_bytes,

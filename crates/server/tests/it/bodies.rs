@@ -113,7 +113,7 @@ async fn the_bodies_of_all_tenants_share_one_budget() {
     let stalled = Raw::json(&listening, "llk_a", 60_000).await;
     let stalled = stalled.send(59_000).await;
     held(&b, 59_000).await;
-    refused(&b, 50_000, "limits.body_bytes_in_flight").await;
+    refused(&b, 50_000, "body_bytes_in_flight").await;
     drop(stalled);
     accepted(&b, 50_000).await;
     listening.stop().await;

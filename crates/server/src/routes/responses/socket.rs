@@ -48,7 +48,7 @@ pub(crate) async fn open(
 ) -> Result<Response, ApiError> {
     let open = api.open_stream(&caller)?;
     let response = upgrade.response();
-    let sockets = api.sockets().clone();
+    let sockets = api.app().sockets().clone();
     sockets.spawn(async move {
         let limit = api.app().config().server.max_body_bytes;
         let lease = api.app().body_lease(&caller.tenant);

@@ -162,7 +162,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 mod tests {
     use super::*;
     use crate::body::BodyBudgets;
-    use crate::config::Config;
     use runtime::TenantId;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::time::sleep;
@@ -178,7 +177,7 @@ mod tests {
 
     fn metered(max: usize) -> (DuplexStream, Metered<DuplexStream>) {
         let (client, server) = duplex(1024);
-        let lease = BodyBudgets::new(max).lease(&Config::default(), &TenantId::from("a"));
+        let lease = BodyBudgets::new(max).lease(&TenantId::from("a"), max);
         (client, Metered::new(server, lease, LONGEST))
     }
 
