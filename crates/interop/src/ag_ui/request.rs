@@ -378,9 +378,10 @@ fn options(body: &Fields<'_>) -> Result<RunOptions, RunInputError> {
 
 fn client_tool(tool: &Value, pointer: String) -> Result<ClientTool, RunInputError> {
     let tool = Fields::of(tool, pointer)?;
-    let schema = |schema: &Value| schema.is_object().then(|| schema.clone());
-    let parameters = tool.read("parameters", "a JSON Schema, an object", schema)?;
-    if let Some(schema) = &parameters {
+    let object = |schema| Value::is_object(schema).then_some(schema);
+    let parameters = tool.read("parameters", "a JSON Schema, an object", object)?;
+    // Before it is copied: a schema that is refused may be large.
+    if let Some(schema) = parameters {
         let checked = check_schema(schema, &tool.at("parameters"));
         checked.map_err(|(pointer, what)| expected(pointer, what))?;
     }
@@ -392,7 +393,7 @@ fn client_tool(tool: &Value, pointer: String) -> Result<ClientTool, RunInputErro
     Ok(ClientTool {
         name,
         description: description.map(str::to_owned),
-        parameters,
+        parameters: parameters.cloned(),
         strict: None,
     })
 }

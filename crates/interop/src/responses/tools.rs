@@ -34,9 +34,9 @@ fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
             return Err(unsupported(fields.at("type"), &message));
         }
     }
-    let schema = |it: &Value| it.is_object().then(|| it.clone());
-    let parameters = fields.read("parameters", "a JSON Schema of an object", schema)?;
-    if let Some(schema) = &parameters {
+    let parameters = fields.read("parameters", "a JSON Schema of an object", object)?;
+    // Before it is copied: a schema that is refused may be large.
+    if let Some(schema) = parameters {
         usable(schema, &fields.at("parameters"))?;
     }
     Ok(ClientTool {
@@ -44,9 +44,13 @@ fn tool(value: &Value, pointer: &str) -> Result<ClientTool, RequestError> {
         description: fields
             .text("description", MAX_DESCRIPTION)?
             .map(str::to_owned),
-        parameters,
+        parameters: parameters.cloned(),
         strict: fields.flag("strict")?,
     })
+}
+
+fn object(value: &Value) -> Option<&Value> {
+    value.is_object().then_some(value)
 }
 
 /// Checks a JSON Schema against the limits.
@@ -168,7 +172,8 @@ fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestE
             if !is_tool_name(name) {
                 return Err(invalid(fields.at("name"), &format!("expected {TOOL_NAME}")));
             }
-            let schema = fields.expect("schema", "a JSON Schema", Value::as_object)?;
+            let schema = fields.expect("schema", "a JSON Schema", object)?;
+            usable(schema, &fields.at("schema"))?;
             let said: Map<String, Value> = [
                 ("type", "json_schema".into()),
                 ("name", name.into()),
@@ -176,14 +181,13 @@ fn format(fields: &Fields<'_>) -> Result<(Option<AnswerFormat>, Value), RequestE
                     "description",
                     fields.text("description", MAX_DESCRIPTION)?.into(),
                 ),
-                ("schema", schema.clone().into()),
+                ("schema", schema.clone()),
                 ("strict", fields.flag("strict")?.unwrap_or(false).into()),
             ]
             .into_iter()
             .map(|(key, value): (&str, Value)| (key.to_owned(), value))
             .collect();
-            let schema = Value::Object(schema.clone());
-            usable(&schema, &fields.at("schema"))?;
+            let schema = schema.clone();
             Ok((Some(AnswerFormat::JsonSchema { schema }), said.into()))
         }
         kind => {

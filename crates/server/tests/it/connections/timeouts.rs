@@ -69,7 +69,7 @@ async fn a_stream_outlives_the_timeouts_of_its_connection() {
 
 #[tokio::test]
 async fn a_websocket_outlives_the_timeouts_of_its_connection() {
-    let limits = "header_timeout_s = 1\nidle_timeout_s = 1\nstalled_reader_s = 1\nconnections = 1";
+    let limits = "header_timeout_s = 1\nidle_timeout_s = 1\nconnections = 1";
     let site = Site::new(limits).await;
     let mut socket = site.connect().await;
     let upgrade = "GET /v1/responses HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
