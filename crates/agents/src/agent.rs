@@ -53,7 +53,8 @@ struct Inner {
 }
 
 impl Agent {
-    /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once.
+    /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once, and so is whether the model
+    /// can do what the options ask of it.
     pub fn new(options: AgentOptions) -> Result<Self, OptionsError> {
         Self::made(options, None)
     }
@@ -68,6 +69,11 @@ impl Agent {
         let toolbox = Toolbox::new(&options.tools, known)?;
         if let Some(structure) = &options.structure {
             upp::schema::check(structure).map_err(OptionsError::InvalidStructure)?;
+        }
+        let can = options.model.capabilities();
+        if let Some(what) = can.lacks(&options.tools, options.structure.as_deref()) {
+            let model = options.model.model_id().to_owned();
+            return Err(OptionsError::Unsupported { model, what });
         }
         let id = options.id.clone().unwrap_or_else(id::random);
         let needs_session = options.checkpoints.is_some() && options.session_id.is_none();
