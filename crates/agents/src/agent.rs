@@ -1,11 +1,13 @@
 //! The agent (UAP §4).
 
+mod builder;
 mod options;
 mod record;
 mod resume;
 mod run;
 mod session;
 
+pub use builder::AgentBuilder;
 pub use options::AgentOptions;
 pub(crate) use run::{Start, request};
 

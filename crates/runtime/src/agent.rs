@@ -12,6 +12,7 @@ mod replay;
 mod settle;
 mod wanted;
 
+pub(crate) use answers::called;
 pub use options::{Models, OptionsRefused};
 
 use crate::handoff::{self, HandoffJournal};

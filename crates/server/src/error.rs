@@ -239,6 +239,7 @@ impl ApiError {
             }
             ContentError::NotAPart { .. }
             | ContentError::NotAList
+            | ContentError::NotContent { .. }
             | ContentError::NotNamespaced { .. }
             | ContentError::Reinterpreted { .. } => {
                 // Its place is told with the error, from the body's beginning.

@@ -1,7 +1,7 @@
 //! How many rounds of tools there were, and of what kind.
 
-use super::prompt::{self, NAMESPACE, backwards};
 use super::StepContext;
+use super::prompt::{self, NAMESPACE, backwards};
 use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::state::AgentState;

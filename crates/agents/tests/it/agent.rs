@@ -3,7 +3,8 @@
 use crate::strategies::assert_sums;
 use crate::support::*;
 use loomline_agents::{
-    Agent, AgentError, AgentState, AgentStrategy, ExecutionStrategy, GenerateResult, Limit, Loop, React,
+    Agent, AgentError, AgentState, AgentStrategy, ExecutionStrategy, GenerateResult, Limit, Loop,
+    React,
 };
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
@@ -92,13 +93,20 @@ async fn the_loops_limit_ends_a_run_with_its_final_response() {
     let agent = agent(options);
     let result = agent.generate("go", AgentState::initial()).await.unwrap();
     let done = result.turn.tool_executions.iter();
-    assert_eq!(done.filter(|done| !done.is_error).count(), 2, "the work is kept");
+    assert_eq!(
+        done.filter(|done| !done.is_error).count(),
+        2,
+        "the work is kept"
+    );
     assert_eq!(result.turn.cycles, 3);
     assert_eq!(result.turn.stop_reason, StopReason::ToolUse);
     assert_eq!(result.turn.response.tool_calls.len(), 1);
     let last = results(&result.state).pop().unwrap();
     assert!(last.is_error && last.result.to_string().contains("2 rounds"));
-    assert_eq!((log.lines(), told.lines()), (vec!["2".into()], vec!["complete".into()]));
+    assert_eq!(
+        (log.lines(), told.lines()),
+        (vec!["2".into()], vec!["complete".into()])
+    );
     assert!(logged.lines().concat().contains("limit=2"));
     let next = agent.ask("go on", result.state).await;
     assert!(next.is_ok(), "the state goes on: {next:?}");

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::sync::Arc;
 use upp::{
     Capabilities, Code, Image, Llm, LlmOptions, Message, MessageOptions, Model, ModelEvent,
-    ModelLayer, ModelStream, Request, Scripted, UserContent, UserMessage,
+    ModelLayer, ModelStream, Request, Scripted, UserMessage,
 };
 
 /// A model that can do nothing but text.
@@ -35,11 +35,7 @@ fn an_agent_refuses_tools_and_structures_that_its_model_lacks() {
 
 fn seen() -> Message {
     let image = Image::from_bytes(b"\x89PNG\r\n\x1a\n".to_vec(), "image/png");
-    UserMessage::new(
-        vec![image.to_block()],
-        MessageOptions::default(),
-    )
-    .into()
+    UserMessage::new(vec![image.to_block()], MessageOptions::default()).into()
 }
 
 #[tokio::test]
@@ -104,7 +100,10 @@ async fn an_agent_gives_data_only_where_a_structure_was_asked_for() {
 #[tokio::test]
 async fn a_plans_own_data_is_not_the_turns() {
     let plan = json!({"steps": [{"id": "a", "description": "d", "tool": null, "dependsOn": []}]});
-    let turns = vec![upp::ScriptTurn::text(plan.to_string()), upp::ScriptTurn::text("done")];
+    let turns = vec![
+        upp::ScriptTurn::text(plan.to_string()),
+        upp::ScriptTurn::text("done"),
+    ];
     let mut options = scripted(turns);
     options.execution = Arc::new(Plan::default());
     let turn = agent(options).query("go").await.unwrap();

@@ -7,9 +7,7 @@ use futures_util::future::BoxFuture;
 use loomline_agents::checkpoint::{
     CheckpointError, CheckpointMetadata, CheckpointStore, Checkpoints, MemoryCheckpoints,
 };
-use loomline_agents::{
-    AgentOptions, AgentState, Next, StepContext, StepOutcome,
-};
+use loomline_agents::{AgentOptions, AgentState, Next, StepContext, StepOutcome};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use upp::{Message, ScriptTurn};

@@ -179,7 +179,7 @@ impl List {
 
     fn item(&mut self, item: &Item, at: &str) {
         match item.item_type {
-            ItemType::ItemReference => {}
+            ItemType::ItemReference => self.reference(item, at),
             ItemType::ActionResult if self.answers(item, at) => {
                 for message in said_beside(item) {
                     self.message(&message, Some(&item.id), at);
@@ -187,6 +187,15 @@ impl List {
             }
             ItemType::ActionExecute | ItemType::ActionResult => self.action(item, at),
             ItemType::Message => self.message(item, None, at),
+        }
+    }
+
+    /// What points to an item, or tells of the thread itself: a list of Open Responses has no place for
+    /// it. One without content only begins a run, and says nothing.
+    fn reference(&mut self, item: &Item, at: &str) {
+        if item.content.is_some() {
+            self.losses
+                .push(at, "an item that points to another or tells of the thread");
         }
     }
 

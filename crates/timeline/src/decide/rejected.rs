@@ -40,7 +40,9 @@ pub enum Rejected {
     #[error("the reactor has not responded in step {0}, so the step can't be complete")]
     NotResponded(StepId),
     /// A call of the step has no result, and the step's outcome leaves it to nobody (ruling 2).
-    #[error("the tool call {call:?} of step {step_id} has no result, and the outcome does not leave it open")]
+    #[error(
+        "the tool call {call:?} of step {step_id} has no result, and the outcome does not leave it open"
+    )]
     CallRunning {
         /// The step.
         step_id: StepId,

@@ -1,8 +1,8 @@
 //! Puts the tool calls of a stream together, however the provider cuts them.
 
 use super::chunk::CallDelta;
-use crate::codec::{AnswerBuilder, order};
 use crate::codec::fields::Field;
+use crate::codec::{AnswerBuilder, order};
 use crate::event::StreamEvent;
 use crate::message::MessageId;
 use crate::tool::{Arguments, ToolCall, ToolCallId};

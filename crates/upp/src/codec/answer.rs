@@ -236,7 +236,9 @@ impl AnswerBuilder {
 /// has this member; models behind compatible servers may give it. What is no id is passed over.
 pub(crate) fn order(after: &Value) -> Vec<ToolCallId> {
     let ids = after.as_array().into_iter().flatten();
-    ids.filter_map(Value::as_str).map(ToolCallId::from).collect()
+    ids.filter_map(Value::as_str)
+        .map(ToolCallId::from)
+        .collect()
 }
 
 /// Media a model made; nothing where the data is not base64, which a block could not be read from

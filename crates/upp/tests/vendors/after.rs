@@ -46,7 +46,9 @@ fn responses_keeps_the_order_of_calls() {
     let codec = Responses::openai("m");
     assert_ordered(&calls(&codec, &[added, done.clone()]));
     let mut whole = codec.decoder(&Request::default());
-    whole.whole(&done["response"].to_string()).expect("as the test has it");
+    whole
+        .whole(&done["response"].to_string())
+        .expect("as the test has it");
     let (_, answer) = whole.finish().expect("as the test has it");
     assert_ordered(&answer.message.tool_calls);
 }
@@ -66,26 +68,26 @@ fn anthropic_keeps_the_order_of_calls() {
     let mut frames = vec![json!({"type": "message_start", "message": message})];
     frames.extend(start(0, block("a")));
     frames.extend(start(1, second));
-    frames.push(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}));
+    frames
+        .push(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}));
     frames.push(json!({"type": "message_stop"}));
     assert_ordered(&calls(&Anthropic::new("m"), &frames));
 }
 
 #[test]
 fn gemini_keeps_the_order_of_calls() {
-    let call = |id: &str, after: &[&str]| {
-        json!({"functionCall": {"id": id, "name": "f", "args": {}, "after": after}})
-    };
+    let call = |id: &str, after: &[&str]| json!({"functionCall": {"id": id, "name": "f", "args": {}, "after": after}});
     let parts = json!([call("a", &[]), call("b", &["a"])]);
     let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": "STOP"});
-    assert_ordered(&calls(&Gemini::new("m"), &[json!({"candidates": [candidate]})]));
+    assert_ordered(&calls(
+        &Gemini::new("m"),
+        &[json!({"candidates": [candidate]})],
+    ));
 }
 
 #[test]
 fn ollama_keeps_the_order_of_calls() {
-    let call = |id: &str, after: Value| {
-        json!({"id": id, "after": after, "function": {"name": "f", "arguments": {}}})
-    };
+    let call = |id: &str, after: Value| json!({"id": id, "after": after, "function": {"name": "f", "arguments": {}}});
     let message = json!({"role": "assistant", "content": "",
         "tool_calls": [call("a", Value::Null), call("b", json!(["a"]))]});
     let line = json!({"model": "m", "message": message, "done": true, "done_reason": "stop"});

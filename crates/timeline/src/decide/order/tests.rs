@@ -92,7 +92,11 @@ fn a_step_whose_reactor_never_responded_is_not_completed() {
 
 #[test]
 fn a_step_is_not_completed_over_an_unanswered_call() {
-    for waiting in ["input-available", "approval-requested", "approval-responded"] {
+    for waiting in [
+        "input-available",
+        "approval-requested",
+        "approval-responded",
+    ] {
         let state = after([respond(&[call(waiting)])]);
         for next in [None, Some("s2")] {
             let refused = decide(&state, complete(None, next));
@@ -114,7 +118,8 @@ fn a_step_is_not_completed_over_an_unanswered_call() {
 #[test]
 fn a_call_that_is_left_open_ends_the_run() {
     let state = after([respond(&[call("input-available")])]);
-    let left = || Some(json!([{"toolCallId": "c", "kind": "external", "part": call("input-available")}]));
+    let left =
+        || Some(json!([{"toolCallId": "c", "kind": "external", "part": call("input-available")}]));
     let refused = decide(&state, complete(left(), Some("s2")));
     assert_eq!(refused, Err(Rejected::CallWaits("c".into())));
     assert!(decide(&state, complete(left(), None)).is_ok());
@@ -147,7 +152,9 @@ fn a_tool_starts_for_a_call_that_was_left_open() {
     let answer = NewItem {
         item_type: ItemType::ActionResult,
         role: None,
-        content: Some(json!([{"type": "loomline-answer", "toolCallId": "c", "approved": true}]).into()),
+        content: Some(
+            json!([{"type": "loomline-answer", "toolCallId": "c", "approved": true}]).into(),
+        ),
         ..NewItem::user("u2", json!([]).into())
     };
     run(&mut state, start(answer, "2"));
