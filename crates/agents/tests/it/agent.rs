@@ -3,8 +3,8 @@
 use crate::strategies::assert_sums;
 use crate::support::*;
 use loomline_agents::{
-    Agent, AgentError, AgentState, AgentStrategy, ExecutionStrategy, GenerateResult, Limit, Loop,
-    React,
+    Agent, AgentError, AgentOptions, AgentState, AgentStrategy, ExecutionStrategy, GenerateResult,
+    Limit, Loop, React,
 };
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
@@ -307,15 +307,22 @@ async fn a_model_that_is_cut_off_within_its_calls_may_always_try_again() {
     for (strategy, n_asked) in strategies() {
         let mut turns = vec![cut.clone(); 40];
         turns.push(ScriptTurn::text("shorter"));
-        let mut options = scripted(turns);
-        options.tools = vec![add()];
-        options.execution = strategy;
-        let result = generate(options).await;
+        let result = generate(once(turns, strategy)).await;
         assert_eq!(result.turn.response.joined_text(), "shorter");
         assert_eq!(result.turn.cycles, n_asked);
         let told = results(&result.state);
         assert!(told.iter().all(|result| result.is_error), "{told:?}");
     }
+}
+
+/// An agent whose model goes through these turns once, whatever prompts come.
+fn once(turns: Vec<ScriptTurn>, strategy: Arc<dyn ExecutionStrategy>) -> AgentOptions {
+    let mut script = Script::new(turns);
+    script.per_turn = false;
+    let mut options = options(Arc::new(Scripted::with_script(script)));
+    options.tools = vec![add()];
+    options.execution = strategy;
+    options
 }
 
 /// Strategies without a limit, with how often each asks before it has the answer after 40 calls.
@@ -328,16 +335,10 @@ fn strategies() -> [(Arc<dyn ExecutionStrategy>, u32); 2] {
 
 #[tokio::test]
 async fn unknown_calls_never_end_a_run_without_a_limit() {
-    let ghosts = || {
+    for (strategy, n_asked) in strategies() {
         let mut turns = vec![ScriptTurn::call("ghost", json!({})); 40];
         turns.push(ScriptTurn::text("at last"));
-        scripted(turns)
-    };
-    for (strategy, n_asked) in strategies() {
-        let mut options = ghosts();
-        options.tools = vec![add()];
-        options.execution = strategy;
-        let result = generate(options).await;
+        let result = generate(once(turns, strategy)).await;
         assert_eq!(result.turn.response.joined_text(), "at last");
         assert_eq!(result.turn.cycles, n_asked);
     }
