@@ -142,44 +142,64 @@ impl Heard {
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::StepCreated { step } if step.execution_id == self.execution => {
-                self.step = Some(step.id.clone());
-                self.texts.clear();
+            Event::StepCreated { step } => {
+                if step.execution_id == self.execution {
+                    self.step = Some(step.id.clone());
+                    self.texts.clear();
+                }
             }
             Event::PartCreated {
                 step_id, idx, part, ..
             }
             | Event::PartUpdated {
                 step_id, idx, part, ..
-            } if self.is_running(step_id) => {
-                if part.str_field("type").as_deref() == Some("output_text") {
-                    let text = part.str_field("text").unwrap_or_default();
-                    self.texts.insert(*idx, text);
-                }
-            }
+            } => self.part(step_id, *idx, part),
             Event::ChunkEmitted {
                 chunk_type,
-                step_id: Some(step_id),
+                step_id,
                 data,
                 ..
-            } if self.is_running(step_id) => self.marker(chunk_type, data.as_ref()),
+            } => {
+                if step_id.as_ref().is_some_and(|step| self.is_running(step)) {
+                    self.marker(chunk_type, data.as_ref());
+                }
+            }
             Event::StepStatusChanged {
                 step_id, outcome, ..
-            } if self.is_running(step_id) => {
-                let open = OpenCall::list(outcome.open_calls.as_ref());
-                self.reply.pending = open.iter().filter_map(pending).collect();
+            } => {
+                if self.is_running(step_id) {
+                    let open = OpenCall::list(outcome.open_calls.as_ref());
+                    self.reply.pending = open.iter().filter_map(pending).collect();
+                }
             }
             Event::ExecutionStatusChanged {
                 execution_id,
                 interruption,
                 ..
-            } if *execution_id == self.execution => {
-                self.reply.interruption.clone_from(interruption);
+            } => {
+                if *execution_id == self.execution {
+                    self.reply.interruption.clone_from(interruption);
+                }
             }
-            Event::ThreadFinished { execution_id, .. } if *execution_id == self.execution => {
-                self.is_over = true;
+            Event::ThreadFinished { execution_id, .. } => {
+                self.is_over |= *execution_id == self.execution;
             }
-            _ => {}
+            Event::ContextCreated { .. }
+            | Event::ContextResolved { .. }
+            | Event::ContextStatusChanged { .. }
+            | Event::ThreadCreated { .. }
+            | Event::ThreadResolved { .. }
+            | Event::ThreadStatusChanged { .. }
+            | Event::ExecutionCreated { .. }
+            | Event::ItemCreated { .. }
+            | Event::ItemStatusChanged { .. } => {}
+        }
+    }
+
+    fn part(&mut self, step: &StepId, idx: u32, part: &Payload) {
+        if self.is_running(step) && part.str_field("type").as_deref() == Some("output_text") {
+            let text = part.str_field("text").unwrap_or_default();
+            self.texts.insert(idx, text);
         }
     }
 

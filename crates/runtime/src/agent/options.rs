@@ -1,7 +1,7 @@
 //! An agent as one run wants it.
 
 use super::limits::{Budget, Budgeted};
-use agents::{Agent, AgentOptions};
+use agents::{Agent, AgentOptions, OptionsError};
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -90,9 +90,12 @@ pub(super) fn configured(
     options.tools.extend(wanted.tools.iter().map(external));
     choose(&mut options, wanted.tool_choice.as_ref())?;
     let made = agent.with_options(options);
-    made.map_err(|error| match error {
-        agents::OptionsError::Unsupported { .. } => OptionsRefused::Unsupported(error.to_string()),
-        error => OptionsRefused::Tool(crate::error::told(&error)),
+    made.map_err(|error| {
+        let told = crate::error::told(&error);
+        if matches!(error, OptionsError::Unsupported { .. }) {
+            return OptionsRefused::Unsupported(told);
+        }
+        OptionsRefused::Tool(told)
     })
 }
 

@@ -122,7 +122,8 @@ async fn a_denial_and_a_failure_reach_the_model_as_in_memory() {
         .await
         .unwrap();
     assert_eq!(done.text, "Done.");
-    let read = runtime.transcript(&tenant(), "k", runtime::Filter::Facts);
+    let tenant = tenant();
+    let read = runtime.transcript(&tenant, "k", runtime::Filter::Facts);
     let told: Vec<String> = interop::model::history(&read.await.unwrap(), None)
         .iter()
         .filter_map(|message| match message {
