@@ -319,6 +319,7 @@ async fn a_model_that_is_cut_off_within_its_calls_may_always_try_again() {
 fn once(turns: Vec<ScriptTurn>, strategy: Arc<dyn ExecutionStrategy>) -> AgentOptions {
     let mut script = Script::new(turns);
     script.per_turn = false;
+    script.repeat_last = true;
     let mut options = options(Arc::new(Scripted::with_script(script)));
     options.tools = vec![add()];
     options.execution = strategy;

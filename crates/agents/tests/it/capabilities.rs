@@ -16,10 +16,10 @@ fn text_only() -> Arc<Canned> {
     model
 }
 
-fn refused(options: AgentOptions) -> &'static str {
+fn refused(options: AgentOptions) -> Option<&'static str> {
     match Agent::new(options) {
-        Err(OptionsError::Unsupported { model, what }) if model == "canned" => what,
-        other => panic!("{other:?}"),
+        Err(OptionsError::Unsupported { model, what }) if model == "canned" => Some(what),
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -27,10 +27,10 @@ fn refused(options: AgentOptions) -> &'static str {
 fn an_agent_refuses_tools_and_structures_that_its_model_lacks() {
     let mut with_tools = options(text_only());
     with_tools.tools = vec![add()];
-    assert_eq!(refused(with_tools), "call tools");
+    assert_eq!(refused(with_tools), Some("call tools"));
     let mut structured = options(text_only());
     structured.structure = Some(Arc::new(json!({"type": "object"})));
-    assert_eq!(refused(structured), "answer in a given structure");
+    assert_eq!(refused(structured), Some("answer in a given structure"));
 }
 
 fn seen() -> Message {
@@ -53,10 +53,11 @@ async fn an_agent_refuses_media_that_its_model_lacks_as_llm_does() {
     ] {
         let error = agent.generate(input, state).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::InvalidRequest));
-        let AgentError::Model(error) = error else {
-            panic!("{error}");
+        let told = match error {
+            AgentError::Model(error) => error.to_string(),
+            other => other.to_string(),
         };
-        assert_eq!(error.to_string(), expected.to_string());
+        assert_eq!(told, expected.to_string());
     }
     assert!(model.seen.lock().unwrap().is_empty(), "nothing was asked");
 }

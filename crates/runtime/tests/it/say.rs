@@ -53,7 +53,7 @@ async fn a_text_is_answered_with_the_answers_text() {
         ..Reply::default()
     };
     assert_eq!(reply, expected);
-    runtime.shutdown().await.unwrap();
+    drop(runtime);
     let next = over(&store, echo());
     let reply = next.say(&tenant(), "k", "Me again").await.unwrap();
     assert_eq!(reply.text, "You said: Me again");
@@ -93,7 +93,7 @@ async fn calls_that_wait_are_answered_durably_with_typed_answers() {
         [("p", PendingKind::Approval), ("t", PendingKind::External)]
     );
     assert_eq!(waiting.pending[0].call.arguments.text(), r#"{"cents":500}"#);
-    first.shutdown().await.unwrap();
+    drop(first);
 
     let second = over(&store, clerk());
     let answers = Answers::new().approve_with("p", json!({"cents": 300}));
