@@ -1,7 +1,7 @@
 //! What a model can't do is refused as `Llm` refuses it (UPP §3, §11).
 
 use crate::support::*;
-use loomline_agents::{Agent, AgentError, AgentOptions, AgentState, OptionsError, Plan, React};
+use loomline_agents::{Agent, AgentOptions, AgentState, OptionsError, Plan, React};
 use serde_json::json;
 use std::sync::Arc;
 use upp::{
@@ -53,11 +53,8 @@ async fn an_agent_refuses_media_that_its_model_lacks_as_llm_does() {
     ] {
         let error = agent.generate(input, state).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::InvalidRequest));
-        let told = match error {
-            AgentError::Model(error) => error.to_string(),
-            other => other.to_string(),
-        };
-        assert_eq!(told, expected.to_string());
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        assert_eq!(cause, Some(expected.to_string()));
     }
     assert!(model.seen.lock().unwrap().is_empty(), "nothing was asked");
 }
