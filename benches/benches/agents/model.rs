@@ -100,7 +100,10 @@ impl Model for Replies {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        Capabilities {
+            tools: true,
+            ..Capabilities::default()
+        }
     }
 
     fn stream(&self, request: Request) -> ModelStream {
@@ -141,7 +144,10 @@ impl Model for Deltas {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        Capabilities {
+            tools: true,
+            ..Capabilities::default()
+        }
     }
 
     fn stream(&self, _: Request) -> ModelStream {

@@ -1,11 +1,13 @@
 //! The agent (UAP §4).
 
+mod builder;
 mod options;
 mod record;
 mod resume;
 mod run;
 mod session;
 
+pub use builder::AgentBuilder;
 pub use options::AgentOptions;
 pub(crate) use run::{Start, request};
 
@@ -53,7 +55,8 @@ struct Inner {
 }
 
 impl Agent {
-    /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once.
+    /// Makes an agent (`agent()`, UAP §4.1). Tools are checked here, once, and so is whether the model
+    /// can do what the options ask of it.
     pub fn new(options: AgentOptions) -> Result<Self, OptionsError> {
         Self::made(options, None)
     }
@@ -68,6 +71,11 @@ impl Agent {
         let toolbox = Toolbox::new(&options.tools, known)?;
         if let Some(structure) = &options.structure {
             upp::schema::check(structure).map_err(OptionsError::InvalidStructure)?;
+        }
+        let can = options.model.capabilities();
+        if let Some(what) = can.lacks(&options.tools, options.structure.as_deref()) {
+            let model = options.model.model_id().to_owned();
+            return Err(OptionsError::Unsupported { model, what });
         }
         let id = options.id.clone().unwrap_or_else(id::random);
         let needs_session = options.checkpoints.is_some() && options.session_id.is_none();

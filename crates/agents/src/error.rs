@@ -50,6 +50,14 @@ pub enum OptionsError {
         #[source]
         source: SchemaError,
     },
+    /// The model lacks a capability that the agent needs (UPP §3, §11).
+    #[error("the model {model:?} can't {what}")]
+    Unsupported {
+        /// The model's id.
+        model: String,
+        /// What it can't do: call tools, or answer in a given structure.
+        what: &'static str,
+    },
     /// The schema of the answer exceeds a limit.
     #[error("the schema of the answer is no usable JSON Schema")]
     InvalidStructure(#[source] upp::schema::Refused),

@@ -58,7 +58,7 @@ pub mod execution {
     };
 }
 
-pub use agent::{Agent, AgentOptions, GenerateResult};
+pub use agent::{Agent, AgentBuilder, AgentOptions, GenerateResult};
 pub use answers::{
     AnswerError, Answers, ExternalResult, PendingCall, PendingKind, Resumption, Verdict,
 };

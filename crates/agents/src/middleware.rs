@@ -45,7 +45,8 @@ pub struct MiddlewareContext {
 /// A layer around the run (UAP §9.1).
 ///
 /// `before` is called in order, the way back in reverse. Only layers whose `before` succeeded are
-/// on the way back. There each layer sees what the layer inside it left: `after` for a result,
+/// on the way back: a layer whose own `before` failed gets no `on_error` (UAP §9.1 leaves it open), for
+/// it knows of its failure and was never around the run. There each layer sees what the layer inside it left: `after` for a result,
 /// `on_error` for a failure, be it the run's or another layer's. So a failure that a layer turned
 /// into a result is a result to the layers outside it. All see the one context, with the changes
 /// the others made.

@@ -221,9 +221,6 @@ impl AgentState {
     /// Sets which open calls wait for their sub-agents.
     #[must_use]
     pub fn with_suspended(&self, calls: BTreeSet<ToolCallId>) -> Self {
-        if self.rest.suspended == calls {
-            return self.clone();
-        }
         self.changed(|rest| rest.suspended = calls)
     }
 
@@ -264,7 +261,8 @@ impl AgentState {
         state
     }
 
-    /// [`with_suspended`](Self::with_suspended) of a state that is not needed any more.
+    /// [`with_suspended`](Self::with_suspended) of a state that is not needed any more; where nothing
+    /// changes, the state stays as it is.
     pub(crate) fn and_suspended(self, calls: BTreeSet<ToolCallId>) -> Self {
         if self.rest.suspended == calls {
             return self;

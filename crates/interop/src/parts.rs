@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use timeline::{Entry, Item, ItemType, NewItem, Payload, Transcript};
 
 /// How a tool call stands; the names are those of the AI SDK's tool parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolState {
     /// Called; no result yet.
+    #[default]
     InputAvailable,
     /// Called; it runs when somebody has allowed it.
     ApprovalRequested,
@@ -28,7 +29,8 @@ pub struct ToolPart {
     pub part_type: String,
     /// Correlates the call with its result.
     pub tool_call_id: String,
-    /// How it stands.
+    /// How it stands; a part that does not say so is of a call that was just made (EK §14).
+    #[serde(default)]
     pub state: ToolState,
     /// The arguments, where their text is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -351,4 +353,19 @@ pub fn has_call(transcript: &Transcript, tool_call_id: &str) -> bool {
     parts.any(|part| {
         ToolPart::read(&part.part).is_some_and(|tool| tool.tool_call_id == tool_call_id)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_tool_part_without_a_state_is_of_a_call_just_made() {
+        let part =
+            json!({"type": "tool-plan_writer", "toolCallId": "tc_1", "input": {"scope": "full"}});
+        let tool = ToolPart::read(&part.into()).unwrap();
+        assert_eq!(tool.state, ToolState::InputAvailable);
+        assert!(!tool.is_answered());
+    }
 }

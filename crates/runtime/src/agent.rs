@@ -12,6 +12,7 @@ mod replay;
 mod settle;
 mod wanted;
 
+pub(crate) use answers::called;
 pub use options::{Models, OptionsRefused};
 
 use crate::handoff::{self, HandoffJournal};
@@ -227,13 +228,18 @@ impl AgentReactor {
                 let (cycle, has_traces) = answered.await?;
                 (heard(step.trigger, cycle), has_traces)
             }
+            (None, resumed) if self.asks_no_model() => {
+                if resumed.is_none() {
+                    // It says that no model was asked, so that the step is one that has responded.
+                    let about = Payload::from(json!({ "answers": true }));
+                    step.writer.respond(Vec::new(), Vec::new(), about).await?;
+                }
+                let (state, next) = (state.clone(), Next::Done);
+                (Cycle { state, next }, false)
+            }
             (None, Some(resumed)) => {
                 let left = self.calls_left(n_before);
                 self.resumed(step, state, (&resumed, left), journal).await?
-            }
-            (None, None) if self.asks_no_model() => {
-                let (state, next) = (state.clone(), Next::Done);
-                (Cycle { state, next }, false)
             }
             (None, None) => {
                 let cast = Cast {

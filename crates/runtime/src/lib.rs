@@ -38,6 +38,7 @@ mod request;
 mod rewind;
 mod run;
 mod run_slots;
+mod say;
 mod storage;
 mod store;
 mod stretch;
@@ -73,6 +74,7 @@ pub use request::{
     Run,
 };
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
+pub use say::Reply;
 pub use storage::{Quotas, Refusals, StorageLimits, Usage};
 pub use store::{
     Append, Claim, Created, Epoch, Filter, Head, KeyError, Landmark, Logged, NewRecord, PAGE_BYTES,

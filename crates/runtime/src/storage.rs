@@ -206,6 +206,7 @@ impl Growth {
             | Command::AddPart { .. }
             | Command::Note { .. }
             | Command::CompleteStep { .. }
+            | Command::ImportStep { .. }
             | Command::Update { .. } => self.adds = true,
             Command::End { .. } | Command::Close => self.ends = true,
             Command::Create { .. }

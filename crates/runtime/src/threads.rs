@@ -342,6 +342,7 @@ fn supersedes(command: &Command) -> bool {
         | Command::Resume
         | Command::Park
         | Command::CompleteStep { .. }
+        | Command::ImportStep { .. }
         | Command::End { .. }
         | Command::Close
         | Command::Reopen => false,

@@ -57,7 +57,13 @@ enum Piece {
         text: String,
     },
     Chunk(Chunk),
-    Command(Command),
+    Command(Box<Command>),
+}
+
+impl Piece {
+    fn command(command: Command) -> Self {
+        Self::Command(Box::new(command))
+    }
 }
 
 /// What is to be written, in order.
@@ -76,7 +82,7 @@ impl Buffer {
     fn put(&mut self, idx: u32, part: Payload) {
         self.n_parts = self.n_parts.max(idx.saturating_add(1));
         self.pieces
-            .push(Piece::Command(Command::PutPart { idx, part }));
+            .push(Piece::command(Command::PutPart { idx, part }));
     }
 
     /// Puts a part after those there are; gives its position.
@@ -112,7 +118,7 @@ impl Buffer {
                 Piece::Delta { kind, id, text } => kind.chunk(&id, &text),
                 Piece::Chunk(chunk) => chunk,
                 Piece::Command(command) => {
-                    commands.push(command);
+                    commands.push(*command);
                     continue;
                 }
             };
@@ -249,9 +255,9 @@ impl StepWriter {
             buffer.n_parts = buffer.n_parts.max(n_parts);
             buffer
                 .pieces
-                .push(Piece::Command(Command::Respond { parts, response }));
+                .push(Piece::command(Command::Respond { parts, response }));
             if acts {
-                buffer.pieces.push(Piece::Command(substate(true)));
+                buffer.pieces.push(Piece::command(substate(true)));
             }
             self.set_due(&mut buffer, Instant::now());
         }
@@ -263,7 +269,7 @@ impl StepWriter {
         let start = Command::StartTool {
             tool_call_id: tool_call_id.to_owned(),
         };
-        self.buffer().pieces.push(Piece::Command(start));
+        self.buffer().pieces.push(Piece::command(start));
         self.flush().await
     }
 
@@ -271,7 +277,7 @@ impl StepWriter {
     /// Durable when this returns.
     pub async fn note(&self, note: Payload) -> Result<(), Stopped> {
         let note = Command::Note { note };
-        self.buffer().pieces.push(Piece::Command(note));
+        self.buffer().pieces.push(Piece::command(note));
         self.flush().await
     }
 

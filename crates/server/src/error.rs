@@ -239,6 +239,7 @@ impl ApiError {
             }
             ContentError::NotAPart { .. }
             | ContentError::NotAList
+            | ContentError::NotContent { .. }
             | ContentError::NotNamespaced { .. }
             | ContentError::Reinterpreted { .. } => {
                 // Its place is told with the error, from the body's beginning.
@@ -501,6 +502,10 @@ fn of_rejected(error: &Rejected) -> Verdict {
         | Rejected::NoStep(_)
         | Rejected::StepRunning(_)
         | Rejected::AlreadyResponded(_)
+        | Rejected::NotResponded(_)
+        | Rejected::CallRunning { .. }
+        | Rejected::CallWaits(_)
+        | Rejected::UnknownCall { .. }
         | Rejected::PartGap { .. }
         | Rejected::Reserved(_)
         | Rejected::NothingWaits => Verdict::new(S::CONFLICT, "illegal_state"),

@@ -25,3 +25,8 @@ pub use sqlite::{
     Activity, NoStoreKey, OpenMode, PoisonedRun, SqliteOptions, SqliteStore, Stats, StoreHealth,
     StoreKey, rekey,
 };
+
+/// Compiles and runs the programs of the guide.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/guides/durable-agent.md")]
+struct Guide;

@@ -166,7 +166,8 @@ pub enum Command {
         /// What.
         chunks: Vec<Chunk>,
     },
-    /// An effect tool of the running step starts; if nothing follows, its outcome is unknown.
+    /// An effect tool of the running step starts; if nothing follows, its outcome is unknown. The step
+    /// made the call, or acts on an answer to it.
     StartTool {
         /// The call.
         tool_call_id: String,
@@ -204,8 +205,17 @@ pub enum Command {
     Resume,
     /// This process shuts down in order and leaves the execution to the next process.
     Park,
-    /// The running step is complete (EK §7, 8–9).
+    /// The running step is complete (EK §7, 8–9): its reactor has responded, and each of its calls has a
+    /// result, or the outcome's `open_calls` say what becomes of those that have none.
     CompleteStep {
+        /// What it came to.
+        outcome: StepOutcome,
+        /// The id of the step that follows, if one does.
+        next: Option<StepId>,
+    },
+    /// The running step is complete as an import has it: it happened elsewhere, so the order in which
+    /// steps come about here is not asked of it.
+    ImportStep {
         /// What it came to.
         outcome: StepOutcome,
         /// The id of the step that follows, if one does.

@@ -1,5 +1,6 @@
 //! What a part may be (EK §4.4, §11): the canonical kinds, tool calls, and namespaced extensions.
 
+use crate::entity::ItemType;
 use crate::payload::Payload;
 use serde_json::{Map, Value};
 
@@ -32,6 +33,12 @@ pub enum ContentError {
     NotAPart {
         /// Where.
         pointer: String,
+    },
+    /// The content of an item that is no message has a shape which no such item has.
+    #[error("the content of an item of type {item_type} is an object or a list of parts")]
+    NotContent {
+        /// The item's type.
+        item_type: &'static str,
     },
     /// The content of a message is not a list of parts.
     #[error("the content of a message is a list of parts")]
@@ -145,9 +152,81 @@ fn check_value(part: &Value, pointer: &str) -> Result<(), ContentError> {
         ),
         PartKind::Tool(_) => {
             needs("toolCallId", "a string", is_string(object, "toolCallId"))?;
-            needs("state", "a string", is_string(object, "state"))
+            // A call that was just made need not say so (EK §14).
+            let state = object.get("state");
+            needs("state", "a string", state.is_none_or(Value::is_string))
         }
         PartKind::Extension(_) => Ok(()),
+    }
+}
+
+/// Checks the content of an item of this type, where it has any (EK §4.3, §10, §11).
+///
+/// A message has a list of parts. A call and a result are what Open Responses calls `function_call` and
+/// `function_call_output`, or a list of parts. A pointer names an item, or carries something
+/// namespaced.
+pub fn check_item(item_type: ItemType, content: &Payload) -> Result<(), ContentError> {
+    let content = match (item_type, content.value()) {
+        (_, Value::Array(parts)) => return check_parts(&parts),
+        (ItemType::Message, _) => return Err(ContentError::NotAList),
+        (_, Value::Object(content)) => content,
+        (
+            ItemType::ActionExecute | ItemType::ActionResult | ItemType::ItemReference,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_),
+        ) => {
+            let item_type = item_type.name();
+            return Err(ContentError::NotContent { item_type });
+        }
+    };
+    let item_type_name = item_type.name();
+    let needs = |field: &'static str, expected: &'static str, holds: bool| {
+        if holds {
+            return Ok(());
+        }
+        Err(ContentError::Reinterpreted {
+            pointer: String::new(),
+            kind: item_type_name.to_owned(),
+            field,
+            expected,
+        })
+    };
+    let type_is = |is: fn(&str) -> bool| {
+        let name = content
+            .get("type")
+            .map(|name| name.as_str().is_some_and(is));
+        name.unwrap_or(true)
+    };
+    match item_type {
+        ItemType::ActionExecute => {
+            let is_call = type_is(|name| name == "function_call");
+            needs("type", "\"function_call\"", is_call)?;
+            let texts = ["call_id", "name", "arguments"];
+            let mut texts = texts.into_iter();
+            texts.try_for_each(|field| needs(field, "a string", is_string(&content, field)))
+        }
+        ItemType::ActionResult => {
+            let is_result = type_is(|name| name == "function_call_output");
+            needs("type", "\"function_call_output\"", is_result)?;
+            needs("call_id", "a string", is_string(&content, "call_id"))?;
+            needs(
+                "output",
+                "what the call gave",
+                content.contains_key("output"),
+            )
+        }
+        ItemType::ItemReference => {
+            let is_other = |name: &str| {
+                name == "item_reference" || matches!(part_kind(name), Some(PartKind::Extension(_)))
+            };
+            needs(
+                "type",
+                "\"item_reference\" or a name with a namespace",
+                type_is(is_other),
+            )?;
+            let points = content.get("itemId");
+            needs("itemId", "a string", points.is_none_or(Value::is_string))
+        }
+        ItemType::Message => Ok(()),
     }
 }
 
@@ -186,6 +265,57 @@ mod tests {
                 expected: "a string"
             }
         );
+    }
+
+    #[test]
+    fn a_tool_part_without_a_state_is_taken() {
+        let part = json!({"type": "tool-plan_writer", "toolCallId": "tc_1", "input": {}});
+        assert_eq!(check_part(&part.into()), Ok(()));
+        let odd = json!({"type": "tool-t", "toolCallId": "tc_1", "state": 7});
+        assert!(check_part(&odd.into()).is_err());
+    }
+
+    fn field(item_type: ItemType, content: Value) -> &'static str {
+        match check_item(item_type, &content.into()) {
+            Err(ContentError::Reinterpreted { field, .. }) => field,
+            Err(ContentError::NotContent { .. }) => "content",
+            Err(_) => "part",
+            Ok(()) => "",
+        }
+    }
+
+    #[test]
+    fn content_of_action_items_is_checked() {
+        let (call, result) = (ItemType::ActionExecute, ItemType::ActionResult);
+        let made = json!({"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"});
+        let gave = json!({"type": "function_call_output", "call_id": "c", "output": [1]});
+        assert_eq!(field(call, made.clone()), "");
+        assert_eq!(field(result, gave.clone()), "");
+        assert_eq!(field(call, gave), "type");
+        assert_eq!(field(result, made), "type");
+        assert_eq!(
+            field(call, json!({"call_id": "c", "name": "n"})),
+            "arguments"
+        );
+        assert_eq!(field(call, json!({"call_id": 7})), "call_id");
+        assert_eq!(field(result, json!({"call_id": "c"})), "output");
+        assert_eq!(field(result, json!([{"type": "loomline-answer"}])), "");
+        assert_eq!(field(result, json!([{"type": "sparkle"}])), "part");
+        for item_type in [call, result] {
+            assert_eq!(field(item_type, json!("text")), "content");
+        }
+    }
+
+    #[test]
+    fn content_of_an_item_reference_is_checked() {
+        let points = |content: Value| field(ItemType::ItemReference, content);
+        assert_eq!(points(json!({"itemId": "i"})), "");
+        assert_eq!(points(json!({"type": "app-checkout", "node": "n"})), "");
+        assert_eq!(points(json!([{"type": "data-app-joined", "data": {}}])), "");
+        assert_eq!(points(json!({"itemId": 7})), "itemId");
+        assert_eq!(points(json!({"type": "output_text", "text": "hi"})), "type");
+        assert_eq!(points(json!({"type": "message"})), "type");
+        assert_eq!(points(json!(7)), "content");
     }
 
     #[test]

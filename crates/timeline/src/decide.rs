@@ -3,6 +3,7 @@
 mod answers;
 mod change;
 mod events;
+mod order;
 mod rejected;
 
 pub use rejected::Rejected;
@@ -74,6 +75,7 @@ impl State {
             }
             Command::StartTool { tool_call_id } => {
                 let (active, step) = self.step()?;
+                order::check_call(active, step, &tool_call_id)?;
                 let data = serde_json::json!({ "toolCallId": tool_call_id }).into();
                 Ok(vec![marker(
                     active,
@@ -104,7 +106,11 @@ impl State {
                 let kind = chunk_type::EXECUTION_PARKED;
                 Ok(vec![marker(active, step, kind, None)])
             }
-            Command::CompleteStep { outcome, next } => self.complete_step(outcome, next, at),
+            Command::CompleteStep { outcome, next } => {
+                order::check_step(self.step()?.1, &outcome, next.is_some())?;
+                self.complete_step(outcome, next, at)
+            }
+            Command::ImportStep { outcome, next } => self.complete_step(outcome, next, at),
             Command::End { ending } => self.end(ending),
             Command::Update { title, metadata } => self.update(&ThreadUpdate { title, metadata }),
             Command::Remove { what } => self.remove(what),

@@ -78,6 +78,18 @@ pub enum ItemType {
     ItemReference,
 }
 
+impl ItemType {
+    /// Its name in the specification.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::ActionExecute => "action_execute",
+            Self::ActionResult => "action_result",
+            Self::ItemReference => "item_reference",
+        }
+    }
+}
+
 /// Who says a message (EK §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -106,7 +118,8 @@ pub struct Item {
     pub role: Option<Role>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// How it stands.
+    /// How it stands; one that does not say so is stored (EK §4.3).
+    #[serde(default = "stored")]
     pub status: ItemStatus,
     /// Where it came in: `web`, `whatsapp`, `email`, or another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,6 +136,10 @@ pub struct Item {
     /// Fields of the client or of another format; never interpreted here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Payload>,
+}
+
+fn stored() -> ItemStatus {
+    ItemStatus::Stored
 }
 
 /// Why an execution ended before its time (ThreadProtocol 0.0.4 `interruption`).
@@ -315,4 +332,23 @@ pub struct Part {
     pub key: PartKey,
     /// The content; its `type` says what it is.
     pub part: Payload,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_item_without_a_status_is_stored() {
+        let item: Item = serde_json::from_value(json!({
+            "id": "itm_user_01",
+            "type": "message",
+            "role": "user",
+            "createdAt": "2026-02-20T10:00:00.000Z",
+            "content": [{"type": "input_text", "text": "Summarize this repo."}],
+        }))
+        .unwrap();
+        assert_eq!(item.status, ItemStatus::Stored);
+    }
 }

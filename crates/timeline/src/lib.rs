@@ -37,7 +37,9 @@ mod verify;
 pub use answer::{ANSWER, Answer, SAID, Says, beside, said_beside};
 pub use change::{Removed, ThreadUpdate};
 pub use command::{Chunk, Command, Ending, NewItem, NewThread, Trigger};
-pub use content::{ContentError, PartKind, check_content, check_part, check_parts, part_kind};
+pub use content::{
+    ContentError, PartKind, check_content, check_item, check_part, check_parts, part_kind,
+};
 pub use decide::Rejected;
 pub use entity::{
     Context, Execution, Fork, Interruption, Item, ItemType, OpenCall, OpenChild, OpenKind, Part,

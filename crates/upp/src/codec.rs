@@ -18,7 +18,7 @@ pub(crate) mod fields;
 pub(crate) mod items;
 mod origin;
 
-pub(crate) use answer::{AnswerBuilder, made};
+pub(crate) use answer::{AnswerBuilder, made, order};
 pub(crate) use body::{Conversation, tool_result_text};
 pub use call_ids::CallIdForm;
 pub(crate) use call_ids::CallIds;

@@ -67,11 +67,8 @@ impl Llm {
                 text,
             ))
         };
-        if options.structure.is_some() && !can.structured_output {
-            return refused("the model can't answer in a given structure".to_owned());
-        }
-        if !options.tools.is_empty() && !can.tools {
-            return refused("the model can't call tools".to_owned());
+        if let Some(what) = can.lacks(&options.tools, options.structure.as_ref()) {
+            return refused(format!("the model can't {what}"));
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = options.tools.iter().find(|tool| !names.insert(&tool.name)) {
@@ -159,7 +156,7 @@ impl Llm {
         if way == Way::Stream && !can.streaming {
             return Err(self.error(Code::InvalidRequest, "the model can't stream"));
         }
-        match media::unsupported(can, messages) {
+        match can.refuses(messages) {
             Some(what) => {
                 let text = format!("the model can't take {what}");
                 Err(self.error(Code::InvalidRequest, text))

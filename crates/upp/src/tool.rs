@@ -10,6 +10,7 @@ pub use reconcile::{Reconcile, Reconciled};
 
 use crate::shared_json::SharedJson;
 use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -217,6 +218,60 @@ impl Tool {
             Box::pin(run(arguments))
         };
         Self::new(name, description, parameters, run)
+    }
+
+    /// Makes a tool whose code takes its arguments as a type of the caller's, and gives anything that
+    /// can be JSON.
+    ///
+    /// The schema is the caller's own: none is derived from the type. Arguments that match the schema
+    /// and not the type are told to the model, and the code does not run.
+    ///
+    /// ```
+    /// use loomline_upp::{Tool, ToolFailure};
+    /// use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Numbers {
+    ///     a: i64,
+    ///     b: i64,
+    /// }
+    ///
+    /// let integer = json!({"type": "integer"});
+    /// let schema = json!({
+    ///     "type": "object",
+    ///     "properties": {"a": integer, "b": integer},
+    ///     "required": ["a", "b"],
+    /// });
+    /// let add = Tool::typed("add", "Adds two numbers.", schema, |it: Numbers| async move {
+    ///     let sum = it.a.checked_add(it.b);
+    ///     sum.ok_or_else(|| ToolFailure::new("The sum is too large. Use smaller numbers."))
+    /// });
+    /// # assert_eq!(add.name, "add");
+    /// ```
+    pub fn typed<A, T, F, R>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+        run: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        T: Serialize + 'static,
+        F: Fn(A) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<T, ToolFailure>> + Send + 'static,
+    {
+        let run = move |arguments: Value| {
+            let running = serde_json::from_value(arguments).map(&run);
+            async move {
+                let running = running.map_err(|error| {
+                    ToolFailure::new(format!("The arguments can't be taken: {error}"))
+                })?;
+                serde_json::to_value(running.await?).map_err(|error| {
+                    ToolFailure::new(format!("The result can't be written: {error}"))
+                })
+            }
+        };
+        Self::simple(name, description, parameters, run)
     }
 
     /// Declares a tool that somebody else executes: a run that comes to a call of it waits for the

@@ -181,8 +181,13 @@ async fn steps(
         Some(last) => messages_after(state, &last, n_before),
         None => messages_from(state, input.id(), n_before),
     };
+    let mut turn = progress.into_record().turn(messages, state)?;
+    // A plan's own data is no answer that was asked for.
+    if agent.options().structure.is_none() {
+        turn.data = None;
+    }
     Ok(Box::new(GenerateResult {
-        turn: progress.into_record().turn(messages, state)?,
+        turn,
         state: state.clone(),
         pending,
     }))

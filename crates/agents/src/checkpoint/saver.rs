@@ -3,8 +3,8 @@
 use super::{CheckpointError, CheckpointStore};
 use crate::state::AgentState;
 use futures_util::FutureExt;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
@@ -17,8 +17,8 @@ use tokio_util::task::TaskTracker;
 /// has something to save, writes it. So a slow store holds up no run and a failing one fails none:
 /// the failure goes to the log (`tracing`, level error). Within one queue the saves of a session
 /// follow each other, so an earlier state never replaces a later one; agents that share sessions
-/// should share the queue. While a save is under way, of several newer states only the newest is
-/// written.
+/// should share the queue. Every state is written, however fast the steps follow each other: a
+/// state in the queue shares its messages with the ones after it, so a long queue is small.
 ///
 /// What is in the queue is written even when the run, the agent and the queue are dropped, as long
 /// as the Tokio runtime lives. Before the runtime ends, [`flush`](Self::flush), or the last state
@@ -30,17 +30,17 @@ pub struct Checkpoints {
 
 struct Inner {
     store: Arc<dyn CheckpointStore>,
-    /// The sessions that a task is saving.
-    busy: Mutex<BTreeMap<Arc<str>, Waiting>>,
+    /// The sessions that a task is saving, each with what waits for the task, in order.
+    busy: Mutex<BTreeMap<Arc<str>, VecDeque<Waiting>>>,
     tasks: TaskTracker,
 }
 
 /// What waits for the task of a session.
-#[derive(Default)]
-struct Waiting {
-    newest: Option<AgentState>,
-    /// Told when all that waits now is saved; dropped instead when that can't be.
-    flushes: Vec<oneshot::Sender<()>>,
+enum Waiting {
+    /// A state to save.
+    State(AgentState),
+    /// Told when all that waits before it is saved; dropped instead when that can't be.
+    Flush(oneshot::Sender<()>),
 }
 
 impl Checkpoints {
@@ -60,7 +60,7 @@ impl Checkpoints {
         &self.inner.store
     }
 
-    /// Has the state saved as the session's latest, and returns at once.
+    /// Has the state saved after the session's earlier ones, and returns at once.
     pub fn save(&self, session_id: &str, state: AgentState) {
         let Ok(runtime) = Handle::try_current() else {
             let why = "checkpoints need a Tokio runtime";
@@ -74,11 +74,11 @@ impl Checkpoints {
         };
         match self.inner.busy().entry(session_id.into()) {
             Entry::Occupied(mut waiting) => {
-                waiting.get_mut().newest = Some(state);
+                waiting.get_mut().push_back(Waiting::State(state));
                 return;
             }
             Entry::Vacant(free) => {
-                free.insert(Waiting::default()).newest = Some(state);
+                free.insert(VecDeque::from([Waiting::State(state)]));
             }
         }
         // Made here, so that it is also dropped when the runtime never polls the task.
@@ -100,7 +100,7 @@ impl Checkpoints {
             busy.values_mut()
                 .map(|waiting| {
                     let (done, wait) = oneshot::channel();
-                    waiting.flushes.push(done);
+                    waiting.push_back(Waiting::Flush(done));
                     wait
                 })
                 .collect()
@@ -113,7 +113,7 @@ impl Checkpoints {
 }
 
 impl Inner {
-    fn busy(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Waiting>> {
+    fn busy(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, VecDeque<Waiting>>> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +129,15 @@ struct Session {
 
 impl Session {
     async fn save_all(mut self) {
-        while let Some((state, flushes)) = self.next() {
+        while let Some(next) = self.next() {
+            let state = match next {
+                Waiting::State(state) => state,
+                Waiting::Flush(flush) => {
+                    // Who no longer waits need not be told.
+                    let _left = flush.send(());
+                    continue;
+                }
+            };
             let step = state.step();
             if let Err(error) = self.save(state).await {
                 let error = &error as &(dyn std::error::Error + 'static);
@@ -140,23 +148,18 @@ impl Session {
                     "a checkpoint was not saved"
                 );
             }
-            for flush in flushes {
-                // Who no longer waits need not be told.
-                let _left = flush.send(());
-            }
         }
     }
 
-    /// The newest state, with those who wait for it; without one, the session is free again.
-    fn next(&mut self) -> Option<(AgentState, Vec<oneshot::Sender<()>>)> {
+    /// What waits longest; when nothing waits, the session is free again.
+    fn next(&mut self) -> Option<Waiting> {
         let mut busy = self.inner.busy();
-        let waiting = busy.get_mut(&self.id)?;
-        let Some(state) = waiting.newest.take() else {
+        let next = busy.get_mut(&self.id)?.pop_front();
+        if next.is_none() {
             busy.remove(&self.id);
             self.is_done = true;
-            return None;
-        };
-        Some((state, std::mem::take(&mut waiting.flushes)))
+        }
+        next
     }
 
     async fn save(&self, state: AgentState) -> Result<(), CheckpointError> {
@@ -179,7 +182,10 @@ impl Drop for Session {
             return;
         }
         let left = self.inner.busy().remove(&self.id);
-        if let Some(state) = left.and_then(|waiting| waiting.newest) {
+        for waiting in left.into_iter().flatten() {
+            let Waiting::State(state) = waiting else {
+                continue;
+            };
             let why = "the runtime has shut down";
             tracing::error!(
                 session_id = &*self.id,

@@ -285,3 +285,13 @@ fn a_state_on_top_of_another_is_written_without_what_that_has() {
     let refused = AgentState::from_json(&json);
     assert!(matches!(refused, Err(StateError::Earlier)), "{refused:?}");
 }
+
+#[test]
+fn with_suspended_gives_a_new_id_though_nothing_changes() {
+    let state = full();
+    for calls in [BTreeSet::new(), BTreeSet::from(["call_1".into()])] {
+        let next = state.with_suspended(calls.clone());
+        assert_ne!(next.id(), state.id());
+        assert_ne!(next.with_suspended(calls).id(), next.id());
+    }
+}

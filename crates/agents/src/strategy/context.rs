@@ -108,6 +108,10 @@ impl StepContext<'_> {
     }
 
     /// Asks the model: shows its events as they come, and has its answer recorded.
+    ///
+    /// A conversation with media that the model can't take is refused with
+    /// [`Code::InvalidRequest`], and the answer has data only where the request has a structure, as
+    /// with [`upp::Llm`] (UPP §3).
     pub async fn ask(&self, request: Request) -> Result<Response, AgentError> {
         self.asked(request).await.map(|response| *response)
     }
@@ -115,13 +119,23 @@ impl StepContext<'_> {
     /// [`ask`](Self::ask), whose answer stays in its box: it is large, and handed on often.
     pub(super) async fn asked(&self, request: Request) -> Result<Box<Response>, AgentError> {
         let model = self.agent.model();
+        if let Some(what) = model.capabilities().refuses(&request.messages) {
+            let text = format!("the model can't take {what}");
+            let refusal = upp::Error::new(Code::InvalidRequest, model.provider(), text);
+            return Err(refusal.into());
+        }
+        let is_structured = request.structure.is_some();
         // Pinned here, for a future that is handed on is copied.
-        let answered = pin!(self.heard(upp::telemetry::call(&**model, request)));
+        let answered = pin!(self.heard(upp::telemetry::call(&**model, request), is_structured));
         let answer = self.signal.run_until_cancelled(answered).await;
         answer.unwrap_or(Err(AgentError::Cancelled))
     }
 
-    async fn heard(&self, mut stream: ModelStream) -> Result<Box<Response>, AgentError> {
+    async fn heard(
+        &self,
+        mut stream: ModelStream,
+        is_structured: bool,
+    ) -> Result<Box<Response>, AgentError> {
         loop {
             // A stream that never waits would not be stopped otherwise.
             if self.signal.is_cancelled() {
@@ -129,7 +143,10 @@ impl StepContext<'_> {
             }
             match stream.next().await {
                 Some(Ok(ModelEvent::Event(event))) => journal::show(self.journal, event).await?,
-                Some(Ok(ModelEvent::Done(response))) => {
+                Some(Ok(ModelEvent::Done(mut response))) => {
+                    if !is_structured {
+                        response.data = None;
+                    }
                     self.journal.responded(&response).await?;
                     return Ok(response);
                 }

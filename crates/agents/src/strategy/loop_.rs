@@ -6,18 +6,22 @@ use crate::boxed::boxed;
 use crate::error::AgentError;
 use crate::state::AgentState;
 use futures_util::future::BoxFuture;
+use std::num::NonZeroU32;
 
 /// Asks the model and runs its tools, until it calls none (UAP §5.2).
 ///
 /// It is done when a response has no calls. A call that names no tool is answered with the error
 /// `Tool 'x' not found`, so that the model can correct itself, and the conversation stays one that
 /// every provider takes. So is one whose arguments are no JSON object, as when the answer was cut off
-/// within them. The run is done all the same when the agent has no tools at all, or after the third
-/// round in a row of nothing but such calls.
+/// within them. The model may go on with such calls for ever, for there is no limit unless one is
+/// set. An agent without any tools is done after the first response (UPP §3).
 ///
-/// With [`Limit::AtMost`] n, n rounds of tools run; a response that asks for another one is an
-/// error, after `on_max_iterations`. The lower of this limit and the one of the tool strategy
-/// counts. A round is counted from the last message of the user on.
+/// With [`Limit::AtMost`] n, n rounds of tools run. A response that asks for another round is the
+/// final one: the run is done, and the work so far is its result (UAP §5.2). `on_max_iterations`
+/// hears of the limit, a warning goes to the log, and an error result that names the limit answers
+/// each call that did not run. The turn's stop reason stays `tool_use`. The tool strategy has a limit
+/// of its own, which ends a run with an error (UPP §3); it counts where it is the lower one. A round
+/// is counted from the last message of the user on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loop {
     /// How many rounds of tools may run.
@@ -59,18 +63,34 @@ impl Loop {
                 next: Next::Done,
             });
         }
-        if let Some(limit) = rounds::lower(self.max_iterations, context.agent)
+        if let Limit::AtMost(limit) = self.max_iterations
             && rounds::has_rounds(&state, limit)
         {
-            context.agent.on_max_iterations(limit);
-            return Err(AgentError::MaxIterations { limit });
+            return at_limit(&state, limit, context).await;
         }
+        rounds::check_tool_strategy(&state, context.agent)?;
         let state = context.acted(state).await?;
-        let next = if rounds::only_ghosts(rounds::since_prompt(&state), context) {
+        let next = if rounds::has_no_tools(context) {
             Next::Done
         } else {
             Next::Continue
         };
         Ok(StepOutcome { state, next })
     }
+}
+
+/// The outcome of a run whose model asks for more rounds than its loop may have.
+async fn at_limit(
+    state: &AgentState,
+    limit: NonZeroU32,
+    context: &StepContext<'_>,
+) -> Result<StepOutcome, AgentError> {
+    context.agent.on_max_iterations(limit);
+    let (agent, limit) = (context.agent.name(), limit.get());
+    tracing::warn!(agent, limit, "the loop's limit of tool rounds ended a run");
+    let why = format!("the run may have {limit} rounds of tools, and has had them.");
+    Ok(StepOutcome {
+        state: context.refuse(state, &why).await?,
+        next: Next::Done,
+    })
 }

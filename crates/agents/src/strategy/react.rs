@@ -121,8 +121,7 @@ impl React {
             return Ok(StepOutcome { state, next });
         }
         let state = context.acted(state).await?;
-        let is_last =
-            self.is_last(&state) || rounds::only_ghosts(rounds::since_input(&state), context);
+        let is_last = self.is_last(&state) || rounds::has_no_tools(context);
         let next = if is_last { Next::Done } else { Next::Continue };
         Ok(StepOutcome { state, next })
     }

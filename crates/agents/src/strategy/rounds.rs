@@ -1,41 +1,30 @@
 //! How many rounds of tools there were, and of what kind.
 
+use super::StepContext;
 use super::prompt::{self, NAMESPACE, backwards};
-use super::{Limit, StepContext};
 use crate::agent::Agent;
+use crate::error::AgentError;
 use crate::state::AgentState;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use upp::{Message, ToolCall, UserMessage};
-
-/// After so many rounds in a row in which no call can be one, the run ends.
-///
-/// A model is told twice that its tool does not exist, or that its arguments are no JSON object, as
-/// where each of its answers is cut off within a call; one that calls so a third time never stops.
-const N_GHOST_ROUNDS: usize = 3;
+use upp::{Message, UserMessage};
 
 /// The messages since the last one of the user's side, the latest first, summaries seen through.
 pub(super) fn since_prompt(state: &AgentState) -> impl Iterator<Item = &Message> {
     backwards(state.messages()).take_while(|message| prompt::said(message).is_none())
 }
 
-/// The messages since the last one that the user wrote, the latest first.
-pub(super) fn since_input(state: &AgentState) -> impl Iterator<Item = &Message> {
-    backwards(state.messages()).take_while(|message| !prompt::is_input(message))
-}
-
-/// The lower of this limit and the tool strategy's.
-pub(super) fn lower(own: Limit, agent: &Agent) -> Option<NonZeroU32> {
-    let own = match own {
-        Limit::Unbounded => None,
-        Limit::AtMost(n) => Some(n),
-    };
-    let tools = agent.tool_rounds().and_then(NonZeroU32::new);
-    match (own, tools) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
+/// Refuses another round of tools where the tool strategy's limit is reached (UPP §3). A limit of 0
+/// is not checked here, for then no tool runs at all.
+pub(super) fn check_tool_strategy(state: &AgentState, agent: &Agent) -> Result<(), AgentError> {
+    match agent.tool_rounds().and_then(NonZeroU32::new) {
+        Some(limit) if has_rounds(state, limit) => {
+            agent.on_max_iterations(limit);
+            Err(AgentError::MaxIterations { limit })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -115,37 +104,11 @@ pub(crate) fn noted<'a>(
     Some(noted)
 }
 
-/// Whether the model calls nothing that can be called, and there is no reason to hope that it will:
-/// the agent has no tools, or these messages, the latest first, begin with three such rounds. Where the
-/// step was brought results, the tools exist elsewhere, and the model is to hear what they gave.
-pub(super) fn only_ghosts<'a>(
-    messages: impl Iterator<Item = &'a Message>,
-    context: &StepContext<'_>,
-) -> bool {
-    let agent = context.agent;
+/// Whether nothing runs calls: the agent has no tools, and no caller outside has them. Then the turn
+/// with its calls is the last (UPP §3). Where the step was brought results, the tools exist elsewhere,
+/// and the model is to hear what they gave.
+pub(super) fn has_no_tools(context: &StepContext<'_>) -> bool {
+    let options = context.agent.options();
     let was_brought = context.answers.is_some_and(|it| !it.results.is_empty());
-    if was_brought || agent.options().foreign_calls {
-        return false;
-    }
-    let mut messages = messages.peekable();
-    // Mostly the last calls came to something, and nothing need be read to know it.
-    let is_good = |message: &&Message| match message {
-        Message::ToolResult(last) => last.results.iter().any(|result| !result.is_error),
-        Message::User(_) | Message::Assistant(_) => false,
-    };
-    if !agent.tools().is_empty() && messages.peek().is_some_and(is_good) {
-        return false;
-    }
-    let is_ghost =
-        |call: &ToolCall| agent.tool(&call.tool_name).is_none() || call.arguments.parse().is_err();
-    let n_rounds = messages
-        .filter_map(|message| match message {
-            Message::Assistant(message) => Some(&message.tool_calls),
-            Message::User(_) | Message::ToolResult(_) => None,
-        })
-        .filter(|calls| !calls.is_empty())
-        .take(N_GHOST_ROUNDS)
-        .take_while(|calls| calls.iter().all(is_ghost))
-        .count();
-    n_rounds == N_GHOST_ROUNDS || agent.tools().is_empty()
+    context.agent.tools().is_empty() && !was_brought && !options.foreign_calls
 }

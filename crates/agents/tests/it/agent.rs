@@ -2,7 +2,10 @@
 
 use crate::strategies::assert_sums;
 use crate::support::*;
-use loomline_agents::{Agent, AgentError, AgentState, ExecutionStrategy, Limit, Loop, React};
+use loomline_agents::{
+    Agent, AgentError, AgentOptions, AgentState, AgentStrategy, ExecutionStrategy, GenerateResult,
+    Limit, Loop, React,
+};
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -66,12 +69,55 @@ async fn at_most_n_rounds_of_tools_run() {
             ToolUseStrategy::unlimited().with_on_tool_call(move |_, _| heard.add("call"));
         let run = agent(options).generate("go", AgentState::initial()).await;
         assert_eq!(log.lines().len(), usize::try_from(n.min(3)).unwrap());
-        match run {
-            Ok(_) => assert!(n >= 3, "three rounds are within a limit of three"),
-            Err(error) => assert!(
-                matches!(error, AgentError::MaxIterations { limit } if limit.get() == n && n < 3)
-            ),
-        }
+        let turn = run.unwrap().turn;
+        assert_eq!(turn.stop_reason == StopReason::EndTurn, n >= 3, "{n}");
+    }
+}
+
+#[tokio::test]
+async fn the_loops_limit_ends_a_run_with_its_final_response() {
+    let (log, told) = (Log::default(), Log::default());
+    let (_guard, logged) = {
+        let (lines, guard) = traced();
+        (guard, lines)
+    };
+    let (heard, completed) = (log.clone(), told.clone());
+    let mut options = adding();
+    options.execution = Arc::new(Loop {
+        max_iterations: Limit::AtMost(NonZeroU32::new(2).unwrap()),
+    });
+    options.tool_strategy = ToolUseStrategy::unlimited()
+        .with_max_iterations(Some(3))
+        .with_on_max_iterations(move |n| heard.add(n.to_string()));
+    options.strategy = Arc::new(Completed(completed));
+    let agent = agent(options);
+    let result = agent.generate("go", AgentState::initial()).await.unwrap();
+    let done = result.turn.tool_executions.iter();
+    assert_eq!(
+        done.filter(|done| !done.is_error).count(),
+        2,
+        "the work is kept"
+    );
+    assert_eq!(result.turn.cycles, 3);
+    assert_eq!(result.turn.stop_reason, StopReason::ToolUse);
+    assert_eq!(result.turn.response.tool_calls.len(), 1);
+    let last = results(&result.state).pop().unwrap();
+    assert!(last.is_error && last.result.to_string().contains("2 rounds"));
+    assert_eq!(
+        (log.lines(), told.lines()),
+        (vec!["2".into()], vec!["complete".into()])
+    );
+    assert!(logged.lines().concat().contains("limit=2"));
+    let next = agent.ask("go on", result.state).await;
+    assert!(next.is_ok(), "the state goes on: {next:?}");
+}
+
+/// Writes down that the run is complete.
+struct Completed(Log);
+
+impl AgentStrategy for Completed {
+    fn on_complete(&self, _: &GenerateResult) {
+        self.0.add("complete");
     }
 }
 
@@ -253,47 +299,61 @@ async fn a_ghost_call_is_answered_and_a_model_that_stops_is_heard() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_cut_off_within_each_of_its_calls_ends() {
+async fn a_model_that_is_cut_off_within_its_calls_may_always_try_again() {
     let cut = ScriptTurn {
         stop_reason: Some(StopReason::MaxTokens),
         ..ScriptTurn::call("add", json!("{\"a\": 1, "))
     };
-    let mut script = Script::new(vec![cut]);
-    script.repeat_last = true;
-    let strategies: [Arc<dyn ExecutionStrategy>; 2] =
-        [Arc::new(Loop::default()), Arc::new(React::default())];
-    for strategy in strategies {
-        let mut options = options(Arc::new(Scripted::with_script(script.clone())));
-        options.tools = vec![add()];
-        options.execution = strategy;
-        let result = generate(options).await;
-        assert_eq!(result.turn.stop_reason, StopReason::MaxTokens);
-        // The model is told, and may try again with less in them.
+    for (strategy, n_asked) in strategies() {
+        let mut turns = vec![cut.clone(); 40];
+        turns.push(ScriptTurn::text("shorter"));
+        let result = generate(once(turns, strategy)).await;
+        assert_eq!(result.turn.response.joined_text(), "shorter");
+        assert_eq!(result.turn.cycles, n_asked);
         let told = results(&result.state);
         assert!(told.iter().all(|result| result.is_error), "{told:?}");
-        assert!(result.state.open_calls().is_empty());
+    }
+}
+
+/// An agent whose model goes through these turns once, whatever prompts come.
+fn once(turns: Vec<ScriptTurn>, strategy: Arc<dyn ExecutionStrategy>) -> AgentOptions {
+    let mut script = Script::new(turns);
+    script.per_turn = false;
+    script.repeat_last = true;
+    let mut options = options(Arc::new(Scripted::with_script(script)));
+    options.tools = vec![add()];
+    options.execution = strategy;
+    options
+}
+
+/// Strategies without a limit, with how often each asks before it has the answer after 40 calls.
+fn strategies() -> [(Arc<dyn ExecutionStrategy>, u32); 2] {
+    [
+        (Arc::new(Loop::default()), 41),
+        (Arc::new(React::default()), 42),
+    ]
+}
+
+#[tokio::test]
+async fn unknown_calls_never_end_a_run_without_a_limit() {
+    for (strategy, n_asked) in strategies() {
+        let mut turns = vec![ScriptTurn::call("ghost", json!({})); 40];
+        turns.push(ScriptTurn::text("at last"));
+        let result = generate(once(turns, strategy)).await;
+        assert_eq!(result.turn.response.joined_text(), "at last");
+        assert_eq!(result.turn.cycles, n_asked);
     }
 }
 
 #[tokio::test]
-async fn a_model_that_only_calls_ghosts_ends() {
-    let ghosts = || {
-        let mut script = Script::new(vec![ScriptTurn::call("ghost", json!({}))]);
-        script.repeat_last = true;
-        options(Arc::new(Scripted::with_script(script)))
-    };
-    let without_tools = generate(ghosts()).await;
-    assert_eq!(without_tools.turn.cycles, 1);
-    assert!(without_tools.state.open_calls().is_empty());
-
-    let mut options = ghosts();
-    options.tools = vec![add()];
-    let with_tools = generate(options).await;
-    assert_eq!(with_tools.turn.cycles, 3);
-    assert!(
-        !with_tools.turn.response.tool_calls.is_empty(),
-        "the turn shows that it is no answer"
-    );
+async fn without_tools_the_turn_with_its_calls_is_the_last() {
+    let mut script = Script::new(vec![ScriptTurn::call("ghost", json!({}))]);
+    script.repeat_last = true;
+    let result = generate(options(Arc::new(Scripted::with_script(script)))).await;
+    assert_eq!(result.turn.cycles, 1);
+    assert_eq!(result.turn.stop_reason, StopReason::ToolUse);
+    assert_eq!(result.turn.response.tool_calls.len(), 1);
+    assert!(result.state.open_calls().is_empty());
 }
 
 #[test]

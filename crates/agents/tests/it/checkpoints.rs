@@ -7,9 +7,7 @@ use futures_util::future::BoxFuture;
 use loomline_agents::checkpoint::{
     CheckpointError, CheckpointMetadata, CheckpointStore, Checkpoints, MemoryCheckpoints,
 };
-use loomline_agents::{
-    AgentError, AgentOptions, AgentState, ExecutionStrategy, Loop, Next, StepContext, StepOutcome,
-};
+use loomline_agents::{AgentOptions, AgentState, Next, StepContext, StepOutcome};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use upp::{Message, ScriptTurn};
@@ -125,33 +123,10 @@ fn session_of(state: &AgentState) -> &str {
     state.metadata()["sessionId"].as_str().unwrap()
 }
 
-/// Lets every save finish before the next step begins, and runs as the strategy inside.
-struct Unhurried<S>(S, Checkpoints);
-
-impl<S: ExecutionStrategy> ExecutionStrategy for Unhurried<S> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn step<'a>(
-        &'a self,
-        state: AgentState,
-        context: &'a StepContext<'a>,
-    ) -> BoxFuture<'a, Result<StepOutcome, AgentError>> {
-        async move {
-            self.1.flush().await;
-            self.0.step(state, context).await
-        }
-        .boxed()
-    }
-}
-
 #[tokio::test]
 async fn every_step_is_saved_and_the_last_save_is_the_state_that_is_returned() {
     let (store, checkpoints) = slow(100, |_| {});
-    let mut options = kept(adding(), &checkpoints);
-    options.execution = Arc::new(Unhurried(Loop::default(), checkpoints.clone()));
-    let result = generate(options).await;
+    let result = generate(kept(adding(), &checkpoints)).await;
     checkpoints.flush().await;
     assert_eq!(store.steps(), [1, 2, 3, 4]);
     assert_eq!(store.last().1, result.state);
@@ -160,9 +135,7 @@ async fn every_step_is_saved_and_the_last_save_is_the_state_that_is_returned() {
 #[tokio::test]
 async fn a_stream_saves_as_generate_does() {
     let (store, checkpoints) = slow(100, |_| {});
-    let mut options = kept(adding(), &checkpoints);
-    options.execution = Arc::new(Unhurried(Loop::default(), checkpoints.clone()));
-    let mut stream = agent(options).stream("go", AgentState::initial());
+    let mut stream = agent(kept(adding(), &checkpoints)).stream("go", AgentState::initial());
     while futures_util::StreamExt::next(&mut stream).await.is_some() {}
     let state = stream.result().await.unwrap().state;
     checkpoints.flush().await;

@@ -7,6 +7,7 @@
 
 mod agent;
 mod approvals;
+mod capabilities;
 mod checkpoint_files;
 mod checkpoints;
 mod context;

@@ -123,6 +123,16 @@ async fn a_plan_that_can_not_be_carried_out_is_corrected_once() {
 }
 
 #[tokio::test]
+async fn a_plan_step_without_a_tool_member_is_taken() {
+    let step = json!({"id": "a", "description": "think", "dependsOn": []});
+    let planned = ScriptTurn::text(json!({"steps": [step]}).to_string());
+    let (result, model) = run(Plan::default(), vec![planned, says("done")]).await;
+    assert_eq!(statuses(&result.state), [("a", PlanStatus::Completed)]);
+    assert_eq!(result.state.plan().unwrap()[0].tool, None);
+    assert_eq!(model.n_seen(), 2, "nothing is corrected");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_plan_is_refused() {
     let two = || vec![drafted("a", None, &[]), drafted("b", None, &[])];
     let at_most_one = Plan {

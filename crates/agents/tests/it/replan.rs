@@ -120,7 +120,9 @@ async fn a_named_tool_that_was_never_called_with_success_fails_its_step() {
 #[tokio::test]
 async fn a_step_that_only_calls_ghosts_has_failed() {
     let ghost = || ScriptTurn::call("ghost", json!({}));
-    let turns = vec![plans(&[drafted("a", None, &[])]), ghost(), ghost(), ghost()];
+    let mut turns = vec![plans(&[drafted("a", None, &[])])];
+    turns.extend(vec![ghost(); 9]);
+    turns.push(says("I give up"));
     let (options, _) = on_script(no_replan(), turns.clone());
     assert!(matches!(
         failure(options).await,

@@ -74,6 +74,7 @@ async fn tool_events_are_live() {
             name: name.to_owned(),
             arguments: json!({}),
             id: Some(id.to_owned()),
+            after: Vec::new(),
         });
     }
     let stuck = tool("stuck", |_: Value, _: upp::ToolContext| {

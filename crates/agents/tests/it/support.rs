@@ -47,7 +47,11 @@ impl Canned {
     ) -> Arc<Self> {
         Arc::new(Self {
             answer: Box::new(answer),
-            capabilities: Capabilities::default(),
+            capabilities: Capabilities {
+                tools: true,
+                structured_output: true,
+                ..Capabilities::default()
+            },
             seen: Mutex::default(),
         })
     }

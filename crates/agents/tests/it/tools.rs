@@ -163,6 +163,23 @@ async fn the_models_order_holds() {
 }
 
 #[tokio::test]
+async fn the_scripted_models_order_holds() {
+    let script = json!({"turns": [
+        {"tool_calls": [
+            {"id": "1", "name": "fast", "after": ["2"]},
+            {"id": "2", "name": "slow"},
+        ]},
+        {"text": "done"},
+    ]});
+    let script = upp::Script::from_json(&script.to_string()).unwrap();
+    let log = Log::default();
+    let mut options = noting(&log);
+    options.model = Arc::new(upp::Scripted::with_script(script));
+    generate(options).await;
+    assert_eq!(log.lines(), ["+2", "-2", "+1", "-1"]);
+}
+
+#[tokio::test]
 async fn a_cycle_or_an_unknown_call_runs_nothing_and_answers_all() {
     for after in ["2", "nowhere"] {
         let calls = vec![

@@ -197,6 +197,7 @@ fn unfit(pointer: &str, error: &ContentError) -> RequestError {
         ),
         ContentError::NotAPart { .. }
         | ContentError::NotAList
+        | ContentError::NotContent { .. }
         | ContentError::NotNamespaced { .. } => RequestError::param(pointer, error),
     }
 }

@@ -333,7 +333,7 @@ impl Import<'_> {
             self.push(None, Command::PutPart { idx, part });
         }
         let next = next.map(Into::into);
-        self.push(None, Command::CompleteStep { outcome, next });
+        self.push(None, Command::ImportStep { outcome, next });
         Ok(())
     }
 }

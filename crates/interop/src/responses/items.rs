@@ -107,6 +107,15 @@ fn since_response(
     (list, former.is_none())
 }
 
+/// Whether an item is a pointer that only begins a run: the one that follows it, or one that it waits for.
+fn begins(item: &Item, next: Option<&Entry>) -> bool {
+    let is_answered = match next {
+        Some(Entry::Reaction(reaction)) => reaction.execution.trigger_item_id == item.id,
+        Some(Entry::Item(_)) | None => false,
+    };
+    item.item_type == ItemType::ItemReference && (is_answered || item.run.is_some())
+}
+
 /// Whether an execution is of a past that a request has brought.
 pub(super) fn is_imported(reaction: &Reaction) -> bool {
     let said = reaction
@@ -155,6 +164,8 @@ impl List {
         let at = format!("/entries/{place}");
         match entry {
             Entry::Item(item) if is_removed(transcript, item) => {}
+            // It only begins a run, and says nothing.
+            Entry::Item(item) if begins(item, transcript.entries.get(place + 1)) => {}
             Entry::Item(item) => self.item(item, &at),
             Entry::Reaction(reaction) => {
                 let reaction = &*left_over(transcript, reaction);
@@ -179,7 +190,11 @@ impl List {
 
     fn item(&mut self, item: &Item, at: &str) {
         match item.item_type {
-            ItemType::ItemReference => {}
+            ItemType::ItemReference => {
+                // A list of Open Responses has no place for it.
+                let what = "an item that points to another or tells of the thread";
+                self.losses.push(at, what);
+            }
             ItemType::ActionResult if self.answers(item, at) => {
                 for message in said_beside(item) {
                     self.message(&message, Some(&item.id), at);

@@ -265,7 +265,7 @@ fn asking() -> Log {
         open_calls: Some(Payload::write(&[open]).unwrap()),
         ..StepOutcome::default()
     };
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome,
         next: None,
     });
@@ -305,7 +305,7 @@ fn a_task_that_asks_says_what_and_goes_on_where_it_was_answered() {
     log.run(begun("two", Trigger::New(answer)));
     told(&mut log, &["It is 7."], vec![output("It is 7.")]);
     let outcome = StepOutcome::default();
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome,
         next: None,
     });
@@ -382,7 +382,7 @@ fn what_a_dead_attempt_said_is_replaced() {
     told(&mut log, &["All", " of it"], vec![output("All of it")]);
     let said = stream(&log, &"u".into());
     assert_eq!(gathered(&said).0, "All");
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });
@@ -398,7 +398,7 @@ fn what_a_dead_attempt_said_goes_where_nothing_comes_in_its_place() {
     let content = json!([{"type": "input_text", "text": "hi"}]).into();
     log.run(begun("one", Trigger::New(NewItem::user("u", content))));
     told(&mut log, &["First"], vec![output("First")]);
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: Some("two-step".into()),
     });
@@ -411,7 +411,7 @@ fn what_a_dead_attempt_said_goes_where_nothing_comes_in_its_place() {
     }
     log.run(Command::ResetStep);
     told(&mut log, &[], Vec::new());
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });

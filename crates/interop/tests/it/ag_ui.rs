@@ -192,7 +192,7 @@ fn end(log: &mut Log, open: &[OpenCall]) {
         open_calls,
         ..StepOutcome::default()
     };
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome,
         next: None,
     });

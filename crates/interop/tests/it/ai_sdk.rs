@@ -162,7 +162,7 @@ fn a_run_with_a_tool_is_told_in_the_order_of_the_real_library() {
         idx: 1,
         part: done.write().unwrap(),
     });
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });
@@ -309,7 +309,7 @@ fn an_event_beside_an_answer_is_a_data_part_in_the_stream_and_in_the_messages() 
     log.run(Command::AddPart {
         part: part.clone().into(),
     });
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });

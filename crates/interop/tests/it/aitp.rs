@@ -332,7 +332,7 @@ fn calls_that_wait_still_wait_when_somebody_joins() {
         response: json!({}).into(),
     });
     let open = json!([{"toolCallId": "c", "kind": "approval", "part": call}]);
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome {
             open_calls: Some(open.into()),
             ..StepOutcome::default()

@@ -165,7 +165,7 @@ impl Runtime<'_> {
 
     fn next(&mut self, next: Option<String>) {
         let outcome = StepOutcome::default();
-        self.log.run(Command::CompleteStep {
+        self.log.run(Command::ImportStep {
             outcome,
             next: next.map(Into::into),
         });
@@ -298,7 +298,7 @@ fn answered(log: &mut Log, run: &str, parts: Vec<Payload>) {
 }
 
 fn complete(log: &mut Log) {
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });

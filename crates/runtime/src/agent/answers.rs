@@ -7,7 +7,7 @@ use agents::{Agent, AgentState, AnswerError, Answers, PendingKind, Resumption};
 use interop::parts::{ToolApproval, ToolPart, ToolState};
 use std::collections::BTreeMap;
 use timeline::{Answer, ItemType, OpenCall, OpenKind, Payload, Says};
-use upp::{Arguments, AssistantMessage, MessageOptions, ToolCall};
+use upp::{Arguments, AssistantMessage, MessageOptions, ToolCall, ToolCallId};
 
 /// The answers that a step is to act on.
 pub(super) struct Given {
@@ -219,25 +219,27 @@ impl<'a> Board<'a> {
     }
 }
 
+/// The call that an open call is, as its model made it.
+pub(crate) fn called(open: &OpenCall) -> Option<ToolCall> {
+    let tool = ToolPart::read(&open.part)?;
+    Some(ToolCall {
+        tool_call_id: tool.tool_call_id.as_str().into(),
+        tool_name: tool.tool_name().into(),
+        arguments: Arguments::from_text(tool.arguments()),
+        after: tool.after.iter().map(|id| id.as_str().into()).collect(),
+    })
+}
+
 /// Checks answers against the tools that they are for: edited arguments must match the schema, and
 /// a call must not come after another one that still waits. A result is taken whatever has become of
 /// its tool, for the call was run elsewhere. So is a verdict on a tool that is gone; the model is told
 /// that the tool is not there.
 pub(super) fn check(agent: &Agent, open: &[OpenCall], answers: &[Answer]) -> Result<(), Refusal> {
-    let is_open = |id: &&String| open.iter().any(|open| open.tool_call_id == **id);
+    let is_open = |id: &ToolCallId| open.iter().any(|open| open.tool_call_id == id.as_str());
     let calls = open.iter().filter_map(|open| {
-        let tool = ToolPart::read(&open.part)?;
-        Some(ToolCall {
-            tool_call_id: tool.tool_call_id.as_str().into(),
-            tool_name: tool.tool_name().into(),
-            arguments: Arguments::from_text(tool.arguments()),
-            after: tool
-                .after
-                .iter()
-                .filter(is_open)
-                .map(|id| id.as_str().into())
-                .collect(),
-        })
+        let mut call = called(open)?;
+        call.after.retain(is_open);
+        Some(call)
     });
     let options = MessageOptions::default();
     let message = AssistantMessage::new(Vec::new(), calls.collect(), options);

@@ -1,7 +1,7 @@
 //! An agent as one run wants it.
 
 use super::limits::{Budget, Budgeted};
-use agents::{Agent, AgentOptions};
+use agents::{Agent, AgentOptions, OptionsError};
 use interop::options::{AnswerFormat, ClientTool, RunOptions, ToolChoice};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -24,6 +24,9 @@ pub enum OptionsRefused {
     /// A tool is not as it must be: its name is another's, or its schema is none.
     #[error("{0}")]
     Tool(String),
+    /// The model lacks a capability that the run needs.
+    #[error("{0}")]
+    Unsupported(String),
     /// A tool that must be called, or alone may be, is not there.
     #[error("there is no tool {0:?} to choose")]
     UnknownTool(String),
@@ -87,7 +90,13 @@ pub(super) fn configured(
     options.tools.extend(wanted.tools.iter().map(external));
     choose(&mut options, wanted.tool_choice.as_ref())?;
     let made = agent.with_options(options);
-    made.map_err(|error| OptionsRefused::Tool(crate::error::told(&error)))
+    made.map_err(|error| {
+        let told = crate::error::told(&error);
+        if matches!(error, OptionsError::Unsupported { .. }) {
+            return OptionsRefused::Unsupported(told);
+        }
+        OptionsRefused::Tool(told)
+    })
 }
 
 fn instruct(options: &mut AgentOptions, wanted: &RunOptions) {

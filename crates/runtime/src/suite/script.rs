@@ -204,8 +204,9 @@ pub(super) fn tool_result() -> Command {
     }
 }
 
+/// A step that is complete, whatever it lacks: a store keeps what earlier versions have written.
 pub(super) fn complete_step(next: Option<&str>) -> Command {
-    Command::CompleteStep {
+    Command::ImportStep {
         outcome: StepOutcome::default(),
         next: next.map(Into::into),
     }
@@ -226,7 +227,7 @@ pub(super) fn leave_open() -> Command {
         open_calls: Payload::write(&[call]).ok(),
         ..StepOutcome::default()
     };
-    Command::CompleteStep {
+    Command::ImportStep {
         outcome,
         next: None,
     }

@@ -141,7 +141,7 @@ impl Writer<'_> {
                 let part = tool.write()?;
                 self.push(step.ended_at, Command::PutPart { idx, part });
             }
-            self.push(step.ended_at, Command::CompleteStep { outcome, next });
+            self.push(step.ended_at, Command::ImportStep { outcome, next });
         }
         let ending = Ending::Completed;
         self.push(self.place.at, Command::End { ending });

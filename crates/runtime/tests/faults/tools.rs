@@ -94,7 +94,10 @@ impl Model for Stutters {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        Capabilities {
+            tools: true,
+            ..Capabilities::default()
+        }
     }
 
     fn stream(&self, _: Request) -> ModelStream {

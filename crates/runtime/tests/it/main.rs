@@ -16,6 +16,7 @@ mod judged;
 mod mortal;
 mod poison;
 mod run_limits;
+mod say;
 mod standstill;
 mod stretches;
 mod tree;

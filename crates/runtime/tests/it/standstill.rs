@@ -248,7 +248,7 @@ async fn a_rewind_that_is_refused_wakes_nobody() {
     parent
         .tell_all([
             start("parent", &Run::default()),
-            Command::CompleteStep {
+            Command::ImportStep {
                 outcome,
                 next: None,
             },

@@ -45,7 +45,7 @@ fn one_run(name: &str, says: bool) -> [Command; 4] {
             step_id: format!("{name}-step").into(),
             workflow_run_id: None,
         },
-        Command::CompleteStep {
+        Command::ImportStep {
             outcome: StepOutcome::default(),
             next: None,
         },

@@ -72,6 +72,7 @@ fn item_of(command: &Command) -> Option<&NewItem> {
         | Command::Note { .. }
         | Command::ResetStep
         | Command::CompleteStep { .. }
+        | Command::ImportStep { .. }
         | Command::End { .. }
         | Command::Update { .. }
         | Command::Remove { .. }

@@ -6,7 +6,7 @@ use timeline::ContentError;
 pub(super) fn content_pointer(error: &ContentError) -> String {
     match error {
         ContentError::NotAPart { pointer } => pointer.clone(),
-        ContentError::NotAList => String::new(),
+        ContentError::NotAList | ContentError::NotContent { .. } => String::new(),
         ContentError::NotNamespaced { pointer, .. } => format!("{pointer}/type"),
         ContentError::Reinterpreted { pointer, field, .. } => format!("{pointer}/{field}"),
     }

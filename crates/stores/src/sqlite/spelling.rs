@@ -77,12 +77,7 @@ pub(super) fn text(payload: Option<&Payload>) -> Option<&str> {
 
 /// An item's type as EK §4.3 spells it.
 pub(super) fn item_type(item_type: ItemType) -> &'static str {
-    match item_type {
-        ItemType::Message => "message",
-        ItemType::ActionExecute => "action_execute",
-        ItemType::ActionResult => "action_result",
-        ItemType::ItemReference => "item_reference",
-    }
+    item_type.name()
 }
 
 /// The item's type of this name.

@@ -2,7 +2,7 @@
 
 use super::Rejected;
 use crate::command::{Chunk, NewItem};
-use crate::content::check_content;
+use crate::content::check_item;
 use crate::entity::{Context, Interruption, Item, ItemType, Role, Step, StepOutcome, Thread};
 use crate::event::Event;
 use crate::ids::{ExecutionId, ItemId, PartKey, StepId};
@@ -26,8 +26,8 @@ pub(super) fn stored(new: NewItem, run: Option<Payload>, at: Timestamp) -> Resul
     if new.role.is_some() != (new.item_type == ItemType::Message) {
         return Err(Rejected::Role);
     }
-    if let (ItemType::Message, Some(content)) = (new.item_type, &new.content) {
-        check_content(content)?;
+    if let Some(content) = &new.content {
+        check_item(new.item_type, content)?;
     }
     Ok(Item {
         run,

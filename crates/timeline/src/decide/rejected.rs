@@ -36,6 +36,30 @@ pub enum Rejected {
     /// The model has answered in this step already.
     #[error("the model has answered in step {0} already")]
     AlreadyResponded(StepId),
+    /// The reactor has not responded in this step, so it is not complete (EK §6).
+    #[error("the reactor has not responded in step {0}, so the step can't be complete")]
+    NotResponded(StepId),
+    /// A call of the step has no result, and the step's outcome leaves it to nobody (ruling 2).
+    #[error(
+        "the tool call {call:?} of step {step_id} has no result, and the outcome does not leave it open"
+    )]
+    CallRunning {
+        /// The step.
+        step_id: StepId,
+        /// The call.
+        call: String,
+    },
+    /// Another step would follow while calls wait for an answer from outside (ruling 2).
+    #[error("the tool call {0:?} waits for an answer, so no other step can follow")]
+    CallWaits(String),
+    /// The step made no such call, and acts on no answer to it.
+    #[error("step {step_id} has no tool call {call:?} to start")]
+    UnknownCall {
+        /// The step.
+        step_id: StepId,
+        /// The call.
+        call: String,
+    },
     /// A part's position would leave a gap.
     #[error("part {idx} of step {step_id} would leave a gap: there are {n_parts}")]
     PartGap {

@@ -32,6 +32,13 @@ fn start() -> Command {
     }
 }
 
+fn respond() -> Command {
+    Command::Respond {
+        parts: Vec::new(),
+        response: json!({"model": "m"}).into(),
+    }
+}
+
 fn names(events: &[Event]) -> Vec<&'static str> {
     events
         .iter()
@@ -160,7 +167,10 @@ fn starts_count_until_a_step_completes_unless_the_process_parks_the_run() {
     assert_eq!(n_starts(&[resume.clone(), Command::ResetStep]), Some(2));
     assert_eq!(n_starts(std::slice::from_ref(&park)), Some(0));
     assert_eq!(n_starts(&[park, resume.clone()]), Some(1));
-    assert_eq!(n_starts(&[resume.clone(), resume, complete]), Some(1));
+    assert_eq!(
+        n_starts(&[resume.clone(), resume, respond(), complete]),
+        Some(1)
+    );
 }
 
 #[test]
@@ -178,7 +188,8 @@ fn the_last_note_of_a_step_outlives_its_reset_and_not_the_step() {
         outcome: StepOutcome::default(),
         next: Some("next".into()),
     };
-    assert_eq!(noted(&after(begun.into_iter().chain([complete]))), None);
+    let completed = begun.into_iter().chain([respond(), complete]);
+    assert_eq!(noted(&after(completed)), None);
     assert!(
         after([create()])
             .decide(note(1), Timestamp::UNIX_EPOCH)

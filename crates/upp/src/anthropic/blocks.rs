@@ -109,7 +109,9 @@ impl Blocks {
                     Kind::Answer(self.answer.open(AssistantContent::Text { text }))
                 } else {
                     let id = id.unwrap_or_else(|| format!("call_{}", MessageId::random().as_str()));
-                    Kind::Call(self.answer.call(id.as_str(), &name))
+                    let call = self.answer.call(id.as_str(), &name);
+                    self.answer.order(call, with.get("after"));
+                    Kind::Call(call)
                 }
             }
             Some(_) | None => Kind::Native,

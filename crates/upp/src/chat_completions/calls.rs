@@ -1,8 +1,8 @@
 //! Puts the tool calls of a stream together, however the provider cuts them.
 
 use super::chunk::CallDelta;
-use crate::codec::AnswerBuilder;
 use crate::codec::fields::Field;
+use crate::codec::{AnswerBuilder, order};
 use crate::event::StreamEvent;
 use crate::message::MessageId;
 use crate::tool::{Arguments, ToolCall, ToolCallId};
@@ -24,6 +24,8 @@ struct Call {
     waiting: String,
     /// Arguments that were told.
     arguments: String,
+    /// The calls that it waits for.
+    after: Vec<ToolCallId>,
 }
 
 impl Call {
@@ -88,6 +90,9 @@ impl Calls {
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
             call.name = name.into();
         }
+        if let Field::Other(after) = &delta.after {
+            call.after = order(after);
+        }
         match function.map(|function| &function.arguments) {
             Some(Field::Text(text)) => call.waiting.push_str(text),
             Some(Field::Other(arguments)) if arguments.is_object() => {
@@ -128,7 +133,7 @@ impl Calls {
             tool_call_id: call.told.unwrap_or_else(|| ToolCallId::from("")),
             tool_name: call.name,
             arguments: Arguments::from_text(&call.arguments),
-            after: Vec::new(),
+            after: call.after,
         });
         calls.collect()
     }

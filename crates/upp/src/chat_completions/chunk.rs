@@ -78,6 +78,7 @@ pub(super) struct Delta<'a> {
 pub(super) struct CallDelta<'a> {
     pub(super) index: Count,
     pub(super) id: Field<'a>,
+    pub(super) after: Field<'a>,
     pub(super) function: Object<FunctionDelta<'a>>,
 }
 
@@ -149,6 +150,7 @@ impl<'de> Fields<'de> for CallDelta<'de> {
         match name {
             "index" => take(map, &mut self.index),
             "id" => take(map, &mut self.id),
+            "after" => take(map, &mut self.after),
             "function" => take(map, &mut self.function),
             _ => skip(map),
         }

@@ -4,6 +4,7 @@ use crate::content::{AssistantContent, Media, MediaSource};
 use crate::event::StreamEvent;
 use crate::tool::{Arguments, ToolCall, ToolCallId};
 use bytes::Bytes;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The answer so far. The index of each event is the index of its block in the message's content,
@@ -21,6 +22,7 @@ struct Call {
     id: ToolCallId,
     name: Arc<str>,
     arguments: String,
+    after: Vec<ToolCallId>,
 }
 
 impl AnswerBuilder {
@@ -147,6 +149,7 @@ impl AnswerBuilder {
             id: id.into(),
             name: name.into(),
             arguments: String::new(),
+            after: Vec::new(),
         };
         self.events.push(StreamEvent::ToolCallDelta {
             index,
@@ -156,6 +159,14 @@ impl AnswerBuilder {
         });
         self.calls.push(call);
         index
+    }
+
+    /// Notes which calls the call waits for, where the model says so.
+    pub(crate) fn order(&mut self, index: u32, after: Option<&Value>) {
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        if let Some((call, after)) = self.calls.get_mut(at).zip(after) {
+            call.after = order(after);
+        }
     }
 
     /// Appends to the text of the call's arguments.
@@ -215,10 +226,19 @@ impl AnswerBuilder {
             tool_call_id: call.id,
             tool_name: call.name,
             arguments: Arguments::from_text(&call.arguments),
-            after: Vec::new(),
+            after: call.after,
         });
         (self.content, calls.collect())
     }
+}
+
+/// The ids in the `after` of a call: the calls that it waits for (UAP §8.6). No provider's own format
+/// has this member; models behind compatible servers may give it. What is no id is passed over.
+pub(crate) fn order(after: &Value) -> Vec<ToolCallId> {
+    let ids = after.as_array().into_iter().flatten();
+    ids.filter_map(Value::as_str)
+        .map(ToolCallId::from)
+        .collect()
 }
 
 /// Media a model made; nothing where the data is not base64, which a block could not be read from

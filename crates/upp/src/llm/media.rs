@@ -1,19 +1,34 @@
-//! What a model can't take (UPP §2).
+//! What a model can't do (UPP §2, §11).
 
 use crate::content::UserContent;
 use crate::message::{Message, Messages};
 use crate::model::Capabilities;
+use crate::tool::Tool;
+use serde_json::Value;
 
-/// Names the first media in user messages that the model can't take. The whole history is
-/// checked, not only the input: all of it is sent. Binary blocks have no capability.
-pub(super) fn unsupported(can: Capabilities, messages: &Messages) -> Option<&'static str> {
-    if can.image_input && can.document_input && can.video_input && can.audio_input {
-        return None;
+impl Capabilities {
+    /// What the model can't do of what it is to do for these options: call tools, or answer in a
+    /// structure. `None` when it can do all.
+    #[must_use]
+    pub fn lacks(self, tools: &[Tool], structure: Option<&Value>) -> Option<&'static str> {
+        if structure.is_some() && !self.structured_output {
+            return Some("answer in a given structure");
+        }
+        (!tools.is_empty() && !self.tools).then_some("call tools")
     }
-    messages.iter().find_map(|message| match message {
-        Message::User(user) => user.content.iter().find_map(|block| refused(can, block)),
-        Message::Assistant(_) | Message::ToolResult(_) => None,
-    })
+
+    /// The first media in user messages that the model can't take. The whole history is checked, not
+    /// only the input: all of it is sent. Binary blocks have no capability.
+    #[must_use]
+    pub fn refuses(self, messages: &Messages) -> Option<&'static str> {
+        if self.image_input && self.document_input && self.video_input && self.audio_input {
+            return None;
+        }
+        messages.iter().find_map(|message| match message {
+            Message::User(user) => user.content.iter().find_map(|block| refused(self, block)),
+            Message::Assistant(_) | Message::ToolResult(_) => None,
+        })
+    }
 }
 
 fn refused(can: Capabilities, block: &UserContent) -> Option<&'static str> {

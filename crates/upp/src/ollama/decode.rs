@@ -44,6 +44,8 @@ struct Said<'a> {
 struct Call<'a> {
     #[serde(default)]
     id: Option<String>,
+    #[serde(default)]
+    after: Option<Value>,
     #[serde(borrow)]
     function: Function<'a>,
 }
@@ -100,6 +102,7 @@ impl Decoder {
                 .filter(|id| !id.is_empty())
                 .unwrap_or_else(|| format!("call_{}", MessageId::random().as_str()));
             let index = self.answer.call(id.as_str(), &call.function.name);
+            self.answer.order(index, call.after.as_ref());
             let arguments = call.function.arguments.map_or("{}", RawValue::get);
             self.answer.arguments(index, arguments);
         }

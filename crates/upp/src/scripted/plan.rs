@@ -130,7 +130,7 @@ fn scripted_calls(request: &Request, text: &str, turn: &ScriptTurn) -> Vec<ToolC
                 tool_call_id: id.unwrap_or_else(|| call_id(request, text, index)),
                 tool_name: call.name.as_str().into(),
                 arguments,
-                after: Vec::new(),
+                after: call.after.iter().map(|id| id.as_str().into()).collect(),
             }
         })
         .collect()

@@ -89,6 +89,9 @@ pub struct ScriptCall {
     /// The call's id; derived when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The ids of the calls in the same turn that this one waits for (UAP §8.6).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
 }
 
 /// A failure of a script.
@@ -174,6 +177,7 @@ impl ScriptTurn {
                 name: name.into(),
                 arguments,
                 id: None,
+                after: Vec::new(),
             }],
             ..Self::default()
         }

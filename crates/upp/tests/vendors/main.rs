@@ -1,6 +1,7 @@
 //! What vendors refuse, misread, or count in a way of their own.
 #![cfg(feature = "http")]
 
+mod after;
 mod answers;
 mod failures;
 mod ids;

@@ -5,7 +5,7 @@ use crate::error::AgentError;
 use crate::plan::{PlanStatus, PlanStep};
 use crate::state::AgentState;
 use crate::strategy::rounds::Past;
-use crate::strategy::{Limit, Next, StepContext, StepOutcome, prompt, rounds};
+use crate::strategy::{Next, StepContext, StepOutcome, prompt, rounds};
 use std::collections::BTreeSet;
 use upp::{Message, ToolCallId};
 
@@ -55,14 +55,9 @@ pub(super) async fn out(
         let next = Next::Done;
         return Ok(StepOutcome { state, next });
     }
-    if let Some(limit) = rounds::lower(Limit::Unbounded, context.agent)
-        && rounds::has_rounds(&state, limit)
-    {
-        context.agent.on_max_iterations(limit);
-        return Err(AgentError::MaxIterations { limit });
-    }
+    rounds::check_tool_strategy(&state, context.agent)?;
     let state = context.acted(state).await?;
-    if rounds::only_ghosts(rounds::since_prompt(&state), context) {
+    if rounds::has_no_tools(context) {
         return Ok(ended(&state, step));
     }
     Ok(StepOutcome {

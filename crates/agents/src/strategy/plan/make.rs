@@ -24,7 +24,15 @@ impl Plan {
                 model: model.model_id().to_owned(),
             });
         }
-        validator(&self.schema(agent)).map(|_| ())
+        self.validator(agent).map(|_| ())
+    }
+
+    /// What a plan must fit: the schema that was given, or the one of plans that are taken.
+    fn validator(&self, agent: &Agent) -> Result<Validator, PlanError> {
+        match &self.plan_schema {
+            Some(schema) => validator(schema),
+            None => validator(&words::accepted(agent.tools())),
+        }
     }
 
     fn schema(&self, agent: &Agent) -> Arc<Value> {
@@ -41,7 +49,7 @@ impl Plan {
         context: &StepContext<'_>,
     ) -> Result<StepOutcome, AgentError> {
         let schema = self.schema(context.agent);
-        let validator = validator(&schema).map_err(AgentError::from)?;
+        let validator = self.validator(context.agent)?;
         let corrects = state.phase() == Some(CORRECTING);
         let state = self.asked(state, kind, &validator, context).await?;
 

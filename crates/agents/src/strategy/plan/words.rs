@@ -9,9 +9,18 @@ use upp::Tool;
 pub(super) const NO_TOOLS_YET: &str =
     "a plan is asked for. Tools are called when its steps are executed.";
 
-/// The schema of a plan. Providers with strict structured output want every property required and
-/// no other ones.
+/// The schema that a plan is asked for in. Providers with strict structured output want every property
+/// required and no other ones.
 pub(super) fn schema(tools: &[Tool]) -> Value {
+    with_required(tools, &["id", "description", "tool", "dependsOn"])
+}
+
+/// The schema of the plans that are taken: a step without a tool need not say so (UAP §5.4).
+pub(super) fn accepted(tools: &[Tool]) -> Value {
+    with_required(tools, &["id", "description", "dependsOn"])
+}
+
+fn with_required(tools: &[Tool], required: &[&str]) -> Value {
     let mut names = vec![Value::Null];
     names.extend(tools.iter().map(|tool| json!(tool.name)));
     let step = json!({
@@ -30,7 +39,7 @@ pub(super) fn schema(tools: &[Tool]) -> Value {
                 "description": "The ids of the steps that must be completed before this one.",
             },
         },
-        "required": ["id", "description", "tool", "dependsOn"],
+        "required": required,
         "additionalProperties": false,
     });
     json!({

@@ -11,11 +11,9 @@ async fn react_and_plan_are_saved_at_every_step() {
     for (plans, steps) in [(false, vec![1, 2]), (true, vec![1, 2, 3])] {
         let (store, checkpoints) = slow(100, |_| {});
         let (options, _) = if plans {
-            let inner = Unhurried(Plan::default(), checkpoints.clone());
-            on_script(inner, two_plan_steps())
+            on_script(Plan::default(), two_plan_steps())
         } else {
-            let inner = Unhurried(React::default(), checkpoints.clone());
-            on_script(inner, two_react_steps())
+            on_script(React::default(), two_react_steps())
         };
         let result = generate(kept(options, &checkpoints)).await;
         checkpoints.flush().await;

@@ -85,9 +85,7 @@ async fn rounds_that_were_cut_away_count_against_the_limit() {
                 asked(vec![sum("4")]),
                 said("end"),
             ]);
-            options.execution = Arc::new(Loop {
-                max_iterations: Limit::AtMost(NonZeroU32::new(limit).unwrap()),
-            });
+            options.tool_strategy.max_iterations = Some(limit);
             options.middleware = vec![layer.clone()];
             let agent = agent(options);
             let mut run = Ok(start(&agent).await);

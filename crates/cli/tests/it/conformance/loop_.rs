@@ -108,7 +108,6 @@ fn lines(message: &Message) -> Vec<String> {
 
 fn kind(error: &AgentError) -> String {
     match error {
-        AgentError::MaxIterations { limit } => format!("max-iterations {limit}"),
         AgentError::Model(error) => format!("model {:?}", error.code),
         other => told(other),
     }

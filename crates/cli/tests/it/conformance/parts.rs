@@ -22,7 +22,9 @@ fn judge(part: &Block, verdict: &Block) -> Result<(), String> {
     let found = match check_content(&content) {
         Ok(()) => "accepted".to_owned(),
         Err(ContentError::NotAPart { pointer }) => format!("refused not-a-part {pointer}"),
-        Err(ContentError::NotAList) => "refused not-a-list".to_owned(),
+        Err(ContentError::NotAList | ContentError::NotContent { .. }) => {
+            "refused not-a-list".to_owned()
+        }
         Err(ContentError::NotNamespaced { pointer, .. }) => {
             format!("refused not-namespaced {pointer}")
         }

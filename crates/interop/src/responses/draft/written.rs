@@ -43,7 +43,7 @@ pub(super) fn write(
         commands.extend(results.map(|(idx, part)| Command::PutPart { idx, part }));
         given.append(&mut written.answers);
         let outcome = written.outcome()?;
-        commands.push(Command::CompleteStep { outcome, next });
+        commands.push(Command::ImportStep { outcome, next });
     }
     let ending = Ending::Completed;
     commands.push(Command::End { ending });

@@ -30,7 +30,7 @@ fn calls_of_several_steps_may_have_one_id() {
     for next in [Some("s2"), None] {
         let call = ToolPart::call("add", "call_0", "{}");
         respond(&mut log, vec![call.write().unwrap()]);
-        log.run(Command::CompleteStep {
+        log.run(Command::ImportStep {
             outcome: StepOutcome::default(),
             next: next.map(Into::into),
         });

@@ -62,7 +62,7 @@ fn waiting(run: Option<Payload>) -> Log {
         open_calls: Some(Payload::write(&open).unwrap()),
         ..StepOutcome::default()
     };
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome,
         next: None,
     });
@@ -199,7 +199,7 @@ fn answered(approved: bool) -> Log {
     }
     let part = allowed.write().unwrap();
     log.run(Command::PutPart { idx: 1, part });
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: Some("s3".into()),
     });
@@ -248,7 +248,7 @@ fn what_came_of_a_call_that_a_sub_agent_held_up_is_shown_in_the_stream_too() {
         open_calls: Some(Payload::write(&open).unwrap()),
         ..StepOutcome::default()
     };
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome,
         next: None,
     });

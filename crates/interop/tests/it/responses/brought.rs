@@ -237,7 +237,7 @@ fn an_item_that_waits_is_as_any_other() {
     log.run(Command::Record {
         item: NewItem::user("beside", content),
     });
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });

@@ -11,7 +11,7 @@ use loomline_interop::responses::{
     read_input_tokens, walk_items,
 };
 use serde_json::{Map, Value, json};
-use timeline::{Command, Payload};
+use timeline::{Command, NewItem, Payload, Trigger};
 
 const ID: &str = "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061";
 
@@ -286,8 +286,31 @@ fn what_was_kept_by_others_as_an_action_is_told() {
         .unwrap()
         .value
         .remove(0);
-    item.content = Some(Payload::from(json!({"of": "another"})));
+    item.content = Some(Payload::from(json!([{"type": "app-kept"}])));
     log.run(Command::Record { item });
     let list = conversation_items(&log.transcript(), ListOptions::default());
     assert_eq!((list.value.len(), list.losses.len()), (0, 1));
+}
+
+#[test]
+fn an_item_reference_is_a_reported_loss_of_the_list() {
+    let mut log = Log::new(thread(), at());
+    let item = NewItem::reference("points", Some(&"elsewhere".into()));
+    log.run(Command::Record { item });
+    log.run(Command::Start {
+        trigger: Trigger::New(NewItem::reference("begins", None)),
+        run: None,
+        execution_id: "e".into(),
+        reaction_item_id: "a".into(),
+        step_id: "s".into(),
+        workflow_run_id: None,
+    });
+    let list = conversation_items(&log.transcript(), ListOptions::default());
+    assert!(list.value.is_empty());
+    let told: Vec<&str> = list.losses.iter().map(|it| it.pointer.as_str()).collect();
+    assert_eq!(
+        told,
+        ["/entries/0"],
+        "one that only begins a run says nothing"
+    );
 }

@@ -224,7 +224,7 @@ fn a_response_is_incomplete_whose_tokens_were_spent_before_its_agent_was_done() 
             ..StepOutcome::default()
         };
         let next = None;
-        log.run(Command::CompleteStep { outcome, next });
+        log.run(Command::ImportStep { outcome, next });
         let ending = Ending::Completed;
         log.run(Command::End { ending });
         let events = events(&log);

@@ -72,7 +72,7 @@ pub(super) fn answer(log: &mut Log, parts: Vec<Value>, stop_reason: &str) {
 }
 
 pub(super) fn step_over(log: &mut Log, next: Option<&str>) {
-    log.run(Command::CompleteStep {
+    log.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: next.map(Into::into),
     });

@@ -140,7 +140,7 @@ impl Writer {
             ..StepOutcome::default()
         };
         let next = goes_on.then(|| self.id().into());
-        self.log.run(Command::CompleteStep { outcome, next });
+        self.log.run(Command::ImportStep { outcome, next });
     }
 
     pub(crate) fn end(&mut self) {

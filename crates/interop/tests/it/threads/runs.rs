@@ -440,7 +440,7 @@ fn a_run_is_incomplete_where_its_log_says_so_and_not_for_its_numbers() {
             cut_short: cut_short.map(str::to_owned),
             ..StepOutcome::default()
         };
-        writer.log.run(Command::CompleteStep {
+        writer.log.run(Command::ImportStep {
             outcome,
             next: None,
         });

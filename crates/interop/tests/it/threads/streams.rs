@@ -546,7 +546,7 @@ fn a_run_is_one_through_handoffs_and_answers() {
     writer.respond(vec![text_part("Bo, please.")], "end_turn");
     writer.log.run(Command::AddPart { part: event.into() });
     let outcome = StepOutcome::default();
-    writer.log.run(Command::CompleteStep {
+    writer.log.run(Command::ImportStep {
         outcome,
         next: None,
     });

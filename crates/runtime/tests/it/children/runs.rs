@@ -216,8 +216,12 @@ impl Reactor for Asks {
                 .unwrap();
             let said = json!({}).into();
             step.writer.respond(vec![], vec![part], said).await?;
+            let outcome = StepOutcome {
+                open_calls: Some(json!([]).into()),
+                ..StepOutcome::default()
+            };
             Ok(Reacted {
-                outcome: StepOutcome::default(),
+                outcome,
                 wants_more: false,
                 messages_for_model: None,
                 memory: None,

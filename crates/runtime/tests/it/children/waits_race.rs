@@ -7,12 +7,11 @@ use crate::children::rig::{
 use crate::children::waits::{Ran, answer, asked, guarded, three};
 use crate::durable::rig::{answer_item, approve};
 use crate::gate::{Gate, write};
-use agents::{Agent, AgentError, AgentState, AgentStrategy, GenerateResult, Limit, Loop};
+use agents::{Agent, AgentError, AgentState, AgentStrategy, GenerateResult};
 use futures_util::FutureExt;
 use loomline_runtime as runtime;
 use runtime::{MemoryStore, Runtime, Store};
 use serde_json::json;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use timeline::{Command, ExecutionId, ItemId, StepId, Trigger};
 use tokio::sync::Semaphore;
@@ -117,9 +116,7 @@ fn stubborn(ran: &Ran) -> Vec<Agent> {
     let leaf = agent("leaf", vec![call("touch")], vec![guarded("touch", ran)]);
     let mut options = leaf.options().clone();
     options.id = Some("leaf".into());
-    options.execution = Arc::new(Loop {
-        max_iterations: Limit::AtMost(NonZeroU32::MIN),
-    });
+    options.tool_strategy.max_iterations = Some(1);
     options.strategy = Arc::new(Takes);
     let leaf = Agent::new(options).unwrap();
     let top = agent(

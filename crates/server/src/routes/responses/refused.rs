@@ -91,7 +91,7 @@ pub(super) fn impossible(refused: &OptionsRefused) -> ApiError {
         OptionsRefused::UnknownModel(model) => RequestError::model_not_found(model),
         OptionsRefused::Tool(_) => at("/tools"),
         OptionsRefused::UnknownTool(_) => at("/tool_choice"),
-        OptionsRefused::Unreadable(_) => at(""),
+        OptionsRefused::Unreadable(_) | OptionsRefused::Unsupported(_) => at(""),
     };
     error.into()
 }

@@ -70,6 +70,7 @@ fn check(api: &Api, assistant: &Assistant) -> Result<(), ApiError> {
         Ok(())
         | Err(
             OptionsRefused::Tool(_)
+            | OptionsRefused::Unsupported(_)
             | OptionsRefused::UnknownTool(_)
             | OptionsRefused::Unreadable(_),
         ) => Ok(()),

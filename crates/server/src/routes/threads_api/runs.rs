@@ -270,6 +270,9 @@ fn refusal(refused: &OptionsRefused) -> ApiError {
         OptionsRefused::Tool(_) | OptionsRefused::Unreadable(_) => {
             Worded::invalid(Some("tools"), Some("invalid_value"), refused.to_string()).into()
         }
+        OptionsRefused::Unsupported(_) => {
+            Worded::invalid(None, Some("invalid_value"), refused.to_string()).into()
+        }
         OptionsRefused::UnknownTool(_) => {
             let param = Some("tool_choice");
             Worded::invalid(param, Some("invalid_value"), refused.to_string()).into()

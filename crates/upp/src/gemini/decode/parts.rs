@@ -166,6 +166,7 @@ impl Parts {
         self.keep_of_call(PART, part);
         self.keep_of_call(CALL, more);
         if let Some(growing) = &mut self.growing {
+            self.answer.order(growing.index, call.get("after"));
             growing.take(call).map_err(|cause| {
                 invalid("the arguments of a call can't be read").caused_by(cause)
             })?;

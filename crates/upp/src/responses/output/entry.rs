@@ -145,6 +145,9 @@ impl Entry {
 
     fn whole_call(&mut self, call_ids: &mut BTreeSet<String>, builder: &mut AnswerBuilder) {
         self.open_call(call_ids, builder);
+        if let Some(call) = &self.call {
+            builder.order(call.index, self.item.get("after"));
+        }
         let custom = Kind::of(&self.item) == Kind::Custom;
         let key = if custom { "input" } else { "arguments" };
         let text = match self.item.get(key) {

@@ -31,7 +31,7 @@ fn an_agents_run_asks_when_its_step_is_complete() {
     // A server may stop here and go on from what it kept.
     let text = serde_json::to_string(&thread.ledger).unwrap();
     thread.ledger = serde_json::from_str(&text).unwrap();
-    thread.run(Command::CompleteStep {
+    thread.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });

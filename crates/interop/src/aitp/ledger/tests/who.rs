@@ -124,7 +124,7 @@ fn an_actor_is_not_the_agent_of_its_name() {
         parts: vec![sample(Kind::RequestDecision).output_part().into()],
         response: json!({}).into(),
     });
-    thread.run(Command::CompleteStep {
+    thread.run(Command::ImportStep {
         outcome: StepOutcome::default(),
         next: None,
     });
