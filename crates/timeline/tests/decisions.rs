@@ -152,7 +152,7 @@ fn a_closed_thread_takes_no_message_that_would_wait() {
 }
 
 #[test]
-fn a_reactor_can_not_write_the_runtimes_own_markers() {
+fn no_marker_of_the_runtimes_own_can_be_emitted() {
     let running = after(begun());
     let emit = |kinds: &[&str]| {
         let chunk = |kind: &&str| Chunk {

@@ -15,6 +15,7 @@ mod custom;
 mod damage;
 mod depth;
 mod durable;
+mod edges;
 mod equivalence;
 mod hooks;
 mod interface;

@@ -6,10 +6,11 @@ use crate::durable::rig::{Client, KEY, runtime_over, tenant};
 use crate::durable::strategies::options;
 use crate::durable::tools::{World, all};
 use agents::{
-    Agent, AgentError, AgentState, ExecutionStrategy, Loop, Next, StepContext, StepOutcome,
+    Agent, AgentError, AgentOptions, AgentState, ExecutionStrategy, Loop, Next, StepContext,
+    StepOutcome,
 };
-use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt, StreamExt};
 use interop::parts::ToolPart;
 use loomline_runtime as runtime;
 use runtime::suite::Layer;
@@ -18,7 +19,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use timeline::{Entry, Event, ExecutionStatus, Record, Seq};
-use upp::{Capabilities, Model, ModelEvent, ModelLayer, ModelStream, Request};
+use upp::{
+    AssistantContent, AssistantMessage, MessageOptions, Model, ModelEvent, ModelLayer, ModelStream,
+    Request,
+};
 
 /// The store of a process that dies as it writes the end of a step; nothing of that is kept.
 struct DiesAtStepEnd {
@@ -102,7 +106,6 @@ impl ModelLayer for Structured {
     }
 
     fn stream(&self, request: Request) -> ModelStream {
-        use futures_util::StreamExt;
         let is_structured = request.structure.is_some();
         let answers = Model::stream(&*self.0, request).map(move |event| {
             let mut event = event?;
@@ -118,7 +121,7 @@ impl ModelLayer for Structured {
     }
 }
 
-/// Asks for a number, and then for a word about the number.
+/// Asks for a number and what to do with it, does that, and asks for a word.
 struct Counts;
 
 impl ExecutionStrategy for Counts {
@@ -143,7 +146,7 @@ impl ExecutionStrategy for Counts {
                 return Err(AgentError::extension("counts", "the answer has no number"));
             }
             let next = if is_first { Next::Continue } else { Next::Done };
-            let state = state.with_response(response);
+            let state = context.act(&state.with_response(response)).await?;
             Ok(StepOutcome { state, next })
         }
         .boxed()
@@ -153,13 +156,19 @@ impl ExecutionStrategy for Counts {
 #[tokio::test]
 async fn a_structured_answer_has_its_data_after_a_crash_too() {
     let agent = || {
-        let model = Canned::new(|request| match request.structure {
-            Some(_) => said(r#"{"n": 7}"#),
-            None => said("seven"),
+        let model = Canned::new(|request| {
+            if request.structure.is_none() {
+                return said("seven");
+            }
+            let text = AssistantContent::Text {
+                text: r#"{"n": 7}"#.into(),
+            };
+            let calls = vec![call("c1", "effect")];
+            AssistantMessage::new(vec![text], calls, MessageOptions::default())
         });
-        assert!(Model::capabilities(&*model) != Capabilities::default());
-        let counts = options(Arc::clone(&model), Arc::new(Counts), Vec::new());
-        agents::AgentOptions {
+        let tools = all(&World::default());
+        let counts = options(Arc::clone(&model), Arc::new(Counts), tools);
+        AgentOptions {
             model: Arc::new(Structured(model)),
             ..counts
         }
