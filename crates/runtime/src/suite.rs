@@ -118,7 +118,7 @@ macro_rules! store_suite {
             a_list_begins_with_the_last_change
             a_list_is_read_in_pages
             a_list_is_in_the_order_of_changes_whatever_clocks_say
-            the_instant_of_a_threads_last_change_never_goes_back
+            the_instant_of_a_threads_last_change_is_that_of_its_last_event
             a_list_can_be_narrowed_to_a_prefix_of_the_key
             a_row_tells_how_the_thread_stands
             a_fork_keeps_its_parent
