@@ -13,8 +13,10 @@ mod appends;
 mod beside;
 mod changes;
 mod checkpoints;
+mod child_calls;
 mod forks;
 mod heads;
+mod instants;
 mod layer;
 mod objects;
 mod places;
@@ -29,8 +31,10 @@ pub use appends::*;
 pub use beside::*;
 pub use changes::*;
 pub use checkpoints::*;
+pub use child_calls::*;
 pub use forks::*;
 pub use heads::*;
+pub use instants::*;
 pub use layer::Layer;
 pub use objects::*;
 pub use places::*;
@@ -114,6 +118,7 @@ macro_rules! store_suite {
             a_list_begins_with_the_last_change
             a_list_is_read_in_pages
             a_list_is_in_the_order_of_changes_whatever_clocks_say
+            the_instant_of_a_threads_last_change_is_that_of_its_last_event
             a_list_can_be_narrowed_to_a_prefix_of_the_key
             a_row_tells_how_the_thread_stands
             a_fork_keeps_its_parent
@@ -121,6 +126,7 @@ macro_rules! store_suite {
             forks_are_listed_in_the_order_they_were_made
             a_fork_has_the_calls_that_its_parent_had_left_open_there
             a_fork_that_is_made_with_content_has_what_that_leaves_open
+            a_fork_does_not_wait_for_a_sub_agent_of_its_parent
             delete_removes_everything
             a_closed_store_answers_closed
             a_saved_state_is_loaded_to_the_byte

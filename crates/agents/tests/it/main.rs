@@ -16,6 +16,7 @@ mod custom;
 mod damage;
 mod depth;
 mod durable;
+mod edges;
 mod equivalence;
 mod hooks;
 mod interface;

@@ -69,3 +69,34 @@ pub(super) fn status(state: TaskState, at: Timestamp, message: Option<Value>) ->
     }
     status
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_over_in_four_of_its_states() {
+        let over = TaskState::ALL.into_iter().filter(|it| it.is_terminal());
+        let names: Vec<&str> = over.map(TaskState::name).collect();
+        assert_eq!(
+            names,
+            [
+                "TASK_STATE_COMPLETED",
+                "TASK_STATE_FAILED",
+                "TASK_STATE_CANCELED",
+                "TASK_STATE_REJECTED",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_timestamp_of_a_status_has_milliseconds() {
+        for (at, expected) in [
+            ("2026-01-05T09:00:00Z", "2026-01-05T09:00:00.000Z"),
+            ("2026-01-05T09:00:00.123456Z", "2026-01-05T09:00:00.123Z"),
+        ] {
+            let told = status(TaskState::Working, at.parse().unwrap(), None);
+            assert_eq!(told["timestamp"], expected);
+        }
+    }
+}

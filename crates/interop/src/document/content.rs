@@ -334,4 +334,24 @@ mod tests {
             Some(&"custom:app-poll".into())
         );
     }
+
+    #[test]
+    fn the_identifier_of_a_file_is_short_and_follows_from_its_content() {
+        let named = |data: &str| {
+            let file = json_of(&binary(&Json::Null, "image/png", data));
+            file.pointer("/identifier")
+                .and_then(Json::as_str)
+                .unwrap()
+                .to_owned()
+        };
+        let name = named("AAAA");
+        assert_eq!(name.len(), 6);
+        assert!(name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+        assert_eq!(name, named("AAAA"));
+        assert_ne!(name, named("AAAB"));
+    }
+
+    fn json_of(object: &Object) -> Json {
+        object.clone().into()
+    }
 }

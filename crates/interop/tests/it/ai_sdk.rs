@@ -322,3 +322,27 @@ fn an_event_beside_an_answer_is_a_data_part_in_the_stream_and_in_the_messages() 
     let parts = messages.value.last().unwrap()["parts"].as_array().unwrap();
     assert!(parts.contains(&part));
 }
+
+#[test]
+fn a_block_that_nobody_ended_ends_before_its_step_does() {
+    let mut log = begun();
+    let said = json!({"id": "t0", "delta": "so"});
+    emit(&mut log, "text-delta", said);
+    log.run(Command::Respond {
+        parts: vec![json!({"type": "output_text", "text": "so"}).into()],
+        response: json!({}).into(),
+    });
+    log.run(Command::CompleteStep {
+        outcome: StepOutcome::default(),
+        next: None,
+    });
+    let step = [
+        "start",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "finish-step",
+    ];
+    assert_eq!(types(&log, 7), step, "before the run ends");
+}

@@ -59,6 +59,11 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().delete(tenant, thread))
     }
 
+    /// [`Store::head`].
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
+        self.passed(self.inner().head(thread))
+    }
+
     /// [`Store::claim`].
     fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
         self.passed(self.inner().claim(thread))
@@ -137,7 +142,7 @@ impl<L: Layer> Store for L {
     }
 
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
-        self.passed(self.inner().head(thread))
+        Layer::head(self, thread)
     }
 
     fn usage(&self) -> BoxFuture<'_, Result<Vec<(TenantId, Usage)>, StoreError>> {

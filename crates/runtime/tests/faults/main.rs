@@ -6,6 +6,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod doubt;
 mod makes;
 mod reactors;
 mod rig;

@@ -3,6 +3,7 @@
 mod crash;
 mod delete;
 mod foreign;
+mod late;
 mod memory;
 pub(crate) mod rig;
 mod runs;

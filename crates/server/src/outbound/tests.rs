@@ -258,3 +258,36 @@ async fn only_encrypted_addresses_are_asked_unless_others_are_allowed() {
         assert!(said.contains(says), "{url}: {said}");
     }
 }
+
+#[tokio::test]
+async fn as_many_redirects_are_followed_as_the_limit_says_and_no_more() {
+    // `/hop/n` leads to `/told` by n redirects.
+    let lead = |axum::extract::Path(left): axum::extract::Path<usize>| async move {
+        match left - 1 {
+            0 => Redirect::temporary("/told"),
+            left => Redirect::temporary(&format!("/hop/{left}")),
+        }
+    };
+    let site = Site::new(Router::new().route("/hop/{left}", get(lead))).await;
+    let outbound = outbound(&["127.0.0.0/8".to_owned()]);
+    for limit in [0, 1, 5] {
+        let ask = |path: String| {
+            let request = OutboundRequest {
+                max_redirects: limit,
+                ..OutboundRequest::get(site.url(&path))
+            };
+            outbound.send(request)
+        };
+        let within = match limit {
+            0 => ask("/told".to_owned()).await,
+            n => ask(format!("/hop/{n}")).await,
+        };
+        assert_eq!(within.unwrap().status, 200, "{limit} redirects");
+        let beyond = ask(format!("/hop/{}", limit + 1)).await;
+        assert!(
+            matches!(beyond, Err(OutboundError::TooManyRedirects { limit: told }) if told == limit),
+            "{} redirects: {beyond:?}",
+            limit + 1
+        );
+    }
+}

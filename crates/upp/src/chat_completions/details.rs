@@ -85,4 +85,16 @@ mod tests {
         details.push(&one);
         assert_eq!(details.finish(), Some(json!([one, one])));
     }
+
+    #[test]
+    fn a_null_after_a_signature_takes_nothing_back() {
+        let mut details = Details::default();
+        let detail = |signature: &Value| json!({"type": "reasoning.text", "index": 0, "text": "a", "signature": signature, "format": "x"});
+        for signature in [json!("sig"), Value::Null] {
+            details.push(&detail(&signature));
+        }
+        let mut whole = detail(&json!("sig"));
+        whole["text"] = json!("aa");
+        assert_eq!(details.finish(), Some(json!([whole])));
+    }
 }

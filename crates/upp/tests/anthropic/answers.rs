@@ -182,3 +182,18 @@ fn the_answer_tool_gives_data_and_text_and_is_no_call() {
     let events = stream_of(&[answer]).into_iter().chain(end("tool_use"));
     assert_eq!(read(events).unwrap().message.tool_calls.len(), 1);
 }
+
+#[test]
+fn an_answer_with_calls_ends_for_a_tool_though_the_host_says_it_is_done() {
+    let call = json!({"type": "tool_use", "id": "toolu_01A", "name": "f", "input": {}});
+    for (word, ours) in [
+        ("end_turn", StopReason::ToolUse),
+        ("tool_use", StopReason::ToolUse),
+        ("max_tokens", StopReason::MaxTokens),
+    ] {
+        let events = stream_of(&[hello(), call.clone()]);
+        let response = read(events.into_iter().chain(end(word))).unwrap();
+        assert_eq!(response.stop_reason, ours, "{word}");
+        assert_eq!(response.message.metadata["anthropic"]["stop_reason"], word);
+    }
+}

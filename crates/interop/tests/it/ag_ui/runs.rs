@@ -258,3 +258,28 @@ fn texts_that_say_nothing_are_no_messages_and_take_no_ids() {
     assert_eq!(begun("REASONING_START"), [with("hm")]);
     assert_eq!(begun("TEXT_MESSAGE_START"), [with("ho")]);
 }
+
+#[test]
+fn no_message_of_a_dead_attempt_has_the_id_of_a_later_one() {
+    let mut log = begun();
+    for attempt in ["one", "two", "three"] {
+        emit(&mut log, "text-start", json!({"id": "t"}));
+        let said = json!({"id": "t", "delta": attempt});
+        emit(&mut log, "text-delta", said);
+        if attempt != "three" {
+            log.run(Command::ResetStep);
+        }
+    }
+    respond(
+        &mut log,
+        vec![json!({"type": "output_text", "text": "three"}).into()],
+    );
+    end(&mut log, &[]);
+    let events = runs(&log).remove(0);
+    assert_eq!(check(&events), Ok(()));
+    let begun = events
+        .iter()
+        .filter(|event| event["type"] == "TEXT_MESSAGE_START");
+    let ids: std::collections::BTreeSet<_> = begun.map(|it| it["messageId"].as_str()).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+}

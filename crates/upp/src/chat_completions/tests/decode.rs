@@ -249,3 +249,20 @@ fn images_follow_the_rest_and_are_told_as_any_block_is() {
     }
     assert_eq!(events.last(), Some(&StreamEvent::MessageStop));
 }
+
+#[test]
+fn an_answer_that_ends_with_a_call_ends_for_a_tool_whatever_its_word() {
+    let call = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}});
+    for (word, with_call, without) in [
+        ("tool_calls", StopReason::ToolUse, StopReason::ToolUse),
+        ("function_call", StopReason::ToolUse, StopReason::ToolUse),
+        ("stop", StopReason::ToolUse, StopReason::EndTurn),
+        ("length", StopReason::MaxTokens, StopReason::MaxTokens),
+    ] {
+        let (_, response) = decode(&[tool_delta(&call), end(word)], false).unwrap();
+        assert_eq!(response.stop_reason, with_call, "{word}, with a call");
+        let said = delta(&json!({"content": "so"}));
+        let (_, response) = decode(&[said, end(word)], false).unwrap();
+        assert_eq!(response.stop_reason, without, "{word}, without a call");
+    }
+}

@@ -108,3 +108,23 @@ fn an_error_says_why_there_is_no_answer() {
     assert_eq!(why.code.as_deref(), Some("unsupported"));
     assert_eq!(why.reason.as_deref(), Some("No screen"));
 }
+
+#[test]
+fn an_answer_is_not_replaced_after_the_end() {
+    let end = "2026-01-05T09:00:00Z";
+    let form = sample_with(Kind::RequestData, |it| it["expires_at"] = end.into());
+    let edited = |to: &str| sample_with(Kind::Data, |it| it["fields"][0]["value"] = to.into());
+    let mut thread = Thread::new();
+    thread.say(&form, ASKER).unwrap();
+    thread.say(&sample(Kind::Data), USER).unwrap();
+    thread.later(end);
+    let last = thread.say(&edited("fr"), USER);
+    assert_eq!(last, Ok(Effect::Replaces), "the last instant");
+    thread.later("2026-01-05T09:00:00.001Z");
+    let refused = late(Topic::Data, "f1", State::Expired);
+    assert_eq!(thread.say(&edited("de"), USER), refused);
+    let request = thread.ledger.request(&key(Topic::Data, "f1")).unwrap();
+    let given = request.answer().unwrap().payload.as_ref();
+    assert_eq!(given.map(Payload::value).as_ref(), edited("fr").payload());
+    assert_eq!((request.answers.len(), request.late.len()), (2, 1));
+}
