@@ -114,6 +114,7 @@ test("a tool of the client is called, and its result goes on with the thread", a
   agent.addMessage({ id: randomUUID(), role: "tool", toolCallId: call.id, content: "March" });
   const { newMessages } = await agent.runAgent({ tools: [LOOK_UP] });
   assert.match(newMessages.at(-1).content, /look_up gave.*March/);
+  await agrees(agent);
   const told = await stored(agent.threadId);
   assert.deepEqual(
     told.map((message) => message.role),
