@@ -9,7 +9,7 @@ use interop::a2a::{ErrorKind, RequestError, Shown, TaskRun, TaskState, Waiting, 
 use interop::ids;
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId, ThreadRow};
 use serde_json::Value;
-use timeline::{ExecutionId, ItemId, ThreadId, Transcript};
+use timeline::{Entry, ExecutionId, Item, ItemId, ThreadId, Transcript};
 
 /// How many messages at most go on with a task.
 pub(super) const MAX_PIECES: usize = 100;
@@ -88,7 +88,8 @@ impl Task {
                 continue;
             };
             let more = self.more(api, &run, filter).await?;
-            let run = run.joined(&more);
+            let pointed = self.pointed(api, &run).await?;
+            let run = run.joined(&more).answering(pointed.as_ref());
             if run.wants_chunks() && filter == Filter::Facts {
                 filter = Filter::All;
                 continue;
@@ -134,6 +135,23 @@ impl Task {
             may_go_on = pieces.len() < MAX_PIECES;
         }
         Ok(pieces)
+    }
+
+    /// The message that the task's trigger points to. Costs the run that the message stands before.
+    pub(super) async fn pointed(
+        &self,
+        api: &Api,
+        run: &TaskRun<'_>,
+    ) -> Result<Option<Item>, ApiError> {
+        let Some(id) = run.points_to() else {
+            return Ok(None);
+        };
+        let piece = self.piece(api, &id, Filter::Facts).await?;
+        let entries = piece.map(|piece| piece.entries).unwrap_or_default();
+        Ok(entries.into_iter().find_map(|entry| match entry {
+            Entry::Item(item) if item.id == id => Some(item),
+            Entry::Item(_) | Entry::Reaction(_) => None,
+        }))
     }
 
     /// The piece of the thread that begins with the task.
