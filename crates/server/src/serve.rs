@@ -301,7 +301,13 @@ fn cors(config: &Config) -> CorsLayer {
     let name = HeaderName::from_static;
     CorsLayer::new()
         .allow_origin(origin)
-        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
         // Whatever a page of these origins sends: clients have headers of their own (`x-stainless-…`), and some that
         // no list could name (`mcp-param-…`).
         .allow_headers(AllowHeaders::mirror_request())

@@ -102,10 +102,15 @@ impl<'a> TaskRun<'a> {
         }
     }
 
-    /// The message that its trigger points to, where a client had said it before and has begun the run by itself.
+    /// Whether its trigger says nothing itself: a client had said its messages before, and has begun the run by itself.
+    pub fn is_pointer(&self) -> bool {
+        self.trigger.item_type == ItemType::ItemReference
+    }
+
+    /// The message that such a trigger names.
     pub fn points_to(&self) -> Option<ItemId> {
         let content = self.trigger.content.as_ref();
-        let content = content.filter(|_| self.trigger.item_type == ItemType::ItemReference);
+        let content = content.filter(|_| self.is_pointer());
         Some(content?.str_field("itemId")?.as_str().into())
     }
 

@@ -5,11 +5,13 @@ use http::Method;
 
 /// Routes that only look although they are asked with `POST`, for what is sought stands in the body. A route that
 /// is not among them changes something.
-const LOOKED_AT_WITH_POST: [&str; 10] = [
+const LOOKED_AT_WITH_POST: [&str; 12] = [
     "/agents/search",
     "/assistants/count",
     "/assistants/search",
     "/runs/search",
+    "/store/items/search",
+    "/store/namespaces",
     "/threads/count",
     "/threads/search",
     "/threads/{thread_id}/history",

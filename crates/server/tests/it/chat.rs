@@ -240,7 +240,7 @@ async fn every_chat_path_takes_the_major_version_of_the_client() {
         let stream = format!("/api/chat/chat-1/stream?ai={major}");
         assert_eq!(server.get(&stream).await.status, 204);
         let stop = format!("/api/chat/chat-1/stop?ai={major}");
-        assert_eq!(server.post_text(&stop, "").await.error().1, "not_running");
+        assert_eq!(server.post_text(&stop, "").await.status, 200);
     }
     for (method, path) in [
         ("GET", "/api/chat/chat-1/messages?ai=4"),

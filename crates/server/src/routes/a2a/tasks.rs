@@ -137,14 +137,18 @@ impl Task {
         Ok(pieces)
     }
 
-    /// The message that the task's trigger points to. Costs the run that the message stands before.
+    /// The message that the task's trigger points to, or else the one that stands right before it. Costs the run that the
+    /// message stands at.
     pub(super) async fn pointed(
         &self,
         api: &Api,
         run: &TaskRun<'_>,
     ) -> Result<Option<Item>, ApiError> {
-        let Some(id) = run.points_to() else {
+        if !run.is_pointer() {
             return Ok(None);
+        }
+        let Some(id) = run.points_to() else {
+            return self.said_before(api).await;
         };
         let piece = self.piece(api, &id, Filter::Facts).await?;
         let entries = piece.map(|piece| piece.entries).unwrap_or_default();
@@ -152,6 +156,21 @@ impl Task {
             Entry::Item(item) if item.id == id => Some(item),
             Entry::Item(_) | Entry::Reaction(_) => None,
         }))
+    }
+
+    /// The message that stands right before the task's trigger, and that no agent has answered by then.
+    async fn said_before(&self, api: &Api) -> Result<Option<Item>, ApiError> {
+        let (runtime, landmark) = (api.runtime(), Landmark::Item(&self.item));
+        let place = runtime.place_of(&self.tenant, &self.key, landmark).await?;
+        let Some(before) = place else {
+            return Ok(None);
+        };
+        let stretch = Stretch::Before { before, n: 1 };
+        let piece = runtime.stretch(&self.tenant, &self.key, stretch, Filter::Facts);
+        match piece.await?.transcript.entries.pop() {
+            Some(Entry::Item(item)) => Ok(Some(item)),
+            Some(Entry::Reaction(_)) | None => Ok(None),
+        }
     }
 
     /// The piece of the thread that begins with the task.

@@ -122,7 +122,7 @@ impl Followed {
         if speaks == Speaks::AgentProtocol {
             let messages = values["messages"].as_array().map(Vec::as_slice);
             let messages = agent_protocol_messages(messages.unwrap_or_default());
-            let run = record.to_json(speaks, self.found.shown(), self.found.own());
+            let run = record.to_json(speaks, self.found.shown());
             return Ok(
                 Json(json!({"run": run, "values": values, "messages": messages})).into_response(),
             );
