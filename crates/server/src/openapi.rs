@@ -291,7 +291,31 @@ mod tests {
         let events: Reader = (lang::EventRequest::KNOWN, |it| {
             lang::EventRequest::read(it).is_ok()
         });
-        let readers = readers.into_iter().chain([
+        let items: [(&str, Reader); 4] = [
+            (
+                "LangGraphItem",
+                (lang::StorePut::KNOWN, |it| lang::StorePut::read(it).is_ok()),
+            ),
+            (
+                "LangGraphItemDelete",
+                (lang::StoreDelete::KNOWN, |it| {
+                    lang::StoreDelete::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphItemSearch",
+                (lang::StoreSearch::KNOWN, |it| {
+                    lang::StoreSearch::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphNamespaces",
+                (lang::StoreNamespaces::KNOWN, |it| {
+                    lang::StoreNamespaces::read(it).is_ok()
+                }),
+            ),
+        ];
+        let readers = readers.into_iter().chain(items).chain([
             ("LangGraphStateOf", state_of),
             ("LangGraphCommand", command),
             ("LangGraphEvents", events),

@@ -283,18 +283,14 @@ fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer
 
 /// Which pages of other origins may call: those that are listed, and in development mode those of this machine.
 fn cors(config: &Config) -> CorsLayer {
-    let (listed, is_development) = (
-        config.server.cors_origins.clone(),
-        config.is_development(),
-    );
+    let (listed, is_development) = (config.server.cors_origins.clone(), config.is_development());
     let origin = if listed.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
         AllowOrigin::predicate(move |origin, request| {
             let origin = origin.to_str().unwrap_or_default();
-            let is_local = || {
-                guard::is_local(origin) && Dialect::is_for_local_pages(request.uri.path())
-            };
+            let is_local =
+                || guard::is_local(origin) && Dialect::is_for_local_pages(request.uri.path());
             listed.iter().any(|listed| listed == origin) || (is_development && is_local())
         })
     };

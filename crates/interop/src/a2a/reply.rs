@@ -135,7 +135,10 @@ impl Reply {
             && only.is_external
         {
             let output = whole(message)?;
-            let text = output.as_str().filter(|_| is_text(message)).map(str::to_owned);
+            let text = output
+                .as_str()
+                .filter(|_| is_text(message))
+                .map(str::to_owned);
             let fields = Map::from_iter([
                 ("toolCallId".to_owned(), only.tool_call_id.as_str().into()),
                 ("threadKey".to_owned(), only.thread_key.as_str().into()),

@@ -66,10 +66,12 @@ pub struct StorePut {
 }
 
 impl StorePut {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &["namespace", "key", "value", "index", "ttl"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let known = ["namespace", "key", "value", "index", "ttl"];
-        let fields = Fields::closed(body, "", &known)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         fields.refuse("ttl", "items do not end by themselves here")?;
         fields.refuse("index", "items are not found by their meaning here")?;
         let value = fields.read("value", "an object", |it| it.as_object().cloned())?;
@@ -95,9 +97,12 @@ pub struct StoreDelete {
 }
 
 impl StoreDelete {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &["namespace", "key"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let fields = Fields::closed(body, "", &["namespace", "key"])?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         Ok(Self {
             namespace: named(&fields)?,
             key: key(&fields)?,
@@ -151,20 +156,27 @@ pub struct StoreSearch {
 }
 
 impl StoreSearch {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] = &[
+        "namespace_prefix",
+        "filter",
+        "limit",
+        "offset",
+        "query",
+        "refresh_ttl",
+    ];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let known = [
-            "namespace_prefix",
-            "filter",
-            "limit",
-            "offset",
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
+        fields.refuse(
             "query",
-            "refresh_ttl",
-        ];
-        let fields = Fields::closed(body, "", &known)?;
-        fields.refuse("query", "items are not found by their meaning here: expected filter")?;
+            "items are not found by their meaning here: expected filter",
+        )?;
         let filter = fields.noted("filter")?.unwrap_or_default();
-        let mut operators = filter.iter().filter_map(|(key, it)| Some((key, it.as_object()?)));
+        let mut operators = filter
+            .iter()
+            .filter_map(|(key, it)| Some((key, it.as_object()?)));
         if let Some((key, _)) = operators.find(|(_, it)| it.keys().any(|it| it.starts_with('$'))) {
             let what = "expected the value that the member has";
             return Err(RequestError::at(format!("/filter/{key}"), what));
@@ -199,10 +211,13 @@ pub struct StoreNamespaces {
 }
 
 impl StoreNamespaces {
+    /// What a body may say.
+    pub const KNOWN: &'static [&'static str] =
+        &["prefix", "suffix", "max_depth", "limit", "offset"];
+
     /// Reads a body.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
-        let known = ["prefix", "suffix", "max_depth", "limit", "offset"];
-        let fields = Fields::closed(body, "", &known)?;
+        let fields = Fields::closed(body, "", Self::KNOWN)?;
         let depth = fields.whole("max_depth", 1, MAX_OFFSET)?;
         let (limit, offset) = bounds(&fields, 100)?;
         Ok(Self {
@@ -244,7 +259,10 @@ fn key(fields: &Fields<'_>) -> Result<String, RequestError> {
 }
 
 fn named(fields: &Fields<'_>) -> Result<Vec<String>, RequestError> {
-    checked(fields.texts("namespace", MAX_LABELS)?, &fields.at("namespace"))
+    checked(
+        fields.texts("namespace", MAX_LABELS)?,
+        &fields.at("namespace"),
+    )
 }
 
 /// The labels of a namespace, none of which is empty or has a dot: clients join them with dots.
@@ -311,12 +329,24 @@ mod tests {
     fn what_is_no_item_is_refused_where_it_stands() {
         for (body, place) in [
             (json!({"key": "k", "value": {}}), "/namespace"),
-            (json!({"namespace": [], "key": "k", "value": {}}), "/namespace"),
-            (json!({"namespace": ["a.b"], "key": "k", "value": {}}), "/namespace"),
+            (
+                json!({"namespace": [], "key": "k", "value": {}}),
+                "/namespace",
+            ),
+            (
+                json!({"namespace": ["a.b"], "key": "k", "value": {}}),
+                "/namespace",
+            ),
             (json!({"namespace": ["a"], "value": {}}), "/key"),
-            (json!({"namespace": ["a"], "key": "k", "value": 1}), "/value"),
+            (
+                json!({"namespace": ["a"], "key": "k", "value": 1}),
+                "/value",
+            ),
             (json!({"namespace": ["a"], "key": "k"}), "/value"),
-            (json!({"namespace": ["a"], "key": "k", "value": {}, "ttl": 5}), "/ttl"),
+            (
+                json!({"namespace": ["a"], "key": "k", "value": {}, "ttl": 5}),
+                "/ttl",
+            ),
         ] {
             let error = StorePut::read(&body).unwrap_err();
             assert_eq!(error.pointer.as_deref(), Some(place), "{body}");
@@ -335,8 +365,15 @@ mod tests {
     fn a_namespace_is_dotted_or_repeated_in_a_query() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let dotted = StoreGet::read(&[pair("namespace", "a.b"), pair("key", "k")]).unwrap();
-        assert_eq!((dotted.namespace.len(), dotted.is_null_if_missing), (2, true));
-        let pairs = [pair("namespace", "a"), pair("namespace", "b"), pair("key", "k")];
+        assert_eq!(
+            (dotted.namespace.len(), dotted.is_null_if_missing),
+            (2, true)
+        );
+        let pairs = [
+            pair("namespace", "a"),
+            pair("namespace", "b"),
+            pair("key", "k"),
+        ];
         let repeated = StoreGet::read(&pairs).unwrap();
         assert_eq!(repeated.namespace, dotted.namespace);
         assert!(!repeated.is_null_if_missing);

@@ -233,7 +233,9 @@ async fn every_chat_path_takes_the_major_version_of_the_client() {
     let server = Server::new("").await;
     for major in [5, 6, 7] {
         let path = format!("/api/chat?ai={major}");
-        let said = server.post(&path, submit(&format!("m{major}"), "hello")).await;
+        let said = server
+            .post(&path, submit(&format!("m{major}"), "hello"))
+            .await;
         assert_eq!(said.status, 200, "{}", said.text);
         let messages = format!("/api/chat/chat-1/messages?ai={major}&limit=1");
         assert_eq!(server.get(&messages).await.status, 200);
@@ -248,6 +250,10 @@ async fn every_chat_path_takes_the_major_version_of_the_client() {
         ("POST", "/api/chat/chat-1/stop?ai=4"),
     ] {
         let request = server.request(method, path).body(Body::empty()).unwrap();
-        assert_eq!(server.send(request).await.error().1, "invalid_query", "{path}");
+        assert_eq!(
+            server.send(request).await.error().1,
+            "invalid_query",
+            "{path}"
+        );
     }
 }

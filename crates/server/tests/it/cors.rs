@@ -196,10 +196,17 @@ async fn loopback_pages_call_every_protocol_in_development_mode() {
         let mut vary = vary.filter_map(|it| it.to_str().ok());
         assert!(vary.any(|it| it.contains("origin")));
     }
-    let foreign = ["https://evil.example", "http://localhost.evil.example", "null"];
+    let foreign = [
+        "https://evil.example",
+        "http://localhost.evil.example",
+        "null",
+    ];
     for origin in foreign {
         let refused = preflight(&server, origin, "POST", "/api/chat", "content-type").await;
-        assert!(!refused.contains_key("access-control-allow-origin"), "{origin}");
+        assert!(
+            !refused.contains_key("access-control-allow-origin"),
+            "{origin}"
+        );
     }
 }
 
@@ -208,7 +215,10 @@ async fn loopback_pages_call_nothing_but_protocols() {
     let server = Server::new("").await;
     for path in ["/", "/healthz", "/metrics", "/ui/page.js", "/apis", "/none"] {
         let refused = preflight(&server, LOCAL[0], "GET", path, "x-page").await;
-        assert!(!refused.contains_key("access-control-allow-origin"), "{path}");
+        assert!(
+            !refused.contains_key("access-control-allow-origin"),
+            "{path}"
+        );
     }
 }
 
@@ -217,6 +227,9 @@ async fn loopback_pages_must_be_listed_where_keys_are_needed() {
     let server = server().await;
     for (method, path, headers) in PREFLIGHTS {
         let refused = preflight(&server, LOCAL[0], method, path, headers).await;
-        assert!(!refused.contains_key("access-control-allow-origin"), "{path}");
+        assert!(
+            !refused.contains_key("access-control-allow-origin"),
+            "{path}"
+        );
     }
 }

@@ -34,7 +34,16 @@ requires_approval = ["compute"]
 /// Whether a path is of these protocols.
 pub(crate) fn has(path: &str) -> bool {
     let first = path.split('/').nth(1).unwrap_or_default();
-    ["threads", "runs", "agents", "assistants", "store", "info", "ok"].contains(&first)
+    [
+        "threads",
+        "runs",
+        "agents",
+        "assistants",
+        "store",
+        "info",
+        "ok",
+    ]
+    .contains(&first)
 }
 
 impl Server {

@@ -202,7 +202,9 @@ fn parallel() -> Log {
 }
 
 fn results(all: &[Value], kind: &str) -> Vec<Value> {
-    let results = all.iter().filter(|it| it["type"] == kind || it["role"] == kind);
+    let results = all
+        .iter()
+        .filter(|it| it["type"] == kind || it["role"] == kind);
     results.map(|it| it["toolCallId"].clone()).collect()
 }
 
@@ -234,7 +236,10 @@ fn a_result_behind_a_call_that_stays_open_is_told_in_its_step() {
     let events = runs(&log).remove(0);
     let kinds = kinds(&events);
     let place = |kind: &str| kinds.iter().position(|it| *it == kind).unwrap();
-    assert!(place("TOOL_CALL_RESULT") < place("STEP_FINISHED"), "{kinds:?}");
+    assert!(
+        place("TOOL_CALL_RESULT") < place("STEP_FINISHED"),
+        "{kinds:?}"
+    );
     assert_eq!(results(&events, "TOOL_CALL_RESULT"), ["c2"]);
 }
 

@@ -1,12 +1,12 @@
 //! Runs that begin: with what is said, or with what answers calls that wait.
 
 use super::disconnect::Disconnect;
-use super::{index, resent};
 use super::resume::{Standing, Taken, above, known, resume, resumed};
 use super::rollback::roll_back_active;
 use super::state::{check_last, not_last};
 use super::threads::{Words, known_already, made, place};
 use super::{Found, find};
+use super::{index, resent};
 use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::error::ApiError;

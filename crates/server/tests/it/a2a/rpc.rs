@@ -65,7 +65,10 @@ async fn a_thread_of_the_servers_own_api_has_tasks_too() {
 async fn turns_of_the_threads_api_are_tasks_too() {
     let server = Server::new(CONFIG).await;
     let messages = json!([{"role": "user", "content": "Good morning"}]);
-    let made = server.post("/v1/threads", json!({"messages": messages})).await.json();
+    let made = server
+        .post("/v1/threads", json!({"messages": messages}))
+        .await
+        .json();
     let thread = made["id"].as_str().unwrap();
     let runs = format!("/v1/threads/{thread}/runs");
     for text in ["Good morning", "and now?"] {

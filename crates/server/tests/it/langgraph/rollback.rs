@@ -24,7 +24,10 @@ async fn a_run_that_rolls_back_takes_the_place_of_the_one_at_work() {
     let values = server.lang_wait(&thread, body.clone()).await;
     let texts = values["messages"].as_array().unwrap().iter();
     let texts: Vec<&str> = texts.map(|it| it["content"].as_str().unwrap()).collect();
-    assert_eq!(texts, ["first", "You said: first", "second", "You said: second"]);
+    assert_eq!(
+        texts,
+        ["first", "You said: first", "second", "You said: second"]
+    );
     // Where nothing is at work, nothing goes.
     let values = server.lang_wait(&thread, body).await;
     assert_eq!(values["messages"].as_array().unwrap().len(), 6);

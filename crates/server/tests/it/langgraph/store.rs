@@ -27,7 +27,10 @@ async fn an_item_is_kept_read_replaced_and_deleted() {
     let path = format!("{ITEMS}?namespace=users.ada&key=color");
     let first = server.get(&path).await.json();
     assert_eq!(first["namespace"], json!(["users", "ada"]));
-    assert_eq!((&first["key"], &first["value"]), (&json!("color"), &json!({"v": 1})));
+    assert_eq!(
+        (&first["key"], &first["value"]),
+        (&json!("color"), &json!({"v": 1}))
+    );
     put(&server, json!(["users", "ada"]), "color", json!({"v": 2})).await;
     let second = server.get(&path).await.json();
     assert_eq!(second["value"], json!({"v": 2}));
@@ -39,7 +42,10 @@ async fn an_item_is_kept_read_replaced_and_deleted() {
     }
     // LangGraph's clients join the namespace, those of the Agent Protocol repeat it.
     let missing = server.get(&path).await;
-    assert_eq!((missing.status.as_u16(), missing.json()), (200, Value::Null));
+    assert_eq!(
+        (missing.status.as_u16(), missing.json()),
+        (200, Value::Null)
+    );
     let repeated = format!("{ITEMS}?namespace=users&namespace=ada&key=color");
     assert_eq!(server.get(&repeated).await.status, 404);
 }
@@ -47,22 +53,48 @@ async fn an_item_is_kept_read_replaced_and_deleted() {
 #[tokio::test]
 async fn items_and_namespaces_are_searched() {
     let server = Server::new(CONFIG).await;
-    put(&server, json!(["users", "ada"]), "a", json!({"color": "green"})).await;
-    put(&server, json!(["users", "bob"]), "b", json!({"color": "red"})).await;
+    put(
+        &server,
+        json!(["users", "ada"]),
+        "a",
+        json!({"color": "green"}),
+    )
+    .await;
+    put(
+        &server,
+        json!(["users", "bob"]),
+        "b",
+        json!({"color": "red"}),
+    )
+    .await;
     put(&server, json!(["teams"]), "c", json!({"color": "green"})).await;
     assert_eq!(keys(&server, json!({})).await, ["c", "b", "a"]);
-    assert_eq!(keys(&server, json!({"namespace_prefix": ["users"]})).await, ["b", "a"]);
-    assert_eq!(keys(&server, json!({"filter": {"color": "green"}})).await, ["c", "a"]);
+    assert_eq!(
+        keys(&server, json!({"namespace_prefix": ["users"]})).await,
+        ["b", "a"]
+    );
+    assert_eq!(
+        keys(&server, json!({"filter": {"color": "green"}})).await,
+        ["c", "a"]
+    );
     assert_eq!(keys(&server, json!({"limit": 1, "offset": 1})).await, ["b"]);
     for (search, found) in [
-        (json!({}), json!([["teams"], ["users", "ada"], ["users", "bob"]])),
+        (
+            json!({}),
+            json!([["teams"], ["users", "ada"], ["users", "bob"]]),
+        ),
         (json!({"max_depth": 1}), json!([["teams"], ["users"]])),
         (json!({"suffix": ["bob"]}), json!([["users", "bob"]])),
     ] {
-        let listed = server.post("/store/namespaces", search.clone()).await.json();
+        let listed = server
+            .post("/store/namespaces", search.clone())
+            .await
+            .json();
         assert_eq!(listed["namespaces"], found, "{search}");
     }
-    let refused = server.post("/store/items/search", json!({"query": "green"})).await;
+    let refused = server
+        .post("/store/items/search", json!({"query": "green"}))
+        .await;
     assert_eq!(refused.status, 422, "{}", refused.text);
     assert_eq!(server.get("/info").await.json()["flags"]["store"], true);
 }
