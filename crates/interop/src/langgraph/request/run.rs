@@ -188,7 +188,7 @@ impl RunCreate {
         echo.insert(MODES.to_owned(), names.into());
         let agent = match fields.text(speaks.agent_key(), MAX_ID)? {
             None => fields.text("assistantId", MAX_ID)?,
-            named => named,
+            found => found,
         };
         if speaks == Speaks::LangGraph && agent.is_none() {
             return Err(fields.wrong("assistant_id", "expected a string"));
