@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use runtime::objects::{NewObject, Object, ObjectPage};
 use runtime::{RuntimeError, TenantId};
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// What the table of objects calls them.
@@ -96,7 +97,7 @@ pub(super) async fn put(
 /// there.
 #[utoipa::path(get, path = "/store/items", operation_id = "langgraphGetItem", tag = "langgraph", security(("key" = [])),
     params(("namespace" = String, Query), ("key" = String, Query), ("refresh_ttl" = Option<bool>, Query)),
-    responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+    responses((status = 200, body = Option<Object>), (status = "default", body = ErrorBody)))]
 pub(super) async fn get(
     State(api): State<Api>,
     caller: Caller,
@@ -140,7 +141,7 @@ pub(super) async fn search(
     let asked = StoreSearch::read(&super::object(body))?;
     let mut items = all(&api, &caller.tenant).await?;
     items.retain(|item| asked.wants(item));
-    items.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
+    items.sort_by_key(|item| Reverse(item.updated_at));
     let page = items.iter().skip(asked.offset).take(asked.limit);
     let page: Vec<Value> = page.map(StoreItem::to_json).collect();
     Ok(Json(json!({ "items": page })))
