@@ -40,6 +40,17 @@ tools = ["compute"]
 model = "demo"
 tools = ["compute"]
 requires_approval = ["compute"]
+
+[agents.lead]
+model = "demo"
+tools = ["compute"]
+
+[[agents.lead.subagents]]
+agent = "demo"
+name = "delegate"
+description = "Does a task."
+parameters = { type = "object", properties = { task = { type = "string" } }, required = ["task"] }
+prompt = "{task}"
 `;
 
 const LOOK_UP = {
@@ -114,11 +125,24 @@ test("a tool of the client is called, and its result goes on with the thread", a
   agent.addMessage({ id: randomUUID(), role: "tool", toolCallId: call.id, content: "March" });
   const { newMessages } = await agent.runAgent({ tools: [LOOK_UP] });
   assert.match(newMessages.at(-1).content, /look_up gave.*March/);
+  await agrees(agent);
   const told = await stored(agent.threadId);
   assert.deepEqual(
     told.map((message) => message.role),
     ["user", "assistant", "tool", "assistant"],
   );
+});
+
+test("results of parallel calls have one order, whichever comes first", async () => {
+  const { agent } = front("/ag-ui/agents/lead");
+  say(agent, 'use delegate {"task": "slow 20ms say 10 words"} and compute {"expression": "1+1"}');
+  await agent.runAgent();
+  const results = agent.messages.filter((message) => message.role === "tool");
+  assert.deepEqual(
+    results.map((message) => message.toolCallId),
+    agent.messages[1].toolCalls.map((call) => call.id),
+  );
+  await agrees(agent);
 });
 
 test("an interrupt asks whether a call may run, and is answered", async () => {

@@ -272,7 +272,9 @@ for (const major of [5, 6, 7]) {
         assert.equal(call.state, "approval-requested");
         await chat.addToolApprovalResponse({ id: call.approval.id, approved, reason: "because" });
         await until("the answer", () => chat.status === "ready" && said([chat.lastMessage])[0] !== "");
-        assert.equal(calls(chat.lastMessage)[0].state, approved ? "output-available" : "output-denied");
+        const [answered] = calls(chat.lastMessage);
+        assert.equal(answered.state, approved ? "output-available" : "output-denied");
+        assert.deepEqual([answered.approval.id, answered.approval.approved], [call.approval.id, approved]);
         const usage = chat.plain.at(-1).metadata.usage;
         assert.deepEqual((await stored(chat.id)).at(-1).metadata.usage, usage);
         await agrees(chat);

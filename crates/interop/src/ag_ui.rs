@@ -10,5 +10,6 @@ mod request;
 mod stream;
 
 pub use messages::{is_said, is_said_beside, to_messages, was_cut_off};
+pub(crate) use request::MESSAGE_ID;
 pub use request::{Resume, RunInput, RunInputError, Said, ToolAnswer, from_run_input};
 pub use stream::{RunView, interrupt_id};

@@ -112,12 +112,8 @@ pub fn read_response_id(text: &str) -> Option<(String, String)> {
     Some((hyphenated(thread)?, hyphenated(execution)?))
 }
 
-/// A run's id where nothing beside it says its thread (the Agent Protocol): the thread's and the execution's digits.
-pub fn run_of_thread_id(thread: &str, execution: &str) -> Option<String> {
-    Some(format!("{}{}", digits(thread)?, digits(execution)?))
-}
-
-/// The thread and the execution behind such an id.
+/// The thread and the execution behind the id that earlier versions gave a run of the Agent Protocol: the digits of
+/// both.
 pub fn read_run_of_thread_id(text: &str) -> Option<(String, String)> {
     let (thread, execution) = text.split_at_checked(DIGITS)?;
     Some((hyphenated(thread)?, hyphenated(execution)?))
@@ -189,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_runs_id_may_have_its_threads_in_it() {
+    fn an_older_runs_id_has_its_threads_in_it() {
         let (thread, execution) = (
             "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5061",
             "0190a3c4-5b6d-7e8f-9a0b-1c2d3e4f5062",
         );
-        let id = run_of_thread_id(thread, execution).unwrap();
+        let id = format!("{thread}{execution}").replace('-', "");
         let read = read_run_of_thread_id(&id).unwrap();
         assert_eq!((read.0.as_str(), read.1.as_str()), (thread, execution));
         for wrong in ["", execution, &id[1..], "é"] {

@@ -20,9 +20,11 @@ mod interrupt;
 mod message;
 mod protocol;
 mod request;
+mod resent;
 mod run;
 mod select;
 mod state;
+mod store;
 mod stream;
 mod thread;
 
@@ -42,6 +44,7 @@ pub use request::{
 pub use run::{RunRecord, RunStatus, Waiting, is_pending};
 pub use select::Select;
 pub use state::{Moment, Snapshot, Snapshots, values_at, values_of};
+pub use store::{StoreDelete, StoreGet, StoreItem, StoreNamespaces, StorePut, StoreSearch};
 pub use stream::{Frame, FrameId, RunStream};
 pub use thread::{
     Shown, ThreadStatus, copied_metadata, matches_metadata, merged_metadata, shown_id,

@@ -230,6 +230,35 @@ mod tests {
     /// What reads a body, and which members it knows.
     type Reader = (&'static [&'static str], fn(&Value) -> bool);
 
+    /// What reads the bodies of the store.
+    fn item_readers() -> [(&'static str, Reader); 4] {
+        use interop::langgraph as lang;
+        [
+            (
+                "LangGraphItem",
+                (lang::StorePut::KNOWN, |it| lang::StorePut::read(it).is_ok()),
+            ),
+            (
+                "LangGraphItemDelete",
+                (lang::StoreDelete::KNOWN, |it| {
+                    lang::StoreDelete::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphItemSearch",
+                (lang::StoreSearch::KNOWN, |it| {
+                    lang::StoreSearch::read(it).is_ok()
+                }),
+            ),
+            (
+                "LangGraphNamespaces",
+                (lang::StoreNamespaces::KNOWN, |it| {
+                    lang::StoreNamespaces::read(it).is_ok()
+                }),
+            ),
+        ]
+    }
+
     #[test]
     fn what_a_body_of_langgraphs_may_say_is_what_its_reader_knows() {
         use interop::langgraph as lang;
@@ -291,7 +320,7 @@ mod tests {
         let events: Reader = (lang::EventRequest::KNOWN, |it| {
             lang::EventRequest::read(it).is_ok()
         });
-        let readers = readers.into_iter().chain([
+        let readers = readers.into_iter().chain(item_readers()).chain([
             ("LangGraphStateOf", state_of),
             ("LangGraphCommand", command),
             ("LangGraphEvents", events),

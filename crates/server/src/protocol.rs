@@ -53,6 +53,17 @@ impl Dialect {
         }
     }
 
+    /// Whether pages of other ports of this machine may call a path in development mode: where clients of a protocol are
+    /// served. Pages that the server has itself, and what they alone call, are for no other pages.
+    pub(crate) fn is_for_local_pages(path: &str) -> bool {
+        match Self::of(path) {
+            Self::OpenAi | Self::A2a | Self::Mcp | Self::LangGraph => true,
+            Self::Own => ["/api/", "/ag-ui", "/.well-known/"]
+                .iter()
+                .any(|first| path.starts_with(first)),
+        }
+    }
+
     /// The name of what its refusals look like, in the `OpenAPI` document.
     pub(crate) fn error_schema(self) -> &'static str {
         match self {

@@ -67,6 +67,7 @@ async fn delete_in_turn(api: &Api, row: &ThreadRow) -> Result<(), RuntimeError> 
 /// What anyone may ask.
 pub(crate) fn open() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(health::index))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::openapi))

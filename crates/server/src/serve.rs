@@ -238,7 +238,7 @@ async fn recovered(
 ///
 /// Streams end when `shutdown` is cancelled.
 pub fn router(app: App, shutdown: CancellationToken) -> Router {
-    let cors = cors(&app.config().server.cors_origins);
+    let cors = cors(app.config());
     let api = Api::new(app, shutdown);
     let guarded = routes::guarded()
         .route_layer(from_fn_with_state(api.clone(), recovered))
@@ -281,20 +281,29 @@ fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer
     SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
 }
 
-fn cors(origins: &[String]) -> CorsLayer {
-    let origin = if origins.iter().any(|origin| origin == "*") {
+/// Which pages of other origins may call: those that are listed, and in development mode those of this machine.
+fn cors(config: &Config) -> CorsLayer {
+    let (listed, is_development) = (config.server.cors_origins.clone(), config.is_development());
+    let origin = if listed.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
-        AllowOrigin::list(
-            origins
-                .iter()
-                .filter_map(|origin| HeaderValue::from_str(origin).ok()),
-        )
+        AllowOrigin::predicate(move |origin, request| {
+            let origin = origin.to_str().unwrap_or_default();
+            let is_local =
+                || guard::is_local(origin) && Dialect::is_for_local_pages(request.uri.path());
+            listed.iter().any(|listed| listed == origin) || (is_development && is_local())
+        })
     };
     let name = HeaderName::from_static;
     CorsLayer::new()
         .allow_origin(origin)
-        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_methods([
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
         // Whatever a page of these origins sends: clients have headers of their own (`x-stainless-…`), and some that
         // no list could name (`mcp-param-…`).
         .allow_headers(AllowHeaders::mirror_request())

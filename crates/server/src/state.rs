@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::routes::langgraph::EndedRuns;
 use crate::routes::mcp::Calls;
 use crate::turns::Turns;
+use jiff::Timestamp;
 use runtime::ViewBudget;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ struct Inner {
     views: ViewBudget,
     mcp_calls: Calls,
     ended_runs: EndedRuns,
+    since: Timestamp,
     shutdown: CancellationToken,
 }
 
@@ -90,9 +92,15 @@ impl Api {
                 views,
                 mcp_calls: Calls::default(),
                 ended_runs: EndedRuns::default(),
+                since: Timestamp::now(),
                 shutdown,
             }),
         }
+    }
+
+    /// Since when the server has the configuration that it has.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.inner.since
     }
 
     pub(crate) fn app(&self) -> &App {

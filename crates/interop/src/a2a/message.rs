@@ -3,6 +3,8 @@
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID};
 use super::part;
+use super::reply::ANSWER_TEXT;
+use crate::ag_ui::MESSAGE_ID;
 use crate::parts::is_prompt;
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Item, ItemType, Payload, Role, StepRecord, said_beside};
@@ -145,7 +147,7 @@ fn shown_content(item: &Item) -> Vec<Value> {
     content.iter().filter_map(part::show).collect()
 }
 
-/// The answers of an item as the data that clients answer with, and what was said beside them.
+/// The answers of an item as clients have given them, as data or as text, and what was said beside them.
 fn answered(item: &Item) -> Vec<Value> {
     let content: Vec<Value> = item
         .content
@@ -160,7 +162,12 @@ fn answered(item: &Item) -> Vec<Value> {
         if !is_answer || answer.contains_key("resumed") {
             return None;
         }
-        answer.remove("type");
+        if let Some(text) = answer.remove(ANSWER_TEXT) {
+            return Some(json!({ "text": text }));
+        }
+        for key in ["type", MESSAGE_ID] {
+            answer.remove(key);
+        }
         Some(json!({ "data": answer }))
     });
     let beside = said_beside(item);

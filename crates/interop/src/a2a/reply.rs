@@ -7,6 +7,9 @@ use crate::parts::ToolPart;
 use serde_json::{Map, Value, json};
 use timeline::{ANSWER, Answer, ContentError, OpenCall, OpenKind};
 
+/// Under which name an answer keeps the text that it was said as.
+pub(super) const ANSWER_TEXT: &str = "loomline.text";
+
 /// A call that waits for somebody outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
@@ -118,7 +121,10 @@ impl Reply {
         let (mut answers, mut beside) = (Vec::new(), Vec::new());
         for (pointer, said) in message.placed() {
             match object(said).filter(|fields| fields.contains_key("toolCallId")) {
-                Some(fields) => answers.push(answer(fields, pointer)?),
+                Some(fields) => {
+                    let text = said.get("text").and_then(Value::as_str);
+                    answers.push(answer(fields, pointer, text)?);
+                }
                 None => beside.push(part::read(said, &pointer)?),
             }
         }
@@ -128,12 +134,18 @@ impl Reply {
         if let [only] = asked
             && only.is_external
         {
+            let output = whole(message)?;
+            let text = output
+                .as_str()
+                .filter(|_| is_text(message))
+                .map(str::to_owned);
             let fields = Map::from_iter([
                 ("toolCallId".to_owned(), only.tool_call_id.as_str().into()),
                 ("threadKey".to_owned(), only.thread_key.as_str().into()),
-                ("output".to_owned(), whole(message)?),
+                ("output".to_owned(), output),
             ]);
-            let answer = answer(fields, format!("{}/parts", message.pointer))?;
+            let pointer = format!("{}/parts", message.pointer);
+            let answer = answer(fields, pointer, text.as_deref())?;
             return Ok(Self {
                 answers: vec![answer],
                 beside: Vec::new(),
@@ -162,7 +174,12 @@ pub(super) fn object(part: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer, RequestError> {
+/// An answer, and the text that it was said as if it was.
+fn answer(
+    mut fields: Map<String, Value>,
+    pointer: String,
+    text: Option<&str>,
+) -> Result<ReplyAnswer, RequestError> {
     let thread_key = match fields.remove("threadKey") {
         None | Some(Value::Null) => None,
         Some(Value::String(key)) => Some(key),
@@ -172,6 +189,10 @@ fn answer(mut fields: Map<String, Value>, pointer: String) -> Result<ReplyAnswer
         }
     };
     fields.insert("type".to_owned(), ANSWER.into());
+    fields.remove(ANSWER_TEXT);
+    if let Some(text) = text {
+        fields.insert(ANSWER_TEXT.to_owned(), text.into());
+    }
     let part = Value::Object(fields);
     let read = Answer::read(Some(&json!([part]).into()));
     let read = read.map_err(|error| unfit(&pointer, &error))?;
@@ -200,6 +221,11 @@ fn unfit(pointer: &str, error: &ContentError) -> RequestError {
         | ContentError::NotContent { .. }
         | ContentError::NotNamespaced { .. } => RequestError::param(pointer, error),
     }
+}
+
+/// Whether all parts of a message are texts.
+fn is_text(message: &Incoming) -> bool {
+    message.parts.iter().all(|part| part.get("text").is_some())
 }
 
 /// All of a message as one result: a text as it is, data as it is.

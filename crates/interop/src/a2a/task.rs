@@ -4,6 +4,7 @@ use super::message::{of_agent, said, spoken};
 use super::reply::{Asked, asked_parts};
 use super::requests::{self, AskedRequest, goes_on_id, goes_on_with, may_ask};
 use super::state::{TaskState, status};
+use crate::threads::{cancelled, continues};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub struct Waiting {
 #[derive(Clone, Debug)]
 pub struct TaskRun<'a> {
     trigger: &'a Item,
+    /// The message that the trigger points to, where it says nothing itself.
+    pointed: Option<&'a Item>,
     /// Each with what it answers: the trigger first, then what goes on with it.
     reactions: Vec<(&'a Item, &'a Reaction)>,
     /// A message that goes on with it and waits for its turn.
@@ -67,26 +70,18 @@ impl<'a> TaskRun<'a> {
         let mut current: Option<usize> = None;
         for entry in &transcript.entries {
             match entry {
-                Entry::Item(item) if item.run.is_some() && begins(item) => runs.push(Self {
-                    trigger: item,
-                    reactions: Vec::new(),
-                    queued: None,
-                    is_closed,
-                }),
+                Entry::Item(item) if item.run.is_some() && begins(item) => {
+                    runs.push(Self::of(item, is_closed));
+                }
                 Entry::Item(item) => {
                     items.insert(&item.id, item);
                 }
                 Entry::Reaction(reaction) => {
                     let trigger = items.get(&reaction.execution.trigger_item_id).copied();
                     let Some(trigger) = trigger else { continue };
-                    if begins(trigger) {
+                    if begins(trigger) && !continues(&reaction.execution, Some(trigger)) {
                         current = Some(runs.len());
-                        runs.push(Self {
-                            trigger,
-                            reactions: Vec::new(),
-                            queued: None,
-                            is_closed,
-                        });
+                        runs.push(Self::of(trigger, is_closed));
                     }
                     if let Some(run) = current.and_then(|place| runs.get_mut(place)) {
                         run.reactions.push((trigger, reaction));
@@ -95,6 +90,34 @@ impl<'a> TaskRun<'a> {
             }
         }
         runs
+    }
+
+    fn of(trigger: &'a Item, is_closed: bool) -> Self {
+        Self {
+            trigger,
+            pointed: None,
+            reactions: Vec::new(),
+            queued: None,
+            is_closed,
+        }
+    }
+
+    /// Whether its trigger says nothing itself: a client had said its messages before, and has begun the run by itself.
+    pub fn is_pointer(&self) -> bool {
+        self.trigger.item_type == ItemType::ItemReference
+    }
+
+    /// The message that such a trigger names.
+    pub fn points_to(&self) -> Option<ItemId> {
+        let content = self.trigger.content.as_ref();
+        let content = content.filter(|_| self.is_pointer());
+        Some(content?.str_field("itemId")?.as_str().into())
+    }
+
+    /// The same task with the message that its trigger points to.
+    #[must_use]
+    pub fn answering(self, pointed: Option<&'a Item>) -> Self {
+        Self { pointed, ..self }
     }
 
     /// The task that a message has set off.
@@ -278,7 +301,8 @@ impl<'a> TaskRun<'a> {
 
     /// The messages, and the parts of what was said last.
     fn told(&self, id: &str, context_id: &str) -> (Vec<Value>, Option<Vec<Value>>) {
-        let mut history: Vec<Value> = said(self.trigger, id, context_id).into_iter().collect();
+        let first = self.pointed.unwrap_or(self.trigger);
+        let mut history: Vec<Value> = said(first, id, context_id).into_iter().collect();
         let mut last = None;
         for (trigger, reaction) in &self.reactions {
             if trigger.id != self.trigger.id {
@@ -307,7 +331,9 @@ impl<'a> TaskRun<'a> {
 pub(super) fn begins(item: &Item) -> bool {
     match item.item_type {
         ItemType::Message | ItemType::ActionExecute => true,
-        ItemType::ActionResult | ItemType::ItemReference => false,
+        // Clients of other protocols begin runs by a pointer to what was said before.
+        ItemType::ItemReference => cancelled(item).is_none(),
+        ItemType::ActionResult => false,
     }
 }
 

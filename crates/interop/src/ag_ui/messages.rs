@@ -1,6 +1,6 @@
 //! A thread as the messages of an AG-UI client.
 
-use super::request::Said;
+use super::request::{MESSAGE_ID, Said};
 use crate::document::data_url;
 use crate::parts::{PROMPT, ReasoningPart, StepResponse, ToolPart};
 use crate::{Converted, Losses};
@@ -17,11 +17,13 @@ use timeline::{
 pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
     let mut messages = Vec::new();
     let mut losses = Losses::default();
+    let mut answers = None;
     for (place, entry) in transcript.entries.iter().enumerate() {
         let at = format!("/entries/{place}");
         match entry {
             Entry::Item(item) if item.run.is_some() => {}
             Entry::Item(item) => {
+                answers = Some(item);
                 messages.extend(said(item, &at, &mut losses));
                 for item in said_beside(item) {
                     messages.extend(said(&item, &at, &mut losses));
@@ -30,13 +32,28 @@ pub fn to_messages(transcript: &Transcript) -> Converted<Vec<Value>> {
             Entry::Reaction(reaction) => {
                 let is_over = reaction.execution.status != ExecutionStatus::Executing;
                 let is_told = |it: &&StepRecord| is_over || it.step.status == StepStatus::Completed;
+                let is_own = |item: &&Item| item.id == reaction.execution.trigger_item_id;
+                let given = answers.filter(is_own).map(given_results);
+                let given = given.unwrap_or_default();
                 for step in reaction.steps.iter().filter(is_told) {
-                    push_step(&mut messages, step, &at, &mut losses);
+                    push_step(&mut messages, (step, &given), &at, &mut losses);
                 }
             }
         }
     }
     losses.with(messages)
+}
+
+/// The results that a client has given in these answers: each call, and the client's own id of its message.
+pub(super) fn given_results(item: &Item) -> Vec<(String, String)> {
+    let content = item.content.as_ref();
+    let content = content.filter(|_| item.item_type == ItemType::ActionResult);
+    let parts: Vec<Value> = content.and_then(|it| it.read().ok()).unwrap_or_default();
+    let text = |part: &Value, key: &str| Some(part.get(key)?.as_str()?.to_owned());
+    let given = parts.iter();
+    given
+        .filter_map(|part| Some((text(part, "toolCallId")?, text(part, MESSAGE_ID)?)))
+        .collect()
 }
 
 /// Whether an answer was cut off, of which the chunks have more to tell.
@@ -185,7 +202,12 @@ fn content_part(part: &Value) -> Option<Value> {
     }
 }
 
-fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &mut Losses) {
+fn push_step(
+    messages: &mut Vec<Value>,
+    (record, given): (&StepRecord, &[(String, String)]),
+    at: &str,
+    losses: &mut Losses,
+) {
     let id = record.step.id.as_str();
     let response = record.response.as_ref();
     let said: Option<StepResponse> = response.and_then(|(said, _)| said.read().ok());
@@ -211,7 +233,10 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
                     "function": {"name": tool.tool_name(), "arguments": arguments(&tool)},
                 }));
             }
-            results.extend(result(&tool));
+            let given = given.iter().filter(|_| answers).enumerate();
+            let mut given = given.filter(|(_, (call, _))| *call == tool.tool_call_id);
+            let (order, id) = given.next().map(|(n, (_, id))| (n, id.as_str())).unzip();
+            results.extend(result(&tool, id).map(|result| (order, result)));
             continue;
         }
         let value = part.part.value();
@@ -260,7 +285,30 @@ fn push_step(messages: &mut Vec<Value>, record: &StepRecord, at: &str, losses: &
         }
         messages.push(Value::Object(message));
     }
-    messages.append(&mut results);
+    // The results that a client has given stand in its order, before those of tools that ran afterwards.
+    results.sort_by_key(|(order, _)| order.unwrap_or(usize::MAX));
+    for (_, result) in results {
+        let place = if answers {
+            place_of(messages, &result["toolCallId"])
+        } else {
+            messages.len()
+        };
+        messages.insert(place, result);
+    }
+}
+
+/// Where a client puts the result of an earlier step's call: behind the other results of its message.
+fn place_of(messages: &[Value], call: &Value) -> usize {
+    let calls = |message: &Value| {
+        let calls = message["toolCalls"].as_array();
+        calls.is_some_and(|calls| calls.iter().any(|it| it["id"] == *call))
+    };
+    let Some(made) = messages.iter().rposition(calls) else {
+        return messages.len();
+    };
+    let later = messages.get(made + 1..).unwrap_or_default();
+    let results = later.iter().take_while(|it| it["role"] == "tool");
+    made + 1 + results.count()
 }
 
 /// The texts that a step has streamed which was cut off, and what it thought, as they began.
@@ -301,11 +349,12 @@ pub(super) fn arguments(tool: &ToolPart) -> &str {
     }
 }
 
-fn result(tool: &ToolPart) -> Option<Value> {
+/// The result of a call, under the id that its client has given it if there is one.
+fn result(tool: &ToolPart, id: Option<&str>) -> Option<Value> {
     let content = tool.result_text()?;
     let call = tool.tool_call_id.as_str();
-    let mut message =
-        json!({"id": result_id(call), "role": "tool", "toolCallId": call, "content": content});
+    let id = id.map_or_else(|| result_id(call), str::to_owned);
+    let mut message = json!({"id": id, "role": "tool", "toolCallId": call, "content": content});
     if let Some(error) = &tool.error_text {
         message["error"] = error.as_str().into();
     }

@@ -20,6 +20,9 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// The most tools, pieces of context and answers.
 const MAX_ENTRIES: usize = 256;
 
+/// Under which name an answer keeps the id of the client's message that gave it.
+pub(crate) const MESSAGE_ID: &str = "loomline.message_id";
+
 /// Under which name a run keeps what it must say again.
 pub(super) const ECHO: &str = "ag-ui";
 
@@ -316,6 +319,9 @@ fn result(message: &Value, place: usize) -> Result<ToolAnswer, RunInputError> {
     let message = Fields::of(message, format!("/messages/{place}"))?;
     let tool_call_id = message.id("toolCallId", MAX_ID_BYTES)?;
     let mut part = json!({"type": ANSWER, "toolCallId": tool_call_id});
+    if message.get("id").is_some() {
+        part[MESSAGE_ID] = message.id("id", MAX_ID_BYTES)?.into();
+    }
     if let Some(error) = message.get("error").and_then(Value::as_str) {
         part["errorText"] = error.into();
     } else {

@@ -1,11 +1,18 @@
 //! From the log of one execution to the events of a run.
 
+mod interrupts;
+mod results;
+
 use super::messages::{arguments, first_said, reasoning_id, result_id, text_id};
-use crate::ai_sdk::subagent::call_of;
 use crate::ai_sdk::{ChunkJson, MessageSoFar, StreamView, chunks};
 #[cfg(feature = "aitp")]
 use crate::aitp::Question;
 use crate::parts::ToolPart;
+pub use interrupts::interrupt_id;
+#[cfg(feature = "aitp")]
+use interrupts::request;
+use interrupts::{interrupt, interrupt_beneath};
+use results::Results;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use timeline::{Event, ItemId, ItemType, OpenCall, OpenKind, Record, StepId, StepStatus};
@@ -41,6 +48,7 @@ pub struct RunView {
     open: Vec<OpenCall>,
     /// The call that the record is about.
     part: Option<ToolPart>,
+    results: Results,
     heard: Heard,
     wants_messages: bool,
     is_over: bool,
@@ -107,6 +115,7 @@ impl RunView {
             open_calls: BTreeMap::new(),
             open: Vec::new(),
             part: None,
+            results: Results::default(),
             heard: Heard::Known,
             wants_messages: true,
             is_over: false,
@@ -225,6 +234,7 @@ impl RunView {
             self.n_reasonings = 0;
             // Some models give the calls of every step the same ids.
             self.calls.clear();
+            self.results.begin();
         }
         if let Event::ItemCreated { item } = event
             && self.trigger.as_ref() == Some(&item.id)
@@ -233,6 +243,7 @@ impl RunView {
             // No event of this protocol names the message that goes on.
             let message = MessageSoFar::of(self.run_id.clone());
             self.chunks = self.chunks.clone().continuing(Some(message));
+            self.results.answered_by(item);
         }
         if let (Event::ItemCreated { item }, Heard::Awaited) = (event, &self.heard)
             && let Some((id, text)) = first_said(item)
@@ -248,10 +259,15 @@ impl RunView {
             && self.step.as_ref() == Some(step_id)
         {
             self.open = OpenCall::list(outcome.open_calls.as_ref());
+            self.results.step_over();
         }
         self.part = match event {
-            Event::PartCreated { part, .. } | Event::PartUpdated { part, .. } => {
-                ToolPart::read(part)
+            Event::PartCreated { idx, part, .. } | Event::PartUpdated { idx, part, .. } => {
+                let tool = ToolPart::read(part);
+                if let Some(tool) = &tool {
+                    self.results.see(*idx, tool.is_answered());
+                }
+                tool
             }
             Event::ContextCreated { .. }
             | Event::ContextResolved { .. }
@@ -342,6 +358,8 @@ impl RunView {
     }
 
     fn finish_step(&mut self) {
+        let results = self.results.rest();
+        self.out.extend(results);
         if std::mem::take(&mut self.step_open) {
             let name = self.step_name();
             self.push(json!({"type": "STEP_FINISHED", "stepName": name}));
@@ -432,10 +450,12 @@ impl RunView {
         };
         let call = tool.tool_call_id.as_str();
         if let Some(content) = tool.result_text() {
-            self.push(json!({
+            let result = json!({
                 "type": "TOOL_CALL_RESULT", "messageId": result_id(call),
                 "toolCallId": call, "content": content, "role": "tool",
-            }));
+            });
+            let results = self.results.take(call, result);
+            self.out.extend(results);
         }
     }
 
@@ -446,6 +466,7 @@ impl RunView {
         self.attempt += 1;
         self.n_texts = 0;
         self.calls.clear();
+        self.results.begin();
     }
 
     /// Closes what is open: nothing may be when a run ends.
@@ -510,80 +531,4 @@ impl RunView {
         let (thread, run) = (self.thread_id.as_str(), self.run_id.as_str());
         json!({"type": "RUN_FINISHED", "threadId": thread, "runId": run, "outcome": outcome})
     }
-}
-
-/// The id of the interrupt that a call is, if it waits for a person to allow it.
-pub fn interrupt_id(open: &OpenCall) -> Option<String> {
-    let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
-    Some(tool.approval?.id)
-}
-
-/// The question whether a call may run, if that is what it waits for.
-fn interrupt(open: &OpenCall) -> Option<Value> {
-    let tool = ToolPart::read(&open.part).filter(|_| open.kind == OpenKind::Approval)?;
-    Some(json!({
-        "id": tool.approval?.id, "reason": "tool_call", "toolCallId": open.tool_call_id,
-        "message": "May this tool run?", "responseSchema": approval_schema(),
-    }))
-}
-
-/// What a sub-agent's call waits for, which no message of the client's has: so it is told here.
-fn interrupt_beneath(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
-    let tool = ToolPart::read(&open.part)?;
-    let name = tool.tool_name();
-    let (reason, message, schema) = match open.kind {
-        OpenKind::Approval => {
-            let message = format!("May {name} run for a sub-agent?");
-            ("tool_call", message, approval_schema())
-        }
-        OpenKind::External => {
-            let message = format!("What is the result of {name} for a sub-agent?");
-            ("input_required", message, result_schema())
-        }
-        OpenKind::Others | OpenKind::Child => return None,
-    };
-    let input: Value = serde_json::from_str(arguments(&tool)).unwrap_or_default();
-    Some(json!({
-        "id": call_of(thread_key, &open.tool_call_id)?, "reason": reason, "toolCallId": own,
-        "message": message, "responseSchema": schema,
-        "metadata": {
-            "threadKey": thread_key, "toolCallId": open.tool_call_id,
-            "toolName": name, "input": input,
-        },
-    }))
-}
-
-fn result_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {"output": {}, "errorText": {"type": "string"}},
-        "oneOf": [{"required": ["output"]}, {"required": ["errorText"]}],
-    })
-}
-
-fn approval_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "approved": {"type": "boolean"},
-            "editedArgs": {"type": "object"},
-            "reason": {"type": "string"},
-        },
-        "required": ["approved"],
-    })
-}
-
-/// A request of AITP, with the capability message that asks in its metadata.
-#[cfg(feature = "aitp")]
-fn request(question: &Question) -> Value {
-    let ask = &question.ask;
-    let mut interrupt = json!({
-        "id": ask.key.text(), "reason": format!("aitp:{}", ask.message_type),
-        "message": question.prompt(), "responseSchema": question.schema,
-        "metadata": {"$schema": ask.schema, ask.message_type.as_str(): ask.payload},
-    });
-    if let Some(end) = question.expires_at {
-        interrupt["expiresAt"] = end.to_string().into();
-    }
-    interrupt
 }

@@ -3,6 +3,7 @@
 use super::content::{self, MAX_TEXT};
 use super::error::RequestError;
 use super::fields::{Fields, MAX_ID, choose};
+use super::resent;
 use serde_json::{Map, Value, json};
 use timeline::{ItemType, NewItem, Payload, Role};
 
@@ -55,6 +56,8 @@ pub struct Said {
     pub pointer: String,
     /// Whether the content is a list of parts there; else it is a text.
     pub has_parts: bool,
+    /// Where calls stand that it makes. Only a message that the thread has already may make some.
+    pub(super) calls: Option<String>,
 }
 
 impl Said {
@@ -74,6 +77,8 @@ impl Said {
 /// A result of a tool that the client executes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
+    /// The client's id of the message, if it gave one.
+    pub id: Option<String>,
     /// The call.
     pub tool_call_id: String,
     /// What it gave, or what went wrong.
@@ -97,6 +102,39 @@ impl Input {
     /// Whether nothing is given: the agent goes on with what there is.
     pub fn is_empty(&self) -> bool {
         self.said.is_empty() && self.results.is_empty()
+    }
+
+    /// The ids of the messages, as far as they have some.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let said = self.said.iter().map(|it| it.id.as_deref());
+        let results = self.results.iter().map(|it| it.id.as_deref());
+        said.chain(results).flatten()
+    }
+
+    /// Leaves out what a thread has already: clients that keep the whole state send all of it again. `known` are the
+    /// messages of the thread, none where it is new.
+    ///
+    /// # Errors
+    ///
+    /// A known message that says something else, or a new one that makes calls.
+    pub fn leave_out(&mut self, known: &[Value]) -> Result<(), RequestError> {
+        resent::leave_out(self, known)
+    }
+
+    /// What is said, where results of calls can't be given.
+    ///
+    /// # Errors
+    ///
+    /// A result of a call.
+    pub fn said_only(self) -> Result<Vec<Said>, RequestError> {
+        match self.results.first() {
+            None => Ok(self.said),
+            Some(result) => {
+                let what =
+                    "a call is answered by a run: give its result as the run's input or command";
+                Err(RequestError::at(&*result.pointer, what))
+            }
+        }
     }
 
     /// Reads `{"messages": …}`.
@@ -158,8 +196,13 @@ impl Input {
                 return Err(fields.wrong(named, what));
             }
         };
+        let id = fields.text("id", MAX_ID)?.filter(|id| !id.is_empty());
+        let mut calls = None;
         for key in ["tool_calls", "invalid_tool_calls"] {
-            fields.refuse(key, "calls are made by agents, and can't be said")?;
+            match fields.refuse(key, resent::NO_CALLS) {
+                Err(_) if id.is_some() => calls = Some(fields.at(key)),
+                asked => asked?,
+            }
         }
         let text_type = if role == Role::Assistant {
             "output_text"
@@ -175,9 +218,9 @@ impl Input {
                 fields.at("content")
             }
         };
-        let id = fields.text("id", MAX_ID)?.filter(|id| !id.is_empty());
         self.said.push(Said {
             id: id.map(str::to_owned),
+            calls,
             role,
             content: Value::Array(parts).into(),
             metadata: kept(&fields)?,
@@ -199,7 +242,9 @@ impl Input {
         let text = text.filter(|text| text.len() <= MAX_TEXT);
         let text =
             text.ok_or_else(|| RequestError::at(pointer, "expected a text as a tool's result"))?;
+        let id = fields.text("id", MAX_ID)?.filter(|id| !id.is_empty());
         self.results.push(ToolResult {
+            id: id.map(str::to_owned),
             tool_call_id: call.ok_or_else(missing)?.to_owned(),
             text,
             is_error,

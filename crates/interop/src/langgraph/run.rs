@@ -3,7 +3,6 @@
 use super::message::agent_of;
 use super::request::{MODES, Speaks, StreamMode};
 use super::thread::instant;
-use crate::ids;
 use crate::options::RunOptions;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -16,6 +15,9 @@ use timeline::{
 
 /// Under which name a run's parameters keep what is said again of it.
 pub(super) const ECHO: &str = "langgraph";
+
+/// Under which name the echo has the ids of what was said before what the run answers.
+pub(super) const BEFORE: &str = "before";
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,8 +212,15 @@ impl RunRecord {
         }
     }
 
-    /// The object of the run; the ids are those of its thread, the one that is shown and our own.
-    pub fn to_json(&self, speaks: Speaks, thread: &str, own_thread: &str) -> Value {
+    /// The ids of what was said before what it answers, with it.
+    pub fn before(&self) -> impl Iterator<Item = ItemId> {
+        let before = self.echo.get(BEFORE).and_then(Value::as_array);
+        let before = before.into_iter().flatten();
+        before.filter_map(|id| id.as_str().map(ItemId::from))
+    }
+
+    /// The object of the run.
+    pub fn to_json(&self, speaks: Speaks, thread: &str) -> Value {
         let metadata = self.echo.get("metadata").cloned();
         let strategy = self.echo.get("multitask_strategy").cloned();
         let mut kwargs = Map::new();
@@ -220,7 +229,7 @@ impl RunRecord {
             kwargs.extend(kept.map(|kept| (key.to_owned(), kept)));
         }
         let mut run = json!({
-            "run_id": self.shown_id(speaks, own_thread),
+            "run_id": self.id,
             "thread_id": thread,
             "created_at": instant(self.created_at),
             "updated_at": instant(self.updated_at),
@@ -244,17 +253,6 @@ impl RunRecord {
             vec![StreamMode::Values]
         } else {
             modes
-        }
-    }
-
-    /// The run's id. The Agent Protocol asks for a run by that alone, so it has the thread's in it there.
-    pub fn shown_id(&self, speaks: Speaks, own_thread: &str) -> String {
-        let id = self.id.as_str();
-        match speaks {
-            Speaks::LangGraph => id.to_owned(),
-            Speaks::AgentProtocol => {
-                ids::run_of_thread_id(own_thread, id).unwrap_or_else(|| id.to_owned())
-            }
         }
     }
 }

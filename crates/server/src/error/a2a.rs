@@ -44,6 +44,7 @@ pub(crate) fn body(path: &str, status: StatusCode, failure: &Failure) -> Value {
 fn is_rpc(path: &str) -> bool {
     let rest = path.strip_prefix("/a2a").unwrap_or_default();
     let rest = rest.strip_prefix('/').unwrap_or(rest);
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
     !rest.contains('/')
 }
 
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn a_refusal_is_written_as_the_binding_at_its_path_reads_it() {
         let failure = ApiError::Unauthorized.failure();
-        for path in ["/a2a", "/a2a/", "/a2a/demo"] {
+        for path in ["/a2a", "/a2a/", "/a2a/demo", "/a2a/demo/"] {
             let told = body(path, StatusCode::UNAUTHORIZED, &failure);
             assert_eq!(told["error"]["code"], -32600, "{path}");
             assert_eq!(

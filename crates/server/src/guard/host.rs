@@ -42,10 +42,7 @@ pub(super) fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<()
         return Ok(());
     };
     let origin = origin.to_str().unwrap_or_default();
-    let local = origin
-        .split_once("://")
-        .is_some_and(|(_, host)| is_this_machine(host));
-    if local
+    if is_local(origin)
         || allowed
             .iter()
             .any(|allowed| allowed == origin || allowed == "*")
@@ -56,6 +53,12 @@ pub(super) fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<()
             origin: origin.to_owned(),
         })
     }
+}
+
+/// Whether an origin is one of this machine, at any port.
+pub(crate) fn is_local(origin: &str) -> bool {
+    let host = origin.split_once("://").map(|(_, host)| host);
+    host.is_some_and(is_this_machine)
 }
 
 /// Whether all of an authority is `localhost` or a loopback address, with a port or without.

@@ -5,11 +5,13 @@ use http::Method;
 
 /// Routes that only look although they are asked with `POST`, for what is sought stands in the body. A route that
 /// is not among them changes something.
-const LOOKED_AT_WITH_POST: [&str; 10] = [
+const LOOKED_AT_WITH_POST: [&str; 12] = [
     "/agents/search",
     "/assistants/count",
     "/assistants/search",
     "/runs/search",
+    "/store/items/search",
+    "/store/namespaces",
     "/threads/count",
     "/threads/search",
     "/threads/{thread_id}/history",
@@ -36,7 +38,8 @@ const FIGURES: &str = "/metrics";
 
 /// What a request needs; none where its route checks itself. A path that leads nowhere has no route.
 pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option<Scope> {
-    let route = route.unwrap_or_default();
+    let route = without_slash(route.unwrap_or_default());
+    let path = without_slash(path);
     if TOLD_BY_THE_BODY.contains(&route) {
         return None;
     }
@@ -55,6 +58,11 @@ pub(super) fn needed(method: &Method, route: Option<&str>, path: &str) -> Option
         return Some(Scope::Write);
     }
     Some(Scope::of(method))
+}
+
+/// A path without the slash at its end, which means nothing.
+fn without_slash(path: &str) -> &str {
+    path.strip_suffix('/').unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -78,6 +86,7 @@ mod tests {
             ("/a2a/v1/tasks/x%3acancel", Scope::Write),
             ("/a2a/v1/tasks/x:cancel", Scope::Write),
             ("/a2a/v1/tasks/x", Scope::Write),
+            ("/a2a/v1/tasks/x:subscribe/", Scope::Read),
         ] {
             assert_eq!(
                 post(Some("/a2a/v1/tasks/{id}"), path),

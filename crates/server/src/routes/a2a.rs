@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use http::request::Parts;
 use http::{HeaderMap, Uri};
 use interop::a2a::{ErrorKind, RequestError, check_version};
@@ -28,54 +28,67 @@ use utoipa_axum::routes;
 
 /// What anyone may ask: the cards.
 pub(super) fn open() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(card::public)).route(
-        "/a2a/{agent}/.well-known/agent-card.json",
-        get(card::public),
-    )
+    let card = "/.well-known/agent-card.json";
+    OpenApiRouter::new()
+        .routes(routes!(card::public))
+        .route(&format!("{card}/"), get(card::public))
+        .route(&format!("/a2a/{{agent}}{card}"), get(card::public))
+        .route(&format!("/a2a/{{agent}}{card}/"), get(card::public))
 }
 
-/// What needs a key.
+/// What needs a key. Each path may end in a slash.
 pub(super) fn routes() -> OpenApiRouter<Api> {
-    let of_each = OpenApiRouter::new()
-        .route("/a2a/{agent}", post(rpc::call))
-        .route("/a2a/{agent}/v1/tasks", get(rest::list))
-        .route(
-            "/a2a/{agent}/v1/tasks/{id}",
-            get(rest::read).post(rest::act),
-        )
-        .route(
-            "/a2a/{agent}/v1/tasks/{id}/pushNotificationConfigs",
-            get(rest::push).post(rest::push_made),
-        )
-        .route(
-            "/a2a/{agent}/v1/tasks/{id}/pushNotificationConfigs/{config}",
-            get(rest::push).delete(rest::push),
-        )
-        .route("/a2a/{agent}/v1/extendedAgentCard", get(rest::card));
-    let of_each = spelled(of_each, "/a2a/{agent}/v1/message", &[":", "%3A", "%3a"]);
-    let routes = spelled(OpenApiRouter::new(), "/a2a/v1/message", &["%3A", "%3a"]);
-    routes
+    let documented = OpenApiRouter::new()
         .routes(routes!(rpc::call))
         .routes(routes!(rest::send))
         .routes(routes!(rest::stream))
         .routes(routes!(rest::list))
         .routes(routes!(rest::read, rest::act))
         .routes(routes!(rest::push, rest::push_made))
-        .route(
-            "/a2a/v1/tasks/{id}/pushNotificationConfigs/{config}",
-            get(rest::push).delete(rest::push),
-        )
-        .routes(routes!(rest::card))
-        .merge(of_each)
+        .routes(routes!(rest::card));
+    let mut router = documented;
+    for (path, methods, is_documented) in paths() {
+        for (base, slash) in [
+            ("/a2a", ""),
+            ("/a2a", "/"),
+            ("/a2a/{agent}", ""),
+            ("/a2a/{agent}", "/"),
+        ] {
+            if !is_documented || (base, slash) != ("/a2a", "") {
+                router = router.route(&format!("{base}{path}{slash}"), methods.clone());
+            }
+        }
+    }
+    router
 }
 
-/// What is done with a message stands behind a colon, which some clients encode.
-fn spelled(router: OpenApiRouter<Api>, path: &str, colons: &[&str]) -> OpenApiRouter<Api> {
-    colons.iter().fold(router, |router, colon| {
-        router
-            .route(&format!("{path}{colon}send"), post(rest::send))
-            .route(&format!("{path}{colon}stream"), post(rest::stream))
-    })
+/// The paths below the address of an agent, and whether they are documented for the default one.
+fn paths() -> [(&'static str, MethodRouter<Api>, bool); 12] {
+    let (send, stream) = (post(rest::send), post(rest::stream));
+    let push = get(rest::push);
+    // What is done with a message stands behind a colon, which some clients encode.
+    [
+        ("", post(rpc::call), true),
+        ("/v1/message:send", send.clone(), true),
+        ("/v1/message%3Asend", send.clone(), false),
+        ("/v1/message%3asend", send, false),
+        ("/v1/message:stream", stream.clone(), true),
+        ("/v1/message%3Astream", stream.clone(), false),
+        ("/v1/message%3astream", stream, false),
+        ("/v1/tasks", get(rest::list), true),
+        ("/v1/tasks/{id}", get(rest::read).post(rest::act), true),
+        (
+            "/v1/tasks/{id}/pushNotificationConfigs",
+            push.clone().post(rest::push_made),
+            true,
+        ),
+        (
+            "/v1/tasks/{id}/pushNotificationConfigs/{config}",
+            push.delete(rest::push),
+            false,
+        ),
+        ("/v1/extendedAgentCard", get(rest::card), true),
+    ]
 }
 
 /// The agent that a path names; the default one where it names none.

@@ -85,6 +85,29 @@ impl ResumeQuery {
     }
 }
 
+/// Which piece of a chat is read, and by whom.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MessagesQuery {
+    /// The client's major version of `ai`, 5 to 7; 7 when absent.
+    ai: Option<u8>,
+    /// As of the native messages.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    /// As of the native messages.
+    before: Option<u64>,
+}
+
+/// Who stops an answer.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StopQuery {
+    /// The client's major version of `ai`, 5 to 7. The answer is the same for all of them.
+    ai: Option<u8>,
+}
+
 /// The messages of a chat, as the AI SDK has them.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UiMessages {
@@ -191,10 +214,17 @@ fn changed_meanwhile(error: RuntimeError, takes_back: bool, request: &ChatReques
 }
 
 fn wanted(query: &ChatQuery) -> Result<Wanted, ApiError> {
-    let major = query.ai.unwrap_or(*MAJORS.end());
-    let subagents = query.subagents;
+    Ok(Wanted {
+        major: major(query.ai)?,
+        subagents: query.subagents,
+    })
+}
+
+/// The major version of `ai` that a client names, or the newest one.
+fn major(named: Option<u8>) -> Result<u8, ApiError> {
+    let major = named.unwrap_or(*MAJORS.end());
     if MAJORS.contains(&major) {
-        return Ok(Wanted { major, subagents });
+        return Ok(major);
     }
     Err(ApiError::InvalidQuery {
         what: format!("ai is {major}, expected 5 to 7"),
@@ -235,14 +265,16 @@ pub(crate) async fn resume(
 /// Reads the messages of a chat, or of a piece of it; the answer that is being written is not among them.
 ///
 /// Where sub-agents wait for somebody, the last message ends with a step that has all that is asked.
-#[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), PieceQuery),
+#[utoipa::path(get, path = "/api/chat/{id}/messages", operation_id = "chatMessages", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), MessagesQuery),
     responses((status = 200, body = UiMessages), (status = "default", body = ErrorBody)))]
 pub(crate) async fn messages(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(id): PathOf<String>,
-    Query(query): Query<PieceQuery>,
+    Query(query): Query<MessagesQuery>,
 ) -> Result<Json<UiMessages>, ApiError> {
+    let major = major(query.ai)?;
+    let query = PieceQuery::new(query.limit, query.before);
     // What opens or is answered while the messages are read is not left.
     let mut open = open_calls(&api, &tenant, &id).await?;
     // With the chunks: an answer that was cut off keeps what it had said.
@@ -253,7 +285,7 @@ pub(crate) async fn messages(
     if query.is_tail() {
         let (pending, _) = api.runtime().pending(&tenant, &id).await?;
         if let Some(step) = last_step(&piece.transcript) {
-            subagent::ask(&mut messages, questions(&pending, step, *MAJORS.end()));
+            subagent::ask(&mut messages, questions(&pending, step, major));
         }
     }
     Ok(Json(UiMessages {
@@ -285,13 +317,15 @@ async fn open_calls(
 }
 
 /// Stops the running answer of a chat.
-#[utoipa::path(post, path = "/api/chat/{id}/stop", operation_id = "chatStop", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/chat/{id}/stop", operation_id = "chatStop", tag = "ai-sdk", security(("key" = [])), params(("id" = String, Path), StopQuery),
     responses((status = 200, body = CancelledView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn stop(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(id): PathOf<String>,
+    Query(query): Query<StopQuery>,
 ) -> Result<Json<CancelledView>, ApiError> {
+    major(query.ai)?;
     let cancelled = api
         .runtime()
         .cancel(&tenant, &id, None, Interruption::USER_CANCELLED)

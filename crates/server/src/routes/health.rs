@@ -9,13 +9,38 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 /// A word on how the server does.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
     status: &'static str,
+}
+
+/// Where the protocols of the server begin, by name.
+const LINKS: [(&str, &str); 10] = [
+    ("openapi", "/openapi.json"),
+    ("health", "/healthz"),
+    ("ready", "/readyz"),
+    ("threads", "/api/v1/threads"),
+    ("aiSdk", "/api/chat"),
+    ("agUi", "/ag-ui"),
+    ("openAi", "/v1/models"),
+    ("a2a", "/.well-known/agent-card.json"),
+    ("mcp", "/mcp"),
+    ("langGraph", "/info"),
+];
+
+/// What this server is, and where its protocols begin.
+#[utoipa::path(get, path = "/", operation_id = "index", tag = "operation", responses((status = 200, body = Object)))]
+pub(crate) async fn index() -> Json<Value> {
+    let links = LINKS.map(|(name, path)| (name.to_owned(), Value::from(path)));
+    Json(json!({
+        "name": "loomline",
+        "version": env!("CARGO_PKG_VERSION"),
+        "links": Map::from_iter(links),
+    }))
 }
 
 /// Whether the process lives.

@@ -9,12 +9,16 @@ mod by_run;
 mod disconnect;
 mod ended;
 mod follow;
+mod index;
 mod protocol;
+mod resent;
 mod resume;
+mod rollback;
 mod run;
 mod runs;
 mod search;
 mod state;
+mod store;
 mod threads;
 
 use crate::auth::Caller;
@@ -48,6 +52,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .merge(of_agents())
         .merge(of_threads())
         .merge(of_runs())
+        .merge(of_store())
         .merge(refused())
 }
 
@@ -102,18 +107,24 @@ fn of_runs() -> OpenApiRouter<Api> {
         .routes(routes!(by_run::cancel))
 }
 
+fn of_store() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(store::put, store::get, store::delete))
+        .routes(routes!(store::search))
+        .routes(routes!(store::namespaces))
+}
+
 /// What both protocols have and this server has not, and why.
 const REFUSED: [(&[&str], &str); 4] = [
     (
         &[
-            "/store/{*rest}",
             "/crons",
             "/crons/{*rest}",
             "/runs/crons",
             "/runs/crons/{*rest}",
             "/threads/{thread_id}/runs/crons",
         ],
-        "this server has no store beside its threads, and begins no runs by the clock",
+        "this server begins no runs by the clock",
     ),
     (
         &[
@@ -159,7 +170,7 @@ pub(super) async fn ok() -> Json<Value> {
 pub(super) async fn info() -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "flags": {"assistants": true, "crons": false, "store": false, "langsmith": false},
+        "flags": {"assistants": true, "crons": false, "store": true, "langsmith": false},
     }))
 }
 

@@ -33,6 +33,10 @@ pub(super) struct Piece {
 }
 
 impl PieceQuery {
+    pub(super) fn new(limit: Option<usize>, before: Option<u64>) -> Self {
+        Self { limit, before }
+    }
+
     /// Reads the piece. Costs what it has.
     pub(super) async fn read(
         self,

@@ -284,3 +284,21 @@ async fn a_result_of_a_call_that_nobody_made_is_refused() {
     let known = run(&server, "r3", &known[..=end]).await;
     assert_eq!(known.status, 200, "{}", known.text);
 }
+
+#[tokio::test]
+async fn a_clients_own_results_are_its_messages_live_and_on_reload() {
+    let server = Server::new("").await;
+    let text = "use look_up {\"key\": \"a\"} and look_up {\"key\": \"b\"}";
+    let mut all = called(&server, text, 2).await;
+    let end = all.len();
+    all.swap(end - 2, end - 1);
+    let said = run(&server, "r2", &all).await;
+    assert_eq!(outcome(&said), json!({"type": "success"}));
+    let events = events(&said);
+    let results = events.iter().filter(|it| it["type"] == "TOOL_CALL_RESULT");
+    assert_eq!(results.count(), 0, "{}", said.text);
+    // With what the run has said, this is what the client has.
+    assert_eq!(messages(&server).await[..end], all, "{}", said.text);
+    let again = run(&server, "r2", &all).await;
+    assert_eq!(again.text, said.text, "the same run is shown again");
+}

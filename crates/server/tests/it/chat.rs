@@ -227,3 +227,33 @@ async fn what_can_not_be_done_is_said() {
         json!([])
     );
 }
+
+#[tokio::test]
+async fn every_chat_path_takes_the_major_version_of_the_client() {
+    let server = Server::new("").await;
+    for major in [5, 6, 7] {
+        let path = format!("/api/chat?ai={major}");
+        let said = server
+            .post(&path, submit(&format!("m{major}"), "hello"))
+            .await;
+        assert_eq!(said.status, 200, "{}", said.text);
+        let messages = format!("/api/chat/chat-1/messages?ai={major}&limit=1");
+        assert_eq!(server.get(&messages).await.status, 200);
+        let stream = format!("/api/chat/chat-1/stream?ai={major}");
+        assert_eq!(server.get(&stream).await.status, 204);
+        let stop = format!("/api/chat/chat-1/stop?ai={major}");
+        assert_eq!(server.post_text(&stop, "").await.status, 200);
+    }
+    for (method, path) in [
+        ("GET", "/api/chat/chat-1/messages?ai=4"),
+        ("GET", "/api/chat/chat-1/stream?ai=8"),
+        ("POST", "/api/chat/chat-1/stop?ai=4"),
+    ] {
+        let request = server.request(method, path).body(Body::empty()).unwrap();
+        assert_eq!(
+            server.send(request).await.error().1,
+            "invalid_query",
+            "{path}"
+        );
+    }
+}

@@ -168,3 +168,68 @@ async fn pages_may_read_the_headers_that_clients_read_also_of_refusals() {
         assert!(answer.headers.contains_key("x-request-id"));
     }
 }
+
+/// Pages of other ports of this machine.
+const LOCAL: [&str; 3] = [
+    "http://localhost:5173",
+    "http://127.0.0.1:3000",
+    "https://[::1]:8080",
+];
+
+#[tokio::test]
+async fn loopback_pages_call_every_protocol_in_development_mode() {
+    let server = Server::new("").await;
+    for origin in LOCAL {
+        for (method, path, headers) in PREFLIGHTS {
+            let allowed = preflight(&server, origin, method, path, headers).await;
+            assert_eq!(allowed["access-control-allow-origin"], origin, "{path}");
+        }
+        let body = r#"{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}"#;
+        let request = server
+            .request("POST", "/api/chat")
+            .header(header::ORIGIN, origin)
+            .header(header::CONTENT_TYPE, "application/json");
+        let answer = server.send(request.body(Body::from(body)).unwrap()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(answer.headers["access-control-allow-origin"], origin);
+        let vary = answer.headers.get_all("vary").iter();
+        let mut vary = vary.filter_map(|it| it.to_str().ok());
+        assert!(vary.any(|it| it.contains("origin")));
+    }
+    let foreign = [
+        "https://evil.example",
+        "http://localhost.evil.example",
+        "null",
+    ];
+    for origin in foreign {
+        let refused = preflight(&server, origin, "POST", "/api/chat", "content-type").await;
+        assert!(
+            !refused.contains_key("access-control-allow-origin"),
+            "{origin}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn loopback_pages_call_nothing_but_protocols() {
+    let server = Server::new("").await;
+    for path in ["/", "/healthz", "/metrics", "/ui/page.js", "/apis", "/none"] {
+        let refused = preflight(&server, LOCAL[0], "GET", path, "x-page").await;
+        assert!(
+            !refused.contains_key("access-control-allow-origin"),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn loopback_pages_must_be_listed_where_keys_are_needed() {
+    let server = server().await;
+    for (method, path, headers) in PREFLIGHTS {
+        let refused = preflight(&server, LOCAL[0], method, path, headers).await;
+        assert!(
+            !refused.contains_key("access-control-allow-origin"),
+            "{path}"
+        );
+    }
+}

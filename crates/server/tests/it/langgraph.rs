@@ -1,12 +1,16 @@
 //! `LangGraph`'s API and the Agent Protocol: what their clients can't see of themselves.
 
+mod agent_protocol;
 mod answers;
 mod passing;
 mod protocol;
 mod repeated;
+mod resent;
 mod rights;
+mod rollback;
 mod runs;
 mod search;
+mod store;
 mod subagents;
 
 use crate::harness::{Answer, Server};
@@ -30,7 +34,16 @@ requires_approval = ["compute"]
 /// Whether a path is of these protocols.
 pub(crate) fn has(path: &str) -> bool {
     let first = path.split('/').nth(1).unwrap_or_default();
-    ["threads", "runs", "agents", "assistants", "info", "ok"].contains(&first)
+    [
+        "threads",
+        "runs",
+        "agents",
+        "assistants",
+        "store",
+        "info",
+        "ok",
+    ]
+    .contains(&first)
 }
 
 impl Server {

@@ -294,3 +294,21 @@ async fn the_ledger_s_tool_is_there_only_where_it_is_configured() {
         .any(|(_, event)| event["chunkType"] == "data-tool-started");
     assert!(started, "an effect is announced before it happens");
 }
+
+#[tokio::test]
+async fn the_root_names_the_server_and_links_to_its_protocols() {
+    let server = Server::new("").await;
+    let root = server.get("/").await;
+    assert_eq!(root.status, 200, "{}", root.text);
+    let root = root.json();
+    assert_eq!(root["name"], "loomline");
+    assert_eq!(root["version"], env!("CARGO_PKG_VERSION"));
+    let links = root["links"].as_object().unwrap();
+    assert!(links.len() > 5, "{root}");
+    for (name, path) in links {
+        let found = server.get(path.as_str().unwrap()).await;
+        assert_ne!(found.status, 404, "{name}: {}", found.text);
+    }
+    let keyed = Server::new(&crate::harness::two_tenants()).await;
+    assert_eq!(keyed.get("/").await.json(), root);
+}

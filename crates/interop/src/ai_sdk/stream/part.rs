@@ -143,8 +143,12 @@ impl StreamView {
         }
     }
 
+    /// Somebody has answered whether the call may run. A client of a message that goes on has the question; asked
+    /// again, clients of `ai` 6 would forget the answer.
     fn allowed(&mut self, tool: &ToolPart) {
-        self.asked(tool);
+        if !self.answers {
+            self.asked(tool);
+        }
         self.responded_to(tool);
     }
 

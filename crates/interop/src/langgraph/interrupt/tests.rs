@@ -170,6 +170,7 @@ fn a_result_is_any_value() {
 fn a_tools_message_answers_the_call_that_wants_a_result() {
     let both = [asked("c", true, "own"), asked("d", false, "own")];
     let result = |call: &str| ToolResult {
+        id: None,
         tool_call_id: call.to_owned(),
         text: "green".to_owned(),
         is_error: true,

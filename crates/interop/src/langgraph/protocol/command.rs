@@ -184,6 +184,7 @@ impl ProtocolCommand {
 fn start(params: &Value) -> Result<RunCreate, RequestError> {
     let known = [
         "assistant_id",
+        "assistantId",
         "input",
         "config",
         "metadata",
@@ -191,10 +192,13 @@ fn start(params: &Value) -> Result<RunCreate, RequestError> {
         "multitask_strategy",
     ];
     let fields = Fields::closed(params, "/params", &known)?;
-    if fields.text("assistant_id", MAX_ID)?.is_none() {
+    let mut body = fields.map().clone();
+    if let Some(named) = body.remove("assistantId") {
+        body.entry("assistant_id").or_insert(named);
+    }
+    if !body.get("assistant_id").is_some_and(Value::is_string) {
         return Err(fields.wrong("assistant_id", "expected a string"));
     }
-    let mut body = fields.map().clone();
     body.insert("if_not_exists".to_owned(), "create".into());
     read_run(&Value::Object(body))
 }

@@ -62,17 +62,12 @@ fn all(pairs: Pairs<'_>, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads the query of a cancel, which can only stop the run: what was complete stays. One that was stopped is over at
-/// once, so nothing is to be waited for.
-pub fn read_cancel(pairs: &[(String, String)]) -> Result<(), RequestError> {
+/// Reads the query of a cancel: whether the run is taken out of its thread as well. One that was stopped is over at once,
+/// so nothing is to be waited for.
+pub fn read_cancel(pairs: &[(String, String)]) -> Result<bool, RequestError> {
     flag(pairs, "wait")?;
-    match word(pairs, "action", &[("interrupt", true), ("rollback", false)])? {
-        None | Some(true) => Ok(()),
-        Some(false) => {
-            let what = "what was said is never unsaid here: expected \"interrupt\"";
-            Err(RequestError::at("/action", what))
-        }
-    }
+    let actions = [("interrupt", false), ("rollback", true)];
+    Ok(word(pairs, "action", &actions)?.unwrap_or_default())
 }
 
 /// The query of a stream that is taken up.

@@ -4,7 +4,7 @@ use super::{Speaks, checkpoint, uuid};
 use crate::langgraph::error::RequestError;
 use crate::langgraph::fields::{Fields, MAX_ID, choose};
 use crate::langgraph::input::Input;
-use crate::langgraph::run::ECHO;
+use crate::langgraph::run::{BEFORE, ECHO};
 use crate::options::RunOptions;
 use serde_json::{Map, Value};
 
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 const KNOWN: &[&str] = &[
     "assistant_id",
     "agent_id",
+    "assistantId",
     "thread_id",
     "input",
     "messages",
@@ -97,6 +98,8 @@ pub enum Multitask {
     Reject,
     /// What runs is stopped, and the run begins.
     Interrupt,
+    /// What runs is stopped and taken out of the thread, and the run begins.
+    Rollback,
     /// The run waits for its turn.
     Enqueue,
 }
@@ -157,22 +160,16 @@ impl RunCreate {
         let (input, resume) = given(&fields)?;
         let (config, max_steps) = config(&fields)?;
         let strategies = [
-            ("reject", Some(Multitask::Reject)),
-            ("interrupt", Some(Multitask::Interrupt)),
-            ("enqueue", Some(Multitask::Enqueue)),
-            ("rollback", None),
+            ("reject", Multitask::Reject),
+            ("interrupt", Multitask::Interrupt),
+            ("rollback", Multitask::Rollback),
+            ("enqueue", Multitask::Enqueue),
         ];
-        let multitask = match fields.word("multitask_strategy", &strategies)? {
-            Some(Some(strategy)) => strategy,
-            None => match speaks {
-                Speaks::LangGraph => Multitask::Enqueue,
-                Speaks::AgentProtocol => Multitask::Reject,
-            },
-            Some(None) => {
-                let what = "what was said is never unsaid here: expected \"reject\", \"interrupt\" or \"enqueue\"";
-                return Err(fields.wrong("multitask_strategy", what));
-            }
-        };
+        let multitask = fields.word("multitask_strategy", &strategies)?;
+        let multitask = multitask.unwrap_or(match speaks {
+            Speaks::LangGraph => Multitask::Enqueue,
+            Speaks::AgentProtocol => Multitask::Reject,
+        });
         let mut echo = Map::new();
         let mut keep = |key: &str, value: Option<Map<String, Value>>| {
             let value = value.filter(|value| !value.is_empty());
@@ -189,7 +186,10 @@ impl RunCreate {
         let modes = modes(&fields)?;
         let names: Vec<&str> = modes.iter().map(|mode| mode.name()).collect();
         echo.insert(MODES.to_owned(), names.into());
-        let agent = fields.text(speaks.agent_key(), MAX_ID)?;
+        let agent = match fields.text(speaks.agent_key(), MAX_ID)? {
+            None => fields.text("assistantId", MAX_ID)?,
+            found => found,
+        };
         if speaks == Speaks::LangGraph && agent.is_none() {
             return Err(fields.wrong("assistant_id", "expected a string"));
         }
@@ -218,10 +218,16 @@ impl RunCreate {
         self.resume.is_some() || !self.input.results.is_empty()
     }
 
-    /// What the run's parameters keep.
-    pub fn options(&self) -> RunOptions {
+    /// What the run's parameters keep, with the ids of what was said before what the run answers.
+    pub fn options<'a>(&self, before: impl IntoIterator<Item = &'a str>) -> RunOptions {
         let mut options = RunOptions::default();
         self.note(&mut options);
+        let before: Vec<&str> = before.into_iter().collect();
+        if let Some(Value::Object(echo)) = options.echo.get_mut(ECHO)
+            && !before.is_empty()
+        {
+            echo.insert(BEFORE.to_owned(), before.into());
+        }
         options
     }
 
@@ -354,6 +360,12 @@ mod tests {
             (Speaks::AgentProtocol, Multitask::Reject)
         );
         assert_eq!(run.input.said.len(), 1);
+        let run = RunCreate::read(&json!({"assistantId": "demo", "input": {"messages": "Hi"}}));
+        let run = run.unwrap();
+        assert_eq!(
+            (run.speaks, run.agent.as_deref()),
+            (Speaks::AgentProtocol, Some("demo"))
+        );
     }
 
     #[test]
@@ -364,7 +376,8 @@ mod tests {
         });
         let run = RunCreate::read(&body).unwrap();
         assert_eq!(run.max_steps, Some(9));
-        let echo = run.options().echo.remove(ECHO).unwrap();
+        let echo = run.options(["u1"]).echo.remove(ECHO).unwrap();
+        assert_eq!(echo[BEFORE], json!(["u1"]));
         assert_eq!(echo["config"]["configurable"], json!({"user": "ada"}));
         assert_eq!(
             (&echo["metadata"], echo.get("context")),
@@ -380,7 +393,7 @@ mod tests {
             ("interrupt_after", json!(["tools"])),
             ("after_seconds", json!(5)),
             ("feedback_keys", json!(["stars"])),
-            ("multitask_strategy", json!("rollback")),
+            ("multitask_strategy", json!("wait")),
             ("stream_subgraphs", json!(true)),
             ("stream_mode", json!("debug")),
             ("stream_mode", json!(["values", "events"])),

@@ -3,7 +3,7 @@
 use super::{checkpoint, uuid};
 use crate::langgraph::error::RequestError;
 use crate::langgraph::fields::Fields;
-use crate::langgraph::input::{Input, Said};
+use crate::langgraph::input::Input;
 use crate::langgraph::select::Select;
 use crate::langgraph::thread::ThreadStatus;
 use crate::metadata::{EXPECTED, is_aitp, is_own};
@@ -70,7 +70,7 @@ pub struct ThreadPatch {
     /// Members of its metadata.
     pub metadata: Map<String, Value>,
     /// What is said, and nobody answers.
-    pub said: Vec<Said>,
+    pub input: Input,
 }
 
 impl ThreadPatch {
@@ -92,7 +92,7 @@ impl ThreadPatch {
         }
         Ok(Self {
             metadata: metadata(&fields)?,
-            said: only_said(input)?,
+            input,
         })
     }
 }
@@ -101,7 +101,7 @@ impl ThreadPatch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateUpdate {
     /// The messages.
-    pub said: Vec<Said>,
+    pub input: Input,
     /// The state that they go on from: only the last one can be.
     pub checkpoint: Option<String>,
 }
@@ -121,25 +121,17 @@ impl StateUpdate {
             Some(Value::Array(list)) => {
                 for (place, values) in list.iter().enumerate() {
                     let at = format!("{}/{place}", fields.at("values"));
-                    input.said.extend(only_said(Input::read(values, &at)?)?);
+                    let read = Input::read(values, &at)?;
+                    input.said.extend(read.said);
+                    input.results.extend(read.results);
                 }
             }
             Some(values) => input = Input::read(values, &fields.at("values"))?,
         }
         Ok(Self {
-            said: only_said(input)?,
+            input,
             checkpoint: checkpoint(&fields)?,
         })
-    }
-}
-
-fn only_said(input: Input) -> Result<Vec<Said>, RequestError> {
-    match input.results.first() {
-        None => Ok(input.said),
-        Some(result) => {
-            let what = "a call is answered by a run: give its result as the run's input or command";
-            Err(RequestError::at(&*result.pointer, what))
-        }
     }
 }
 
@@ -282,22 +274,24 @@ mod tests {
             StateUpdate::read(&json!({"values": {"messages": ["a", "b"]}, "checkpoint_id": "c"}));
         let update = update.unwrap();
         assert_eq!(
-            (update.said.len(), update.checkpoint.as_deref()),
+            (update.input.said.len(), update.checkpoint.as_deref()),
             (2, Some("c"))
         );
         assert!(
             StateUpdate::read(&json!({"values": null}))
                 .unwrap()
-                .said
+                .input
                 .is_empty()
         );
         for body in [
             json!({"values": {"todos": []}}),
             json!({"values": {"messages": "a"}, "as_node": "tools"}),
-            json!({"values": {"messages": [{"type": "tool", "content": "x", "tool_call_id": "c"}]}}),
         ] {
             assert!(StateUpdate::read(&body).is_err(), "{body}");
         }
+        let result = json!({"type": "tool", "content": "x", "tool_call_id": "c"});
+        let update = StateUpdate::read(&json!({"values": {"messages": [result]}}));
+        assert!(update.unwrap().input.said_only().is_err());
         for key in ["actors", "parent_id"] {
             let patch = ThreadPatch::read(&json!({"metadata": {key: "x"}}));
             let at = format!("/metadata/{key}");
@@ -306,6 +300,6 @@ mod tests {
         let patch = ThreadPatch::read(
             &json!({"metadata": {"a": null}, "messages": [{"role": "user", "content": "x"}]}),
         );
-        assert_eq!(patch.unwrap().said.len(), 1);
+        assert_eq!(patch.unwrap().input.said.len(), 1);
     }
 }

@@ -47,11 +47,14 @@ fn calls_of_several_steps_may_have_one_id() {
 
 /// A log in which a call has waited, was answered, and its run goes on.
 fn answered() -> Log {
+    answered_as(json!([{"type": "loomline-answer", "toolCallId": "c1", "output": "paid"}]))
+}
+
+fn answered_as(answer: Value) -> Log {
     let mut log = begun();
     let call = ToolPart::call("pay", "c1", r#"{ "eur": 5 }"#);
     respond(&mut log, vec![call.write().unwrap()]);
     end(&mut log, &[waits("c1", OpenKind::External)]);
-    let answer = json!([{"type": "loomline-answer", "toolCallId": "c1", "output": "paid"}]);
     log.run(Command::Start {
         trigger: Trigger::New(NewItem {
             id: "answer".into(),
@@ -174,4 +177,82 @@ fn arguments_that_were_streamed_are_ended_as_the_call_has_them() {
             (is_prefix, !is_prefix)
         );
     }
+}
+
+/// A log whose first step calls two tools at once, of which the second one is done first.
+fn parallel() -> Log {
+    let mut log = begun();
+    let calls = [
+        ToolPart::call("slow", "c1", "{}"),
+        ToolPart::call("fast", "c2", "{}"),
+    ];
+    let parts = calls.iter().map(|call| call.write().unwrap()).collect();
+    respond(&mut log, parts);
+    for (idx, call) in [(1, &calls[1]), (0, &calls[0])] {
+        let done = ToolPart {
+            state: ToolState::OutputAvailable,
+            output: Some(json!(call.tool_name()).into()),
+            ..call.clone()
+        };
+        let part = done.write().unwrap();
+        log.run(Command::PutPart { idx, part });
+    }
+    end(&mut log, &[]);
+    log
+}
+
+fn results(all: &[Value], kind: &str) -> Vec<Value> {
+    let results = all
+        .iter()
+        .filter(|it| it["type"] == kind || it["role"] == kind);
+    results.map(|it| it["toolCallId"].clone()).collect()
+}
+
+#[test]
+fn parallel_results_have_one_order_live_and_on_reload() {
+    let log = parallel();
+    let messages = to_messages(&log.transcript()).value;
+    let reloaded = results(&messages, "tool");
+    assert_eq!(reloaded, ["c1", "c2"]);
+    let events = runs(&log).remove(0);
+    assert_eq!(check(&events), Ok(()));
+    assert_eq!(results(&events, "TOOL_CALL_RESULT"), reloaded);
+}
+
+#[test]
+fn a_result_behind_a_call_that_stays_open_is_told_in_its_step() {
+    let mut log = begun();
+    let call = ToolPart::call("fast", "c2", "{}");
+    let open = ToolPart::call("pay", "c1", "{}");
+    respond(&mut log, vec![open.write().unwrap(), call.write().unwrap()]);
+    let done = ToolPart {
+        state: ToolState::OutputAvailable,
+        output: Some(json!(1).into()),
+        ..call
+    };
+    let part = done.write().unwrap();
+    log.run(Command::PutPart { idx: 1, part });
+    end(&mut log, &[waits("c1", OpenKind::External)]);
+    let events = runs(&log).remove(0);
+    let kinds = kinds(&events);
+    let place = |kind: &str| kinds.iter().position(|it| *it == kind).unwrap();
+    assert!(
+        place("TOOL_CALL_RESULT") < place("STEP_FINISHED"),
+        "{kinds:?}"
+    );
+    assert_eq!(results(&events, "TOOL_CALL_RESULT"), ["c2"]);
+}
+
+#[test]
+fn a_clients_own_result_keeps_its_id_and_is_not_streamed_back() {
+    let log = answered_as(json!([{
+        "type": "loomline-answer", "toolCallId": "c1", "output": "paid",
+        "loomline.message_id": "m9",
+    }]));
+    let messages = to_messages(&log.transcript()).value;
+    let result = json!({"id": "m9", "role": "tool", "toolCallId": "c1", "content": "paid"});
+    assert_eq!(messages.last(), Some(&result));
+    let mut view = RunView::new("t", "r", "answer".into());
+    let events = told(&mut view, &log.records, &log);
+    assert_eq!(results(&events, "TOOL_CALL_RESULT"), [""; 0]);
 }

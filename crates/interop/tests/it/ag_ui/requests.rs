@@ -31,8 +31,8 @@ fn only_what_the_client_adds_is_read() {
     assert_eq!(
         parts,
         [
-            &json!({"type": "loomline-answer", "toolCallId": "c", "output": "{\"ok\":true}"}),
-            &json!({"type": "loomline-answer", "toolCallId": "d", "errorText": "it broke"}),
+            &json!({"type": "loomline-answer", "toolCallId": "c", "output": "{\"ok\":true}", "loomline.message_id": "3"}),
+            &json!({"type": "loomline-answer", "toolCallId": "d", "errorText": "it broke", "loomline.message_id": "4"}),
         ]
     );
     assert_eq!(input.options.tools[0].name, "f");

@@ -10,6 +10,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
 use interop::a2a::{AgentCard, Interfaces};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::{DateTimeParser, DateTimePrinter};
 use serde_json::Value;
 
 /// How long a card may be kept without asking again: it changes with the configuration.
@@ -21,9 +23,9 @@ const PRIVATE: &str = "private, max-age=300";
 /// Shows the card of the default agent: how it is spoken to, and nothing that only some may know. Those of the
 /// others stand at `/a2a/{agent}/.well-known/agent-card.json`.
 ///
-/// A client that has it already says so by its `ETag`, and is told that nothing has changed.
+/// A client that has it already says so by its `ETag` or by `Last-Modified`, and is told that nothing has changed.
 #[utoipa::path(get, path = "/.well-known/agent-card.json", operation_id = "a2aAgentCard", tag = "a2a",
-    params(("if-none-match" = Option<String>, Header)),
+    params(("if-none-match" = Option<String>, Header), ("if-modified-since" = Option<String>, Header)),
     responses((status = 200, body = Object), (status = 304, description = "The client has this card"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn public(
     State(api): State<Api>,
@@ -36,16 +38,30 @@ pub(crate) async fn public(
     let tag = format!("\"{}\"", hex(hash.as_ref()));
     let is_same_for_all = api.app().config().server.public_url.is_some();
     let fresh = if is_same_for_all { SHARED } else { PRIVATE };
-    let caching = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, fresh)];
-    if has(&headers, &tag) {
+    let since = api.since();
+    let modified = DateTimePrinter::new().timestamp_to_rfc9110_string(&since);
+    let modified = modified.map_err(|_| ApiError::Panicked)?;
+    let caching = [
+        (header::ETAG, tag.as_str()),
+        (header::CACHE_CONTROL, fresh),
+        (header::LAST_MODIFIED, modified.as_str()),
+    ];
+    if has(&headers, &tag, since) {
         return Ok((StatusCode::NOT_MODIFIED, caching).into_response());
     }
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Ok((caching, kind, card).into_response())
 }
 
-/// Whether a client has what this tag is of (RFC 9110, 13.1.2).
-fn has(headers: &HeaderMap, tag: &str) -> bool {
+/// Whether a client has what this tag is of (RFC 9110, 13.1.2), or where it names no tags what has been so since this
+/// instant (13.1.3).
+fn has(headers: &HeaderMap, tag: &str, since: Timestamp) -> bool {
+    if !headers.contains_key(header::IF_NONE_MATCH) {
+        let known = headers.get(header::IF_MODIFIED_SINCE);
+        let known = known.and_then(|it| it.to_str().ok());
+        let known = known.and_then(|it| DateTimeParser::new().parse_timestamp(it).ok());
+        return known.is_some_and(|known| known.as_second() >= since.as_second());
+    }
     let values = headers.get_all(header::IF_NONE_MATCH).into_iter();
     let mut tags = values
         .filter_map(|value| value.to_str().ok())

@@ -253,7 +253,8 @@ impl Lister<'_> {
         let request = self.request;
         let task = Task::of(row, run.item())?;
         let more = task.more(self.api, run, Filter::Facts).await?;
-        let run = run.clone().joined(&more);
+        let pointed = task.pointed(self.api, run).await?;
+        let run = run.clone().joined(&more).answering(pointed.as_ref());
         if request.after.is_some_and(|after| run.since() < after) {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use interop::a2a::{ErrorKind, RequestError, Shown, TaskRun, TaskState, Waiting, 
 use interop::ids;
 use runtime::{Filter, Landmark, Place, RuntimeError, StoreError, Stretch, TenantId, ThreadRow};
 use serde_json::Value;
-use timeline::{ExecutionId, ItemId, ThreadId, Transcript};
+use timeline::{Entry, ExecutionId, Item, ItemId, ThreadId, Transcript};
 
 /// How many messages at most go on with a task.
 pub(super) const MAX_PIECES: usize = 100;
@@ -88,7 +88,8 @@ impl Task {
                 continue;
             };
             let more = self.more(api, &run, filter).await?;
-            let run = run.joined(&more);
+            let pointed = self.pointed(api, &run).await?;
+            let run = run.joined(&more).answering(pointed.as_ref());
             if run.wants_chunks() && filter == Filter::Facts {
                 filter = Filter::All;
                 continue;
@@ -134,6 +135,42 @@ impl Task {
             may_go_on = pieces.len() < MAX_PIECES;
         }
         Ok(pieces)
+    }
+
+    /// The message that the task's trigger points to, or else the one that stands right before it. Costs the run that the
+    /// message stands at.
+    pub(super) async fn pointed(
+        &self,
+        api: &Api,
+        run: &TaskRun<'_>,
+    ) -> Result<Option<Item>, ApiError> {
+        if !run.is_pointer() {
+            return Ok(None);
+        }
+        let Some(id) = run.points_to() else {
+            return self.said_before(api).await;
+        };
+        let piece = self.piece(api, &id, Filter::Facts).await?;
+        let entries = piece.map(|piece| piece.entries).unwrap_or_default();
+        Ok(entries.into_iter().find_map(|entry| match entry {
+            Entry::Item(item) if item.id == id => Some(item),
+            Entry::Item(_) | Entry::Reaction(_) => None,
+        }))
+    }
+
+    /// The message that stands right before the task's trigger, and that no agent has answered by then.
+    async fn said_before(&self, api: &Api) -> Result<Option<Item>, ApiError> {
+        let (runtime, landmark) = (api.runtime(), Landmark::Item(&self.item));
+        let place = runtime.place_of(&self.tenant, &self.key, landmark).await?;
+        let Some(before) = place else {
+            return Ok(None);
+        };
+        let stretch = Stretch::Before { before, n: 1 };
+        let piece = runtime.stretch(&self.tenant, &self.key, stretch, Filter::Facts);
+        match piece.await?.transcript.entries.pop() {
+            Some(Entry::Item(item)) => Ok(Some(item)),
+            Some(Entry::Reaction(_)) | None => Ok(None),
+        }
     }
 
     /// The piece of the thread that begins with the task.

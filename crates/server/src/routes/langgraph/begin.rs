@@ -2,9 +2,11 @@
 
 use super::disconnect::Disconnect;
 use super::resume::{Standing, Taken, above, known, resume, resumed};
+use super::rollback::roll_back_active;
 use super::state::{check_last, not_last};
 use super::threads::{Words, known_already, made, place};
 use super::{Found, find};
+use super::{index, resent};
 use crate::aitp::Speech;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -121,6 +123,7 @@ pub(super) async fn begin(
 ) -> Result<Begun, ApiError> {
     let agent = agent(api, &asked)?;
     let token = idempotency.token("langgraph.runs")?;
+    resent::leave_out(api, caller, named, &mut asked.input).await?;
     let said = Words::read(api.runtime(), std::mem::take(&mut asked.input.said))?;
     let made_for = (&asked, &said, token.as_deref());
     let (found, passing) = thread_for(api, caller, named, made_for).await?;
@@ -140,6 +143,9 @@ pub(super) async fn begin(
         if is_resumed {
             resume(&speech, &found, &asked, said, token).await?
         } else {
+            if asked.multitask == Multitask::Rollback {
+                roll_back_active(&found).await?;
+            }
             Taken::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
         }
     };
@@ -162,8 +168,12 @@ pub(super) async fn begin(
         Taken::Beneath(goes_on) => above(&found, goes_on, open).await?,
     };
     let unnamed = || RequestError::new(ErrorKind::Conflict, "the run has no id yet: ask again");
+    let id = accepted.execution_id.ok_or_else(unnamed)?;
+    if asked.speaks == Speaks::AgentProtocol {
+        index::note(&found, &id).await?;
+    }
     Ok(Begun {
-        id: accepted.execution_id.ok_or_else(unnamed)?,
+        id,
         trigger: accepted.item_id,
         is_resumed,
         after: accepted.after,
@@ -208,7 +218,7 @@ fn policy(asked: &RunCreate) -> Policy {
     match asked.multitask {
         Multitask::Reject => Policy::Reject,
         Multitask::Interrupt => Policy::Interrupt,
-        Multitask::Enqueue => Policy::Queue,
+        Multitask::Rollback | Multitask::Enqueue => Policy::Queue,
     }
 }
 
@@ -232,7 +242,8 @@ async fn say(
         Some(item) => item,
         None => NewItem::reference(runtime.mint(), before.last().map(|item| &item.id)),
     };
-    let params = serde_json::to_value(asked.options()).map_err(RuntimeError::from)?;
+    let options = asked.options(before.iter().map(|item| item.id.as_str()));
+    let params = serde_json::to_value(options).map_err(RuntimeError::from)?;
     let react = React {
         before,
         run: Run {

@@ -1,6 +1,6 @@
 //! Runs whose thread no path names: those that are given one, and those of the Agent Protocol.
 
-use super::{Found, Pairs, runs};
+use super::{Found, Pairs, index, runs};
 use crate::auth::Caller;
 use crate::body::{BodyLease, JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -11,20 +11,32 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use interop::ids::read_run_of_thread_id;
-use interop::langgraph::{RequestError, RunsSearch, Speaks};
+use interop::langgraph::{RequestError, RunsSearch, Speaks, uuid_of};
 use serde_json::Value;
 
-/// The thread that a run's id names, and the run's own id.
+/// The thread that a run is of, and the run's id.
 async fn find(api: &Api, caller: &Caller, id: &str) -> Result<(Found, String), ApiError> {
-    let Some((thread, run)) = read_run_of_thread_id(id) else {
-        return Err(
-            RequestError::at("/run_id", "expected the id of a run that was answered here").into(),
-        );
+    let (thread, run) = match read_run_of_thread_id(id) {
+        Some(named) => named,
+        None => (thread_of(api, caller, id).await?, id.to_owned()),
     };
     match Found::of_runs(api, caller, &thread).await {
         Err(ApiError::LangGraph(_)) => Err(RequestError::no_run(id).into()),
         found => Ok((found?, run)),
     }
+}
+
+/// The thread of which this run is noted to be.
+async fn thread_of(api: &Api, caller: &Caller, run: &str) -> Result<String, ApiError> {
+    let Some(id) = uuid_of(run) else {
+        return Err(RequestError::no_run(run).into());
+    };
+    for runtime in [api.runtime(), api.app().passing()] {
+        if let Some(noted) = index::noted(runtime, &caller.tenant, &id).await? {
+            return Ok(noted.thread_id);
+        }
+    }
+    Err(RequestError::no_run(run).into())
 }
 
 /// Begins a run on the thread that the body names, or on one of its own that is deleted a while after the run is over, unless
@@ -88,24 +100,19 @@ pub(super) async fn read(
 ) -> Result<Json<Value>, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
     let run = super::run::Run::find(&found, &run).await?.record;
-    Ok(Json(run.to_json(
-        Speaks::AgentProtocol,
-        found.shown(),
-        found.own(),
-    )))
+    Ok(Json(run.to_json(Speaks::AgentProtocol, found.shown())))
 }
 
-/// Refuses: a run is a fact of its thread's log.
+/// Deletes a run that is over: it is listed and found no longer. What it was asked and has said stays in the thread.
 #[utoipa::path(delete, path = "/runs/{run_id}", operation_id = "agentProtocolDeleteRun", tag = "langgraph", security(("key" = [])),
-    params(("run_id" = String, Path)), responses((status = "default", body = ErrorBody)))]
+    params(("run_id" = String, Path)), responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     PathOf(run_id): PathOf<String>,
 ) -> Result<StatusCode, ApiError> {
     let (found, run) = find(&api, &caller, &run_id).await?;
-    super::run::Run::find(&found, &run).await?;
-    Err(runs::kept())
+    runs::deleted(&found, &run).await
 }
 
 /// Waits for a run, and answers with what it came to.
@@ -135,7 +142,8 @@ pub(super) async fn stream(
     runs::join_streamed(&api, &caller, &headers, (found, &run), &query).await
 }
 
-/// Stops a run; what was complete stays. One that waits for its turn can't be stopped until that has come.
+/// Stops a run; what was complete stays, unless `action` is `rollback`. One that waits for its turn can't be stopped until
+/// that has come.
 #[utoipa::path(post, path = "/runs/{run_id}/cancel", operation_id = "agentProtocolCancelRun", tag = "langgraph", security(("key" = [])),
     params(("run_id" = String, Path), ("wait" = Option<bool>, Query), ("action" = Option<String>, Query)),
     request_body = Option<Object>, responses((status = 204), (status = "default", body = ErrorBody)))]

@@ -29,7 +29,7 @@ pub(super) struct Followed {
     pub(super) trigger: ItemId,
     pub(super) is_resumed: bool,
     pub(super) after: Seq,
-    /// What is kept until nobody follows any more.
+    /// What is kept until nobody follows any more. Dropping it deletes the thread.
     pub(super) passing: Option<Passing>,
 }
 
@@ -122,7 +122,7 @@ impl Followed {
         if speaks == Speaks::AgentProtocol {
             let messages = values["messages"].as_array().map(Vec::as_slice);
             let messages = agent_protocol_messages(messages.unwrap_or_default());
-            let run = record.to_json(speaks, self.found.shown(), self.found.own());
+            let run = record.to_json(speaks, self.found.shown());
             return Ok(
                 Json(json!({"run": run, "values": values, "messages": messages})).into_response(),
             );
@@ -205,6 +205,8 @@ fn told(
     mut disconnect: Option<Disconnect>,
 ) -> BoxStream<'static, Result<Told<Frame>, ApiError>> {
     let told = async_stream::try_stream! {
+        // The block would capture only the fields that it uses, and `passing` would delete the thread now.
+        let run = run;
         yield Told { said: vec![view.metadata()], is_last: false };
         let mut events = RunEvents::of(run.trigger.clone());
         while let Some(logged) = follow.next().await {

@@ -1,6 +1,6 @@
 //! A run of a thread, found by its id.
 
-use super::Found;
+use super::{Found, index};
 use crate::error::ApiError;
 use interop::langgraph::{RequestError, RunRecord, is_pending, uuid_of};
 use runtime::{Filter, Landmark, Place, RuntimeError, Stretch};
@@ -45,11 +45,20 @@ impl Run {
         };
         let mut runs = RunRecord::all(&piece.transcript).into_iter();
         let record = runs.find(|run| run.id == execution).ok_or_else(missing)?;
+        if is_deleted(found, &record).await? {
+            return Err(missing().into());
+        }
         Ok(Self {
             record,
             after: Seq(place.0.saturating_sub(1)),
         })
     }
+}
+
+/// Whether a client has deleted the run.
+async fn is_deleted(found: &Found, run: &RunRecord) -> Result<bool, ApiError> {
+    let noted = index::noted(&found.runtime, found.tenant(), run.id.as_str());
+    Ok(noted.await?.is_some_and(|noted| noted.is_deleted))
 }
 
 /// Where an execution begins in the thread's own log.
@@ -84,6 +93,9 @@ pub(super) async fn newest_first(
             let Some(place) = own_place(found, &record.id).await? else {
                 return Ok(());
             };
+            if is_deleted(found, &record).await? {
+                continue;
+            }
             if !take(record, Some(place)) {
                 return Ok(());
             }

@@ -3,8 +3,9 @@
 use super::begin::begin;
 use super::disconnect::Disconnect;
 use super::follow::Followed;
+use super::rollback::take_out;
 use super::run::{Run, newest_first};
-use super::{Found, Pairs, find};
+use super::{Found, Pairs, find, index};
 use crate::auth::{Caller, Scope};
 use crate::body::{BodyLease, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
@@ -45,6 +46,7 @@ pub(super) async fn listed(
     speaks: Speaks,
 ) -> Result<Response, ApiError> {
     let (mut page, mut n_found, mut next) = (Vec::new(), 0, None);
+    let mut ids = Vec::new();
     newest_first(found, |record, _| {
         if query.status.is_some_and(|wanted| wanted != record.status) {
             return true;
@@ -55,12 +57,19 @@ pub(super) async fn listed(
         }
         n_found += 1;
         if n_found > query.offset {
-            let run = record.to_json(speaks, found.shown(), found.own());
+            let run = record.to_json(speaks, found.shown());
+            ids.push(record.id);
             page.push(query.select.of(run));
         }
         true
     })
     .await?;
+    // The paths that the Agent Protocol asks for them by name no thread.
+    if speaks == Speaks::AgentProtocol {
+        for id in &ids {
+            index::note(found, id).await?;
+        }
+    }
     Ok((super::search::pagination(n_found, next), Json(page)).into_response())
 }
 
@@ -103,7 +112,7 @@ pub(super) async fn created(
         api.ended_runs().keep(thread, api.shutdown().clone());
     }
     let record = Run::find(&run.found, run.id.as_str()).await?.record;
-    let object = record.to_json(speaks, run.found.shown(), run.found.own());
+    let object = record.to_json(speaks, run.found.shown());
     let mut headers = run.headers("stream");
     headers.remove(http::header::LOCATION);
     Ok((headers, Json(object)).into_response())
@@ -213,29 +222,29 @@ pub(super) async fn read(
 ) -> Result<Json<Value>, ApiError> {
     let found = Found::of_runs(&api, &caller, &thread_id).await?;
     let run = Run::find(&found, &run_id).await?.record;
-    Ok(Json(run.to_json(
-        Speaks::LangGraph,
-        found.shown(),
-        found.own(),
-    )))
+    Ok(Json(run.to_json(Speaks::LangGraph, found.shown())))
 }
 
-/// Refuses: a run is a fact of its thread's log.
+/// Deletes a run that is over: it is listed and found no longer. What it was asked and has said stays in the thread.
 #[utoipa::path(delete, path = "/threads/{thread_id}/runs/{run_id}", operation_id = "langgraphDeleteRun", tag = "langgraph", security(("key" = [])),
-    params(("thread_id" = String, Path), ("run_id" = String, Path)), responses((status = "default", body = ErrorBody)))]
+    params(("thread_id" = String, Path), ("run_id" = String, Path)), responses((status = 204), (status = "default", body = ErrorBody)))]
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     PathOf((thread_id, run_id)): PathOf<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let found = Found::of_runs(&api, &caller, &thread_id).await?;
-    Run::find(&found, &run_id).await?;
-    Err(kept())
+    deleted(&found, &run_id).await
 }
 
-pub(super) fn kept() -> ApiError {
-    let what = "a run is a fact of its thread's log, and goes with the thread";
-    RequestError::new(ErrorKind::NotAllowed, what).into()
+pub(super) async fn deleted(found: &Found, run_id: &str) -> Result<StatusCode, ApiError> {
+    let run = Run::find(found, run_id).await?.record;
+    if !run.status.is_over() {
+        let what = "the run is not over: cancel it first";
+        return Err(RequestError::new(ErrorKind::Conflict, what).into());
+    }
+    index::note_deleted(found, &run.id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Waits for a run, and answers with what it came to.
@@ -323,7 +332,8 @@ pub(super) async fn join_streamed(
     run.stream(&modes, last, (disconnect, open)).await
 }
 
-/// Stops a run; what was complete stays. One that waits for its turn can't be stopped until that has come.
+/// Stops a run; what was complete stays, unless `action` is `rollback`. One that waits for its turn can't be stopped until
+/// that has come.
 #[utoipa::path(post, path = "/threads/{thread_id}/runs/{run_id}/cancel", operation_id = "langgraphCancelRun", tag = "langgraph", security(("key" = [])),
     params(("thread_id" = String, Path), ("run_id" = String, Path), ("wait" = Option<bool>, Query), ("action" = Option<String>, Query)),
     request_body = Option<Object>, responses((status = 204), (status = "default", body = ErrorBody)))]
@@ -343,7 +353,7 @@ pub(super) async fn cancelled(
     run_id: &str,
     query: &Pairs,
 ) -> Result<StatusCode, ApiError> {
-    read_cancel(query)?;
+    let rolls_back = read_cancel(query)?;
     let run = Run::find(found, run_id).await?.record;
     let (runtime, tenant, key) = (&found.runtime, found.tenant(), found.key());
     let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
@@ -351,6 +361,9 @@ pub(super) async fn cancelled(
     match run.status {
         RunStatus::Pending => {
             return refused("the run waits for its turn, and can be stopped once that has come");
+        }
+        RunStatus::Interrupted if rolls_back => {
+            return refused("the run waits for answers, and is not rolled back: cancel it");
         }
         RunStatus::Running | RunStatus::Interrupted => {
             let stopped =
@@ -360,6 +373,9 @@ pub(super) async fn cancelled(
                 Err(RuntimeError::NotRunning(_)) => return refused(over),
                 stopped => stopped?,
             };
+            if rolls_back {
+                take_out(found, &run).await?;
+            }
         }
         RunStatus::Success | RunStatus::Error | RunStatus::Timeout => return refused(over),
     }

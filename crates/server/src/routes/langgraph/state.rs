@@ -1,5 +1,6 @@
 //! A thread's state, and those it had before.
 
+use super::resent::leave_out_of;
 use super::{Found, Pairs, Standing, object, threads};
 use crate::aitp::Speech;
 use crate::auth::Caller;
@@ -125,10 +126,12 @@ pub(super) async fn update(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
-    let asked = StateUpdate::read(&body)?;
+    let mut asked = StateUpdate::read(&body)?;
     let _turn = api.turns().of(&found.row.thread.id).await;
     check_last(&found, asked.checkpoint.as_deref()).await?;
-    let said = threads::say(&Speech::new(&api, &caller), &found, asked.said).await?;
+    leave_out_of(&found, &mut asked.input).await?;
+    let said = asked.input.said_only()?;
+    let said = threads::say(&Speech::new(&api, &caller), &found, said).await?;
     let last = match said {
         Some(last) => Some(last),
         None => last_checkpoint(&found).await?,

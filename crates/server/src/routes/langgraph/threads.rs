@@ -1,5 +1,6 @@
 //! Threads: made, read, changed, copied, deleted.
 
+use super::resent::leave_out_of;
 use super::{Found, Standing, find};
 use crate::aitp::{Place, Speech};
 use crate::auth::Caller;
@@ -133,7 +134,7 @@ pub(super) async fn change(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let found = Found::of(&api, &caller, &thread_id).await?;
-    let asked = ThreadPatch::read(&body)?;
+    let mut asked = ThreadPatch::read(&body)?;
     let mut wanted = headers.get_all("prefer").iter();
     let is_minimal = wanted.any(|it| it == "return=minimal");
     if !is_minimal {
@@ -141,7 +142,9 @@ pub(super) async fn change(
     }
     let (tenant, key) = (found.tenant(), found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
-    say(&Speech::new(&api, &caller), &found, asked.said).await?;
+    leave_out_of(&found, &mut asked.input).await?;
+    let said = asked.input.said_only()?;
+    say(&Speech::new(&api, &caller), &found, said).await?;
     if !asked.metadata.is_empty() {
         let before = found
             .runtime

@@ -109,3 +109,32 @@ async fn a_host_that_is_none_is_not_repeated() {
         .await;
     assert_eq!(answer.error(), (400, "invalid_header".into(), None));
 }
+
+#[tokio::test]
+async fn a_card_says_since_when_it_is_so() {
+    let server = Server::new(CONFIG).await;
+    let first = server.get(CARD).await;
+    let since = first.headers["last-modified"].to_str().unwrap().to_owned();
+    let having = |since: &str| {
+        let request = server.request("GET", CARD);
+        let request = request.header(header::IF_MODIFIED_SINCE, since);
+        server.send(request.body(axum::body::Body::empty()).unwrap())
+    };
+    for (known, status) in [
+        (since.as_str(), 304),
+        ("Fri, 01 Jan 2100 00:00:00 GMT", 304),
+        ("Wed, 01 Jan 2020 00:00:00 GMT", 200),
+        ("yesterday", 200),
+    ] {
+        let answer = having(known).await;
+        assert_eq!(answer.status, status, "{known}");
+        assert_eq!(answer.headers["last-modified"], since.as_str());
+    }
+    // A tag says more than a time.
+    let request = server
+        .request("GET", CARD)
+        .header(header::IF_MODIFIED_SINCE, &since)
+        .header(header::IF_NONE_MATCH, "\"other\"");
+    let answer = server.send(request.body(axum::body::Body::empty()).unwrap());
+    assert_eq!(answer.await.status, 200);
+}

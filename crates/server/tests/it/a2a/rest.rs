@@ -233,3 +233,37 @@ async fn a_colon_in_a_path_may_be_encoded() {
         assert_eq!(state(&said.last().unwrap()["statusUpdate"]), "COMPLETED");
     }
 }
+
+#[tokio::test]
+async fn every_path_accepts_a_trailing_slash() {
+    let server = Server::new(CONFIG).await;
+    for base in ["/a2a", "/a2a/clerk"] {
+        let said = says(json!("hi"));
+        let path = format!("{base}/v1/message:send/");
+        let sent = server.a2a("POST", &path, Some(&said)).await;
+        assert_eq!(sent.status, 200, "{}", sent.text);
+        let task = sent.json()["task"].clone();
+        let id = task["id"].as_str().unwrap();
+        let path = format!("{base}/v1/message:stream/");
+        let streamed = server.a2a("POST", &path, Some(&said)).await;
+        assert_eq!(streamed.status, 200);
+        for (path, status) in [
+            (format!("/v1/tasks/{id}/"), 200),
+            ("/v1/tasks/".to_owned(), 200),
+            ("/v1/extendedAgentCard/".to_owned(), 200),
+            (format!("/v1/tasks/{id}:subscribe/"), 400),
+            (format!("/v1/tasks/{id}/pushNotificationConfigs/"), 400),
+            (format!("/v1/tasks/{id}/pushNotificationConfigs/x/"), 400),
+        ] {
+            let answer = server.a2a("GET", &format!("{base}{path}"), None).await;
+            assert_eq!(answer.status, status, "{base}{path}: {}", answer.text);
+        }
+        let path = format!("{base}/");
+        let read = server.rpc(&path, "GetTask", json!({ "id": id })).await;
+        assert_eq!(read["result"], task);
+    }
+    for card in ["", "/a2a/clerk"] {
+        let card = format!("{card}/.well-known/agent-card.json/");
+        assert_eq!(server.get(&card).await.status, 200, "{card}");
+    }
+}

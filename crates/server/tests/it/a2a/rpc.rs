@@ -2,6 +2,8 @@
 
 use super::{CONFIG, says, state, told};
 use crate::harness::Server;
+use axum::body::Body;
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 async fn refused(server: &Server, method: &str, params: Value) -> i64 {
@@ -57,6 +59,86 @@ async fn a_thread_of_the_servers_own_api_has_tasks_too() {
     assert_eq!(one["result"], tasks[1]);
     assert_eq!(listed["result"]["nextPageToken"], "");
     assert_eq!(listed["result"]["totalSize"], 2);
+}
+
+#[tokio::test]
+async fn turns_of_the_threads_api_are_tasks_too() {
+    let server = Server::new(CONFIG).await;
+    let messages = json!([{"role": "user", "content": "Good morning"}]);
+    let made = server
+        .post("/v1/threads", json!({"messages": messages}))
+        .await
+        .json();
+    let thread = made["id"].as_str().unwrap();
+    let runs = format!("/v1/threads/{thread}/runs");
+    for text in ["Good morning", "and now?"] {
+        let mut body = json!({"assistant_id": "demo", "stream": true});
+        if text != "Good morning" {
+            body["additional_messages"] = json!([{"role": "user", "content": text}]);
+        }
+        let ran = server.post(&runs, body).await;
+        assert_eq!(ran.status, 200, "{}", ran.text);
+    }
+    let listed = server
+        .rpc("/a2a", "ListTasks", json!({"includeArtifacts": true}))
+        .await;
+    let tasks = listed["result"]["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 2, "{listed}");
+    for (task, text) in tasks.iter().zip(["and now?", "Good morning"]) {
+        assert_eq!(state(task), "COMPLETED");
+        assert_eq!(task["history"][0]["parts"], json!([{ "text": text }]));
+        let answer = &task["artifacts"][0]["parts"][0]["text"];
+        assert_eq!(answer, &format!("You said: {text}"));
+        let read = server
+            .rpc("/a2a", "GetTask", json!({"id": task["id"]}))
+            .await;
+        assert_eq!(read["result"], *task);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_says_nothing_leaves_a_waiting_task_behind() {
+    let server = Server::new(CONFIG).await;
+    let message = json!({"contextId": "talk", "parts": [{"text": "use compute 6 * 7"}]});
+    let task = server.task("/a2a/clerk", message).await;
+    assert_eq!(state(&task), "INPUT_REQUIRED");
+    let id = task["id"].as_str().unwrap();
+    let path = format!("/a2a/v1/tasks/{id}:subscribe");
+    let request = server.request("GET", &path).header("a2a-version", "1.0");
+    let (status, mut stream) = server.open(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(status, 200);
+    let next = json!({
+        "threadId": "talk", "runId": "r1", "state": {}, "messages": [], "tools": [], "context": [],
+    });
+    let next = server.post("/ag-ui", next).await;
+    assert_eq!(next.status, 200, "{}", next.text);
+    let mut followed = Vec::new();
+    while let Some(piece) = stream.next().await {
+        followed.extend_from_slice(&piece.unwrap());
+    }
+    let followed = String::from_utf8(followed).unwrap();
+    assert!(followed.contains("TASK_STATE_CANCELED"), "{followed}");
+    let read = server.rpc("/a2a", "GetTask", json!({ "id": id })).await;
+    assert_eq!(state(&read["result"]), "CANCELED");
+    let listed = server.rpc("/a2a", "ListTasks", json!({"contextId": "talk"}));
+    let listed = listed.await["result"]["tasks"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+}
+
+#[tokio::test]
+async fn a_text_answer_stays_text_in_the_history() {
+    let external = "[[agents.clerk.external]]\nname = \"locate\"\ndescription = \"Where the user is.\"\n\
+                    parameters = { type = \"object\", properties = {} }\n";
+    let server = Server::new(&format!("{CONFIG}{external}")).await;
+    let task = server.task("/a2a/clerk", json!("use locate")).await;
+    assert_eq!(state(&task), "INPUT_REQUIRED");
+    let parts = json!([{"text": "In Ghent"}]);
+    let answer = json!({"taskId": task["id"], "messageId": "m2", "parts": parts});
+    let done = server.task("/a2a", answer).await;
+    assert_eq!(state(&done), "COMPLETED");
+    assert_eq!(done["history"][1]["parts"], parts);
+    let answer = &done["artifacts"][0]["parts"][0]["text"];
+    assert!(answer.as_str().unwrap().contains("Ghent"), "{answer}");
 }
 
 #[tokio::test]
@@ -193,7 +275,7 @@ async fn whether_a_call_may_run_is_not_guessed_from_words() {
         .await;
     let done = &done["result"]["task"];
     assert_eq!(state(done), "COMPLETED");
-    assert_eq!(done["history"][1]["parts"][0]["data"]["message"], "no sums");
+    assert_eq!(done["history"][1]["parts"], json!([{ "text": text }]));
 }
 
 #[tokio::test]

@@ -218,3 +218,21 @@ async fn now_is_left(server: &Server, call: usize) {
     let part = stored(server).await[1]["parts"][call].clone();
     assert_eq!(part["state"], "output-error", "{part}");
 }
+
+#[tokio::test]
+async fn the_stream_after_an_approval_does_not_ask_for_it_again() {
+    let text = "use read_file {\"path\": \"a.txt\"}";
+    for (major, approved) in [(6, true), (6, false), (7, true), (7, false)] {
+        let server = Server::new(ASKING).await;
+        let (messages, call) = asked(&server, text, "tool-read_file").await;
+        let messages = allowed(&messages, call, approved);
+        let body = json!({"id": "c", "trigger": "submit-message", "messages": messages});
+        let path = format!("/api/chat?ai={major}");
+        let answer = server.post(&path, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let count = |kind: &str| answer.text.matches(&format!("\"type\":\"{kind}\"")).count();
+        assert_eq!(count("tool-approval-request"), 0, "{}", answer.text);
+        let n_told = usize::from(major == 7);
+        assert_eq!(count("tool-approval-response"), n_told, "{}", answer.text);
+    }
+}

@@ -103,3 +103,31 @@ async fn of_the_runs_that_are_over_only_the_last_ones_are_there() {
     let bounded = tokio::time::timeout(Duration::from_mins(1), bounded).await;
     bounded.expect("the oldest one goes");
 }
+
+#[tokio::test]
+async fn streams_without_a_thread_reach_the_end_of_a_slow_run() {
+    let server = Server::new(CONFIG).await;
+    let modes = ["values", "updates", "messages-tuple", "messages", "custom"];
+    let text = "slow 20ms say 5 words";
+    let stream = async |n: usize| {
+        let mode = modes[n % modes.len()];
+        let mut body = super::says("demo", text);
+        if n % 2 == 1 {
+            let messages = body["input"].take();
+            body = json!({"agent_id": "demo", "input": messages});
+        }
+        body["stream_mode"] = mode.into();
+        let streamed = server.post("/runs/stream", body).await;
+        assert_eq!(streamed.status, 200, "{}", streamed.text);
+        let failed = streamed.text.contains("event: error");
+        assert!(!failed, "{mode}: {}", streamed.text);
+        if mode == "values" {
+            assert_eq!(streamed.text.matches("event: values").count(), 2);
+        }
+    };
+    for round in 0..5 {
+        futures_util::future::join_all((0..12).map(|n| stream(12 * round + n))).await;
+    }
+    let wait = server.post("/runs/wait", super::says("demo", text)).await;
+    assert_eq!(wait.json()["messages"][1]["type"], "ai", "{}", wait.text);
+}

@@ -160,6 +160,8 @@ async fn a_key_with_one_scope_may_do_what_that_one_is_for_whatever_the_method() 
         "/threads/{thread_id}/history",
         "/threads/{thread_id}/state/checkpoint",
         "/threads/{thread_id}/stream/events",
+        "/store/items/search",
+        "/store/namespaces",
     ];
     for scope in ["read", "write", "delete"] {
         let hash = hash_text("llk_one");

@@ -28,6 +28,7 @@ async fn dns_rebinding_reaches_no_route() {
     let server = Server::new("").await;
     let mut routes = all_guarded_routes();
     for open in [
+        "/",
         "/healthz",
         "/readyz",
         "/openapi.json",

@@ -1,0 +1,164 @@
+//! The store of items beside the threads.
+
+use super::Pairs;
+use crate::auth::Caller;
+use crate::body::{JsonBody, OptionalBody, Query};
+use crate::error::{ApiError, ErrorBody};
+use crate::state::Api;
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use interop::langgraph::{
+    ErrorKind, RequestError, StoreDelete, StoreGet, StoreItem, StoreNamespaces, StorePut,
+    StoreSearch,
+};
+use jiff::Timestamp;
+use runtime::objects::{NewObject, Object, ObjectPage};
+use runtime::{RuntimeError, TenantId};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// What the table of objects calls them.
+const KIND: &str = "langgraph.store";
+/// How many items a tenant may have: a search looks at all of them.
+const MAX_ITEMS: usize = 10_000;
+/// How many are read at once.
+const PAGE: usize = 500;
+
+fn read(object: &Object) -> Result<StoreItem, ApiError> {
+    Ok(serde_json::from_str(&object.json).map_err(RuntimeError::from)?)
+}
+
+async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<StoreItem>, ApiError> {
+    let object = api.runtime().objects().get(tenant, KIND, id).await?;
+    object.as_ref().map(read).transpose()
+}
+
+/// All items, in the order in which they were first kept.
+async fn all(api: &Api, tenant: &TenantId) -> Result<Vec<StoreItem>, ApiError> {
+    let (mut items, mut beyond) = (Vec::new(), None);
+    loop {
+        let page = ObjectPage {
+            beyond: beyond.take(),
+            limit: PAGE,
+            ..ObjectPage::default()
+        };
+        let objects = api.runtime().objects().list(tenant, KIND, page).await?;
+        for object in &objects {
+            items.push(read(object)?);
+        }
+        match objects.last() {
+            Some(last) if objects.len() == PAGE && items.len() < MAX_ITEMS => {
+                beyond = Some((last.created_at, last.id.clone()));
+            }
+            Some(_) | None => return Ok(items),
+        }
+    }
+}
+
+/// Keeps an item, in place of the one of its namespace and key if there is one.
+#[utoipa::path(put, path = "/store/items", operation_id = "langgraphPutItem", tag = "langgraph", security(("key" = [])),
+    request_body = Object, responses((status = 204), (status = "default", body = ErrorBody)))]
+pub(super) async fn put(
+    State(api): State<Api>,
+    caller: Caller,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<StatusCode, ApiError> {
+    caller.check_beside()?;
+    let asked = StorePut::read(&body)?;
+    let id = StoreItem::id(&asked.namespace, &asked.key);
+    let now = Timestamp::now();
+    let before = find(&api, &caller.tenant, &id).await?;
+    if before.is_none() && all(&api, &caller.tenant).await?.len() >= MAX_ITEMS {
+        let what = format!("the store has {MAX_ITEMS} items: delete some first");
+        return Err(RequestError::new(ErrorKind::Conflict, what).into());
+    }
+    let item = StoreItem {
+        namespace: asked.namespace,
+        key: asked.key,
+        value: asked.value,
+        created_at: before.map_or(now, |before| before.created_at),
+        updated_at: now,
+    };
+    let object = NewObject {
+        kind: KIND.to_owned(),
+        id,
+        created_at: item.created_at,
+        json: serde_json::to_string(&item).map_err(RuntimeError::from)?,
+        content: None,
+        thread: None,
+    };
+    api.runtime().objects().put(&caller.tenant, object).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reads an item. The namespace is joined by dots, or repeated; where it is joined, null stands for an item that is not
+/// there.
+#[utoipa::path(get, path = "/store/items", operation_id = "langgraphGetItem", tag = "langgraph", security(("key" = [])),
+    params(("namespace" = String, Query), ("key" = String, Query), ("refresh_ttl" = Option<bool>, Query)),
+    responses((status = 200, body = Option<Object>), (status = "default", body = ErrorBody)))]
+pub(super) async fn get(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<Pairs>,
+) -> Result<Json<Value>, ApiError> {
+    caller.check_beside()?;
+    let asked = StoreGet::read(&query)?;
+    let id = StoreItem::id(&asked.namespace, &asked.key);
+    match find(&api, &caller.tenant, &id).await? {
+        Some(item) => Ok(Json(item.to_json())),
+        None if asked.is_null_if_missing => Ok(Json(Value::Null)),
+        None => Err(StoreItem::missing(&asked.key).into()),
+    }
+}
+
+/// Deletes an item, if it is there.
+#[utoipa::path(delete, path = "/store/items", operation_id = "langgraphDeleteItem", tag = "langgraph", security(("key" = [])),
+    request_body = Object, responses((status = 204), (status = "default", body = ErrorBody)))]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    JsonBody(body): JsonBody<Value>,
+) -> Result<StatusCode, ApiError> {
+    caller.check_beside()?;
+    let asked = StoreDelete::read(&body)?;
+    let id = StoreItem::id(&asked.namespace, &asked.key);
+    let objects = api.runtime().objects();
+    objects.delete(&caller.tenant, KIND, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Searches items by the beginning of their namespaces and by members of their values, the last changed first.
+#[utoipa::path(post, path = "/store/items/search", operation_id = "langgraphSearchItems", tag = "langgraph", security(("key" = [])),
+    request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn search(
+    State(api): State<Api>,
+    caller: Caller,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    caller.check_beside()?;
+    let asked = StoreSearch::read(&super::object(body))?;
+    let mut items = all(&api, &caller.tenant).await?;
+    items.retain(|item| asked.wants(item));
+    items.sort_by_key(|item| Reverse(item.updated_at));
+    let page = items.iter().skip(asked.offset).take(asked.limit);
+    let page: Vec<Value> = page.map(StoreItem::to_json).collect();
+    Ok(Json(json!({ "items": page })))
+}
+
+/// Lists the namespaces that have items, in order.
+#[utoipa::path(post, path = "/store/namespaces", operation_id = "langgraphListNamespaces", tag = "langgraph", security(("key" = [])),
+    request_body = Option<Object>, responses((status = 200, body = Object), (status = "default", body = ErrorBody)))]
+pub(super) async fn namespaces(
+    State(api): State<Api>,
+    caller: Caller,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<Json<Value>, ApiError> {
+    caller.check_beside()?;
+    let asked = StoreNamespaces::read(&super::object(body))?;
+    let items = all(&api, &caller.tenant).await?;
+    let found: BTreeSet<Vec<String>> = items.iter().filter_map(|item| asked.of(item)).collect();
+    let page = found.into_iter().skip(asked.offset).take(asked.limit);
+    Ok(Json(json!({ "namespaces": page.collect::<Vec<_>>() })))
+}
