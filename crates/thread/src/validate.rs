@@ -5,6 +5,7 @@
 //! not applied to a document of an earlier one. Unknown members, kinds and events are no breach.
 
 pub(crate) mod actions;
+mod base64;
 mod calls;
 pub(crate) mod events;
 pub(crate) mod fields;

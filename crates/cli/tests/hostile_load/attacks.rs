@@ -77,12 +77,7 @@ pub(crate) fn all() -> Vec<Attack> {
             nothing,
             many_values,
         ),
-        attack(
-            "stalled bodies",
-            Ends::ByServer,
-            nothing,
-            stalled_bodies,
-        ),
+        attack("stalled bodies", Ends::ByServer, nothing, stalled_bodies),
         attack("concurrent runs", Ends::ByClient, nothing, concurrent_runs),
         attack("imports", Ends::ByClient, nothing, imports),
         attack("threads", Ends::ByClient, nothing, threads),
