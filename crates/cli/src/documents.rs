@@ -1,15 +1,17 @@
 //! `export` and `import`.
 
 use crate::args::{From, Whose};
+use crate::check::hash_value;
 use crate::error::CliError;
 use crate::input::Input;
-use crate::output::{BOLD, DIM, Output, clean};
+use crate::output::{BOLD, DIM, Output, WARNED, clean};
 use crate::sink::Sink;
 use crate::store::{Place, checked};
 use crate::threads::missing;
 use serde_json::json;
 use server::{Format, OpenMode};
 use std::path::{Path, PathBuf};
+use thread::canonical::inexact_numbers;
 use thread::{CanonicalOptions, Limits};
 
 pub(crate) async fn export(
@@ -26,17 +28,29 @@ pub(crate) async fn export(
     let mut sink = Sink::open(file.as_deref(), output)?;
     sink.document(&document.encode())?;
     sink.finish()?;
+    let name = file.as_ref().map_or("standard output".to_owned(), |file| {
+        file.display().to_string()
+    });
+    let inexact = inexact_numbers(&document);
+    if let Some(inexact) = &inexact {
+        output.say(&format!(
+            "{WARNED}warning{WARNED:#} {}",
+            clean(&inexact.to_string())
+        ));
+    }
     match file.filter(|file| file != Path::new("-")) {
         None => Ok(()),
-        Some(file) => {
-            let name = file.display().to_string();
+        Some(_) => {
             let hash = thread::hash(&document, CanonicalOptions::default());
             let hash = hash.map_err(|source| CliError::Canonical {
                 spot: name.clone(),
                 source,
             })?;
             let hash = hash.to_string();
-            output.value(&json!({"thread": key, "file": name, "hash": hash}))?;
+            let mut value = hash_value(&hash, inexact.as_ref());
+            value["thread"] = key.into();
+            value["file"] = name.as_str().into();
+            output.value(&value)?;
             output.line(&format!("{name}  {DIM}{hash}{DIM:#}"))
         }
     }

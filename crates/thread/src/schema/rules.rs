@@ -82,7 +82,8 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
              if that turn is complete"
         }
         Rule::NoCycle if has_cycles => "an interrupted turn has a response",
-        Rule::Version
+        Rule::Json
+        | Rule::Version
         | Rule::ToolPlace
         | Rule::CallUnanswered
         | Rule::AgentIdentifier

@@ -5,6 +5,8 @@ use super::{Profile, Rules, Severity};
 /// A rule of the protocol; [`Rule::id`] stays the same for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
+    /// The text is not JSON that can be read: an object with each key once, within the limits.
+    Json,
     /// A member has the wrong type, or a value outside a closed set.
     Shape,
     /// A member is missing that nothing can be done without.
@@ -96,6 +98,7 @@ pub enum Rule {
 impl Rule {
     /// Every rule.
     pub const ALL: &[Self] = &[
+        Self::Json,
         Self::Shape,
         Self::Required,
         Self::Expected,
@@ -145,6 +148,7 @@ impl Rule {
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
+            Self::Json => "tp-json",
             Self::Shape => "tp-shape",
             Self::Required => "tp-required",
             Self::Expected => "tp-expected",
@@ -195,7 +199,8 @@ impl Rule {
     #[must_use]
     pub fn severity(self, rules: &Rules) -> Severity {
         match self {
-            Self::Shape
+            Self::Json
+            | Self::Shape
             | Self::Required
             | Self::Timestamp
             | Self::ToolCallId
