@@ -8,7 +8,8 @@ use crate::output::{BOLD, DIM, Output, WARNED, clean};
 use crate::sink::Sink;
 use crate::store::{Place, checked};
 use crate::threads::missing;
-use serde_json::json;
+use interop::{Converted, Loss};
+use serde_json::{Value, json};
 use server::{Format, OpenMode};
 use std::path::{Path, PathBuf};
 use thread::canonical::inexact_numbers;
@@ -21,10 +22,12 @@ pub(crate) async fn export(
     output: &Output,
 ) -> Result<(), CliError> {
     let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let document = app
-        .export(&tenant, key)
-        .await
-        .map_err(|error| missing(error, key))?;
+    let exported = app.export(&tenant, key).await;
+    let Converted {
+        value: document,
+        losses,
+    } = exported.map_err(|error| missing(error, key))?;
+    say_losses(&losses, output);
     let mut sink = Sink::open(file.as_deref(), output)?;
     sink.document(&document.encode())?;
     sink.finish()?;
@@ -50,6 +53,7 @@ pub(crate) async fn export(
             let mut value = hash_value(&hash, inexact.as_ref());
             value["thread"] = key.into();
             value["file"] = name.as_str().into();
+            value["losses"] = losses_value(&losses);
             output.value(&value)?;
             output.line(&format!("{name}  {DIM}{hash}{DIM:#}"))
         }
@@ -71,18 +75,23 @@ pub(crate) async fn import(
     };
     let (row, losses) = app.import(&tenant, key, format, &text).await?;
     let key = row.thread.key.unwrap_or_default();
-    for loss in &losses {
-        output.say(&format!(
-            "{DIM}not carried{DIM:#} {}: {}",
-            clean(&loss.pointer),
-            clean(&loss.what)
-        ));
-    }
-    let lost: Vec<_> = losses
-        .iter()
-        .map(|loss| json!({"pointer": loss.pointer, "what": loss.what}))
-        .collect();
-    output.value(&json!({"key": key, "events": row.tail, "losses": lost}))?;
+    say_losses(&losses, output);
+    let losses = losses_value(&losses);
+    output.value(&json!({"key": key, "events": row.tail, "losses": losses}))?;
     output.line(&format!("{BOLD}{key}{BOLD:#}  {} events", row.tail))?;
     Ok(app.shutdown().await?)
+}
+
+/// Says what could not be carried, for people.
+fn say_losses(losses: &[Loss], output: &Output) {
+    for Loss { pointer, what } in losses {
+        let (pointer, what) = (clean(pointer), clean(what));
+        output.say(&format!("{DIM}not carried{DIM:#} {pointer}: {what}"));
+    }
+}
+
+/// The same for scripts.
+fn losses_value(losses: &[Loss]) -> Value {
+    let one = |Loss { pointer, what }: &Loss| json!({"pointer": pointer, "what": what});
+    losses.iter().map(one).collect()
 }

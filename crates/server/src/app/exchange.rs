@@ -1,6 +1,7 @@
 //! Threads that come from elsewhere and go elsewhere.
 
 use super::App;
+use interop::ag_ui::was_cut_off;
 use interop::convert::{Attribution, ReadOptions};
 use interop::document::{self, ImportError, Imported};
 use interop::pydantic_ai::{self, PydanticAiError};
@@ -39,22 +40,19 @@ pub enum ExchangeError {
 }
 
 impl App {
-    /// The thread as a ThreadProtocol document (0.0.4).
-    pub async fn export(&self, tenant: &TenantId, key: &str) -> Result<Thread, ExchangeError> {
-        Ok(self.converted(tenant, key).await?.value)
-    }
-
-    /// The same, with what a document has no place for.
-    pub(crate) async fn converted(
+    /// The thread as a ThreadProtocol document (0.0.4) that keeps the rules for writing, with what such a
+    /// document has no place for.
+    pub async fn export(
         &self,
         tenant: &TenantId,
         key: &str,
     ) -> Result<Converted<Thread>, ExchangeError> {
-        let transcript = self
-            .runtime()
-            .transcript(tenant, key, Filter::Facts)
-            .await?;
-        Ok(spawn_blocking(move || document::to_document(&transcript)).await?)
+        let runtime = self.runtime();
+        let mut transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
+        if was_cut_off(&transcript) {
+            transcript = runtime.transcript(tenant, key, Filter::All).await?;
+        }
+        Ok(spawn_blocking(move || document::to_strict_document(&transcript)).await?)
     }
 
     /// Writes a file's conversation into a new thread, in one transaction; says what could not be

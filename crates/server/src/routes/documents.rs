@@ -13,10 +13,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use interop::Loss;
+use interop::{Converted, Loss};
 use serde::{Deserialize, Serialize};
 use thread::CanonicalOptions;
+use thread::canonical::inexact_numbers;
 use utoipa::{IntoParams, ToSchema};
+
+/// How many losses the headers of an export name.
+const NAMED_LOSSES: usize = 16;
 
 /// What a file holds.
 #[derive(Clone, Copy, Deserialize)]
@@ -87,31 +91,50 @@ impl From<ExchangeError> for ApiError {
 #[utoipa::path(get, path = "/threads/{key}/document", operation_id = "exportDocument", tag = "documents", security(("key" = [])), params(("key" = String, Path)),
     responses((status = 200, body = Object, headers(
         ("loomline-content-hash" = String, description = "sha256: and the hash of the canonical form"),
-        ("loomline-losses" = u64, description = "How many things a document has no place for"))),
+        ("loomline-losses" = u64, description = "How many things a document has no place for"),
+        ("loomline-loss" = String, description = "One of them: where it stood, and what it is; the first 16"),
+        ("loomline-hash-warning" = String, description = "Why the hash is not exact, if it is not"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn export(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let converted = api.app().converted(&tenant, &key).await?;
-    let document = converted.value;
-    let (text, hash) = tokio::task::spawn_blocking(move || {
-        (
-            document.encode(),
-            thread::hash(&document, CanonicalOptions::default()).ok(),
-        )
+    let Converted { value, losses } = api.app().export(&tenant, &key).await?;
+    let (text, hash, inexact) = tokio::task::spawn_blocking(move || {
+        let hash = thread::hash(&value, CanonicalOptions::default()).ok();
+        (value.encode(), hash, inexact_numbers(&value))
     })
     .await
     .map_err(|error| ApiError::Export(error.into()))?;
     let mut response = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     let headers = response.headers_mut();
-    headers.insert("loomline-losses", converted.losses.len().into());
+    headers.insert("loomline-losses", losses.len().into());
+    for loss in losses.iter().take(NAMED_LOSSES) {
+        if let Some(value) = header_text(&format!("{} {}", loss.pointer, loss.what)) {
+            headers.append("loomline-loss", value);
+        }
+    }
+    if let Some(warning) = inexact.and_then(|it| header_text(&it.to_string())) {
+        headers.insert("loomline-hash-warning", warning);
+    }
     // A number that no double can stand for has no canonical form, so there is no hash.
     if let Some(hash) = hash.and_then(|hash| HeaderValue::try_from(hash.to_string()).ok()) {
         headers.insert("loomline-content-hash", hash);
     }
     Ok(response)
+}
+
+/// A text as the value of a header: what headers can't carry is `?`.
+fn header_text(text: &str) -> Option<HeaderValue> {
+    let legal = |c: char| {
+        if c == ' ' || c.is_ascii_graphic() {
+            c
+        } else {
+            '?'
+        }
+    };
+    HeaderValue::try_from(text.chars().map(legal).collect::<String>()).ok()
 }
 
 /// Takes a conversation in as a new thread; says what could not be carried.

@@ -95,7 +95,7 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
     let (api, tenant, key) = (&handler.api, &handler.caller.tenant, key_of(&row));
     let text = match view {
         View::Document => {
-            let document = api.app().converted(tenant, key).await?.value;
+            let document = api.app().export(tenant, key).await?.value;
             encoded(move || document.encode()).await?
         }
         View::Messages => {
