@@ -242,7 +242,7 @@ pub(crate) fn hash(options: &Hash, output: &Output) -> Result<(), CliError> {
 }
 
 /// A hash for scripts, with what makes it inexact.
-pub(crate) fn hash_value(hash: &str, inexact: Option<&InexactNumbers>) -> serde_json::Value {
+fn hash_value(hash: &str, inexact: Option<&InexactNumbers>) -> serde_json::Value {
     let mut value = json!({"hash": hash});
     if let Some(inexact) = inexact {
         value["warning"] = inexact.to_string().into();
@@ -251,7 +251,7 @@ pub(crate) fn hash_value(hash: &str, inexact: Option<&InexactNumbers>) -> serde_
 }
 
 /// The warning that a hash is not exact, for people: scripts have it beside the hash.
-pub(crate) fn inexact_line(inexact: &InexactNumbers, spot: &Spot, output: &Output) -> String {
+fn inexact_line(inexact: &InexactNumbers, spot: &Spot, output: &Output) -> String {
     if output.is_json() {
         return String::new();
     }

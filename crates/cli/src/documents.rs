@@ -1,79 +1,85 @@
 //! `export` and `import`.
 
-use crate::args::{From, Whose};
-use crate::check::hash_value;
+use crate::args::{Exchanged, Whose};
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, WARNED, clean};
 use crate::sink::Sink;
 use crate::store::{Place, checked};
 use crate::threads::missing;
-use interop::{Converted, Loss};
+use interop::Loss;
+use interop::convert::Attribution;
 use serde_json::{Value, json};
-use server::{Format, OpenMode};
+use server::{Exported, ImportSource, OpenMode};
 use std::path::{Path, PathBuf};
-use thread::canonical::inexact_numbers;
-use thread::{CanonicalOptions, Limits};
+use thread::Limits;
+
+/// What a file to import holds, and who ran in it.
+pub(crate) struct Source {
+    pub(crate) from: Exchanged,
+    pub(crate) attribution: Vec<Attribution>,
+}
 
 pub(crate) async fn export(
     place: &Place,
     (whose, key): (&Whose, &str),
-    file: Option<PathBuf>,
+    (to, file): (Exchanged, Option<PathBuf>),
     output: &Output,
 ) -> Result<(), CliError> {
     let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let exported = app.export(&tenant, key).await;
-    let Converted {
-        value: document,
+    let form = to.form().of();
+    let exported = app.export(&tenant, key, form).await;
+    let Exported {
+        text,
         losses,
+        hash,
+        inexact,
     } = exported.map_err(|error| missing(error, key))?;
     say_losses(&losses, output);
     let mut sink = Sink::open(file.as_deref(), output)?;
-    sink.document(&document.encode())?;
+    sink.document(&text)?;
     sink.finish()?;
-    let name = file.as_ref().map_or("standard output".to_owned(), |file| {
-        file.display().to_string()
-    });
-    let inexact = inexact_numbers(&document);
     if let Some(inexact) = &inexact {
-        output.say(&format!(
-            "{WARNED}warning{WARNED:#} {}",
-            clean(&inexact.to_string())
-        ));
+        let warning = clean(&inexact.to_string());
+        output.say(&format!("{WARNED}warning{WARNED:#} {warning}"));
     }
-    match file.filter(|file| file != Path::new("-")) {
-        None => Ok(()),
-        Some(_) => {
-            let hash = thread::hash(&document, CanonicalOptions::default());
-            let hash = hash.map_err(|source| CliError::Canonical {
-                spot: name.clone(),
-                source,
-            })?;
-            let hash = hash.to_string();
-            let mut value = hash_value(&hash, inexact.as_ref());
-            value["thread"] = key.into();
-            value["file"] = name.as_str().into();
-            value["losses"] = losses_value(&losses);
-            output.value(&value)?;
-            output.line(&format!("{name}  {DIM}{hash}{DIM:#}"))
-        }
+    let Some(file) = file.filter(|file| file != Path::new("-")) else {
+        return Ok(());
+    };
+    let name = file.display().to_string();
+    let hash = hash.transpose().map_err(|source| CliError::Canonical {
+        spot: name.clone(),
+        source,
+    })?;
+    let hash = hash.map(|hash| hash.to_string());
+    let mut value = json!({"thread": key, "file": name, "losses": losses_value(&losses)});
+    if let Some(hash) = &hash {
+        value["hash"] = hash.as_str().into();
+    }
+    if let Some(inexact) = inexact {
+        value["warning"] = inexact.to_string().into();
+    }
+    output.value(&value)?;
+    match hash {
+        Some(hash) => output.line(&format!("{name}  {DIM}{hash}{DIM:#}")),
+        None => output.line(&name),
     }
 }
 
 pub(crate) async fn import(
     place: &Place,
-    (from, file): (From, &Path),
+    (source, file): (Source, &Path),
     (whose, key): (&Whose, Option<String>),
     output: &Output,
 ) -> Result<(), CliError> {
     checked(key.as_deref())?;
     let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
     let (app, tenant) = place.open(whose, OpenMode::ReadWrite)?;
-    let format = match from {
-        From::Thread => Format::Thread,
-        From::PydanticAi => Format::PydanticAi,
+    let import = ImportSource {
+        form: source.from.form().of(),
+        attribution: source.attribution,
     };
-    let (row, losses) = app.import(&tenant, key, format, &text).await?;
+    let (row, losses) = app.import(&tenant, key, import, &text).await?;
     let key = row.thread.key.unwrap_or_default();
     say_losses(&losses, output);
     let losses = losses_value(&losses);

@@ -89,18 +89,67 @@ fn a_history_of_pydantic_ai_is_taken_in_and_says_what_it_lost() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "k  44 events\n"));
     assert_eq!(
         ran.err,
-        "not carried /0/parts/0: a system prompt\nnot carried /0/instructions: instructions\n"
+        "not carried /0: who ran here, which nothing says; it is attributed to \"agent\"\n\
+         not carried /4: who ran here, which nothing says; it is attributed to \"agent\"\n\
+         not carried /0/parts/0: a system prompt\n\
+         not carried /0/instructions: instructions\n"
     );
     assert_eq!(
         home.ok(&["threads", "show", "k"]),
         "user  How far is it from Aru to Bel and from Bel to Cas?\n\
-         demo  Two legs, two calls.\n\
-         demo  distance {\"from\":\"Aru\",\"to\":\"Bel\"} → {\"km\":12.5,\"via\":[\"Fen\"]}\n\
-         demo  distance {\"from\":\"Bel\",\"to\":\"Cas\",\"by\":null} → \"no road\"\n\
-         demo  12.5 km to Bel; no road leads to Cas.\n\
+         agent  Two legs, two calls.\n\
+         agent  distance {\"from\":\"Aru\",\"to\":\"Bel\"} → {\"km\":12.5,\"via\":[\"Fen\"]}\n\
+         agent  distance {\"from\":\"Bel\",\"to\":\"Cas\",\"by\":null} → \"no road\"\n\
+         agent  12.5 km to Bel; no road leads to Cas.\n\
          user  And on foot? [input_image]\n\
-         demo  Three hours to Bel.\n"
+         agent  Three hours to Bel.\n"
     );
+}
+
+#[test]
+fn an_attribution_file_keeps_the_agents_of_an_imported_history() {
+    let home = Home::new();
+    let who = json!([{"agent": "ada", "n_messages": 4}, {"agent": "bo", "n_messages": 2}]);
+    let who = home.file("who.json", &who.to_string());
+    let history = fixture("history.json");
+    let arguments = [
+        "import",
+        "--from",
+        "pydantic-ai",
+        history.to_str().unwrap(),
+        "--thread",
+        "k",
+        "--attribution",
+        who.to_str().unwrap(),
+    ];
+    let ran = home.run(&arguments);
+    assert!(
+        ran.code == 0 && !ran.err.contains("who ran here"),
+        "{ran:?}"
+    );
+    let shown = home.ok(&["threads", "show", "k"]);
+    assert!(
+        shown.contains("\nada  Two legs") && shown.contains("\nbo  Three hours"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn an_imported_history_is_exported_in_every_form_and_in_its_own_as_it_was() {
+    let home = Home::new();
+    let history = fixture("history.json");
+    imported(&home, "pydantic-ai", history.to_str().unwrap(), "k");
+    let back = home.ok(&["export", "--thread", "k", "--to", "pydantic-ai"]);
+    let text = std::fs::read_to_string(history).unwrap();
+    let json = |text: &str| thread::Json::parse(text).unwrap();
+    assert_eq!(json(&back), json(&text));
+    for form in ["archive", "ai-sdk-ui", "pydantic-ai", "thread"] {
+        let out = home.path(form);
+        let out = out.to_str().unwrap();
+        home.ok(&["export", "--thread", "k", "--to", form, "-o", out]);
+        let ran = imported(&home, form, out, &format!("copy-{form}"));
+        assert_eq!(ran.code, 0, "{form}: {ran:?}");
+    }
 }
 
 #[test]
