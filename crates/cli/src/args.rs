@@ -103,11 +103,14 @@ pub(crate) enum Command {
     /// Look at the configured agents without calling anyone.
     #[command(subcommand)]
     Agents(Agents),
-    /// Write a thread as a `ThreadProtocol` 0.0.4 document.
+    /// Write a thread, by default as a `ThreadProtocol` 0.0.4 document.
     Export {
         /// The thread's key.
         #[arg(long, value_name = "KEY")]
         thread: String,
+        /// What is written.
+        #[arg(long, value_enum, value_name = "FORMAT", default_value = "thread")]
+        to: Exchanged,
         /// The file to write, whole or not at all [default: standard output].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -118,12 +121,18 @@ pub(crate) enum Command {
     Import {
         /// What the file holds.
         #[arg(long, value_enum, value_name = "FORMAT")]
-        from: From,
+        from: Exchanged,
         /// The file, or - for standard input.
         file: PathBuf,
         /// The key of the new thread [default: a new id].
         #[arg(long, value_name = "KEY")]
         thread: Option<String>,
+        /// Who ran, where nothing else says it.
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+        /// Who ran, run by run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+        #[arg(long, value_name = "FILE")]
+        attribution: Option<PathBuf>,
         #[command(flatten)]
         whose: Whose,
     },
@@ -268,12 +277,27 @@ pub(crate) enum Agents {
     List,
 }
 
-/// What a file to import holds.
+/// What a thread is taken in from and given out as.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum From {
+pub(crate) enum Exchanged {
     /// A `ThreadProtocol` document.
     #[value(alias = "threadprotocol")]
     Thread,
+    /// Everything that was imported, as it was, and what was said since.
+    Archive,
     /// Pydantic AI's message history (`all_messages_json()`).
     PydanticAi,
+    /// Messages of the AI SDK's user interface.
+    AiSdkUi,
+}
+
+impl Exchanged {
+    pub(crate) fn form(self) -> Form {
+        match self {
+            Self::Thread => Form::Thread,
+            Self::Archive => Form::Archive,
+            Self::PydanticAi => Form::PydanticAi,
+            Self::AiSdkUi => Form::AiSdkUi,
+        }
+    }
 }

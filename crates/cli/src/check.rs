@@ -1,64 +1,123 @@
 //! `validate` and `hash`.
 
 use crate::args::{Form, Going, Hash, Validate};
-use crate::convert::{json_fault, unread};
+use crate::convert::json_fault;
 use crate::error::CliError;
 use crate::input::Input;
-use crate::output::{BAD, BOLD, DIM, GOOD, Output, clean, json_line};
+use crate::output::{BAD, BOLD, DIM, GOOD, Output, WARNED, clean, json_line};
 use crate::report::{at_line, before, place};
 use crate::sink::Sink;
 use crate::work::{Done, Spot, Totals, Way, work};
 use interop::convert::{self, ReadOptions};
 use serde_json::json;
-use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use thread::canonical::{InexactNumbers, inexact_numbers};
+use thread::validate::Rule;
 use thread::{CanonicalOptions, Limits, Profile, Rules, Severity, Thread, Violation};
 
-pub(crate) fn validate(options: &Validate, output: &Output) -> Result<(), CliError> {
-    let profile = if options.strict {
-        Profile::Strict
-    } else {
-        Profile::Lenient
-    };
-    let rules = Rules {
-        deny_timestamps: options.deny_timestamps,
-        ..Rules::from(profile)
-    };
-    let source = &options.source;
-    let input = Input::of(source)?;
-    let by_line = input.by_line;
-    let keep_going = Going { keep_going: true };
-    let way = Way {
-        refused: "not valid",
-        ..Way::new(output, source.limits, keep_going)
-    };
-    let limits = source.limits.limits();
-    let (form, out) = (options.format, output.clone());
-    let totals = work(
-        input,
-        Sink::Report(output.clone()),
-        &way,
-        move |text, spot| {
-            if form == Form::Thread {
-                let document = decode(text, &limits, spot)?;
-                Ok(judge(
-                    &thread::validate(&document, rules.clone()),
-                    spot,
-                    &out,
-                ))
-            } else {
-                readable(form.of(), text, limits, spot, &out)
-            }
-        },
-    )?;
-    let profile = match form {
-        Form::Thread if options.strict => " under strict",
-        Form::Thread => " under lenient",
-        Form::Archive | Form::PydanticAi | Form::AiSdkUi | Form::AiSdkStream => "",
-    };
-    output.line(&verdict(profile, by_line, totals))
+/// How the documents of an input were judged so far.
+#[derive(Default)]
+struct Tally {
+    documents: AtomicUsize,
+    errors: AtomicUsize,
+    warnings: AtomicUsize,
 }
 
-fn verdict(profile: &str, by_line: bool, totals: Totals) -> String {
+impl Tally {
+    fn add(&self, violations: &[Violation]) -> usize {
+        let is_error = |it: &&Violation| it.severity == Severity::Error;
+        let n_errors = violations.iter().filter(is_error).count();
+        self.documents.fetch_add(1, Relaxed);
+        self.errors.fetch_add(n_errors, Relaxed);
+        let n_warnings = violations.len() - n_errors;
+        self.warnings.fetch_add(n_warnings, Relaxed);
+        n_errors
+    }
+}
+
+pub(crate) fn validate(options: &Validate, output: &Output) -> Result<(), CliError> {
+    let profile = match options.format {
+        Form::Thread if options.strict => Some("strict"),
+        Form::Thread => Some("lenient"),
+        Form::Archive | Form::PydanticAi | Form::AiSdkUi | Form::AiSdkStream => None,
+    };
+    let tally = Arc::new(Tally::default());
+    let judged = judge_input(options, &tally, output);
+    let verdict = match &judged {
+        Ok(_) => "valid",
+        Err(CliError::Lines { totals, .. }) if totals.failed > 0 => "not judged",
+        Err(CliError::Invalid { .. } | CliError::Lines { .. }) => "invalid",
+        Err(_) => "not judged",
+    };
+    output.value(&json!({
+        "verdict": verdict,
+        "profile": profile,
+        "documents": tally.documents.load(Relaxed),
+        "errors": tally.errors.load(Relaxed),
+        "warnings": tally.warnings.load(Relaxed),
+    }))?;
+    let (by_line, totals) = judged?;
+    let profile = profile.map(|it| format!(" under {it}")).unwrap_or_default();
+    output.line(&said(&profile, by_line, totals))
+}
+
+/// Prints what is wrong with each document; gives whether each is a line, and how many there are.
+fn judge_input(
+    options: &Validate,
+    tally: &Arc<Tally>,
+    output: &Output,
+) -> Result<(bool, Totals), CliError> {
+    let source = &options.source;
+    let input = Input::of(source)?;
+    let (by_line, name) = (input.by_line, Arc::clone(&input.name));
+    let way = Way {
+        refused: "not valid",
+        judges: true,
+        ..Way::new(output, source.limits, Going { keep_going: true })
+    };
+    let limits = source.limits.limits();
+    let rules = Rules {
+        deny_timestamps: options.deny_timestamps,
+        ..Rules::from(if options.strict {
+            Profile::Strict
+        } else {
+            Profile::Lenient
+        })
+    };
+    let (form, out, counts) = (options.format, output.clone(), Arc::clone(tally));
+    let sink = Sink::Report(output.clone());
+    let totals = work(input, sink, &way, move |text, spot| {
+        if form != Form::Thread {
+            return Ok(readable(form.of(), text, (limits, &counts), spot, &out));
+        }
+        let violations = match Thread::decode_with(text, &limits) {
+            Ok(document) => thread::validate(&document, rules.clone()),
+            Err(error) => vec![Violation::from(&error)],
+        };
+        Ok(judge(&violations, &counts, spot, &out))
+    });
+    match totals {
+        Err(error @ CliError::NotUtf8 { .. }) => {
+            tally.documents.fetch_add(1, Relaxed);
+            tally.errors.fetch_add(1, Relaxed);
+            let spot = Spot { name, line: None };
+            let rule = Some(Rule::Json);
+            output.report(&finding(
+                "error",
+                "",
+                rule,
+                &error.to_string(),
+                &spot,
+                output,
+            ))?;
+            Err(CliError::Invalid { n_errors: 1 })
+        }
+        totals => Ok((by_line, totals?)),
+    }
+}
+
+fn said(profile: &str, by_line: bool, totals: Totals) -> String {
     let warnings = match totals.found {
         1 => "1 warning".to_owned(),
         n => format!("{n} warnings"),
@@ -72,74 +131,80 @@ fn verdict(profile: &str, by_line: bool, totals: Totals) -> String {
 }
 
 /// What validation found, in lines.
-fn judge(violations: &[Violation], spot: &Spot, output: &Output) -> Done {
-    let mut done = Done {
+fn judge(violations: &[Violation], tally: &Tally, spot: &Spot, output: &Output) -> Done {
+    let n_errors = tally.add(violations);
+    let lines = violations.iter().map(|violation| {
+        let Violation {
+            pointer,
+            rule,
+            severity,
+            message,
+        } = violation;
+        let word = match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        finding(word, pointer, Some(*rule), message, spot, output)
+    });
+    Done {
+        out: lines.collect(),
         n_found: violations.len(),
+        refused: (n_errors > 0).then_some(CliError::Invalid { n_errors }),
         ..Done::default()
-    };
-    let mut n_errors = 0;
-    for violation in violations {
-        let error = violation.severity == Severity::Error;
-        n_errors += usize::from(error);
-        found(&mut done.out, error, violation, spot, output);
     }
-    if n_errors > 0 {
-        done.refused = Some(CliError::Invalid { n_errors });
-    }
-    done
 }
 
-fn found(text: &mut String, error: bool, violation: &Violation, spot: &Spot, output: &Output) {
-    let word = if error { "error" } else { "warning" };
-    let (pointer, message) = (&violation.pointer, &violation.message);
-    let rule = violation.rule.id();
+/// A line about what is wrong in one place; a format that has no rules has no rule to name.
+fn finding(
+    word: &str,
+    pointer: &str,
+    rule: Option<Rule>,
+    message: &str,
+    spot: &Spot,
+    output: &Output,
+) -> String {
+    let rule = rule.map(Rule::id);
     if output.is_json() {
         let value = json!({"severity": word, "pointer": pointer, "rule": rule, "message": message});
-        text.push_str(&json_line(at_line(value, spot)));
-        return;
+        return json_line(at_line(value, spot));
     }
-    let style = if error { BAD } else { DIM };
-    // Writing to a string can't fail.
-    let _ = writeln!(
-        text,
-        "{}{style}{word}{style:#} {BOLD}{}{BOLD:#} {} {DIM}[{rule}]{DIM:#}",
-        before(spot),
-        place(pointer),
-        clean(message)
-    );
+    let style = if word == "error" { BAD } else { DIM };
+    let (before, message) = (before(spot), clean(message));
+    match rule {
+        None => format!("{before}{style}{word}{style:#} {message}\n"),
+        Some(rule) => format!(
+            "{before}{style}{word}{style:#} {BOLD}{}{BOLD:#} {message} {DIM}[{rule}]{DIM:#}\n",
+            place(pointer)
+        ),
+    }
 }
 
 /// For the formats whose validation is that they can be read.
 fn readable(
     form: convert::Form,
     text: &str,
-    limits: Limits,
+    (limits, tally): (Limits, &Tally),
     spot: &Spot,
     output: &Output,
-) -> Result<Done, CliError> {
+) -> Done {
     let options = ReadOptions {
         limits,
         ..ReadOptions::default()
     };
     let Err(mut error) = convert::read(form, text, &options) else {
-        return Ok(Done::default());
+        return judge(&[], tally, spot, output);
     };
-    if json_fault(&mut error).is_some() {
-        return Err(unread(form, error, spot));
+    if let Some(fault) = json_fault(&mut error) {
+        return judge(&[Violation::from(&*fault)], tally, spot, output);
     }
-    let message = error.to_string();
-    let mut done = Done {
+    tally.documents.fetch_add(1, Relaxed);
+    tally.errors.fetch_add(1, Relaxed);
+    Done {
+        out: finding("error", "", None, &error.to_string(), spot, output),
         n_found: 1,
         refused: Some(CliError::Invalid { n_errors: 1 }),
         ..Done::default()
-    };
-    done.out = if output.is_json() {
-        let value = json!({"severity": "error", "message": message});
-        json_line(at_line(value, spot))
-    } else {
-        format!("{}{BAD}error{BAD:#} {}\n", before(spot), clean(&message))
-    };
-    Ok(done)
+    }
 }
 
 pub(crate) fn hash(options: &Hash, output: &Output) -> Result<(), CliError> {
@@ -159,17 +224,42 @@ pub(crate) fn hash(options: &Hash, output: &Output) -> Result<(), CliError> {
             source,
         })?;
         let hash = hash.to_string();
-        let out = if out.is_json() {
-            json_line(at_line(json!({"hash": hash}), spot))
+        let inexact = inexact_numbers(&document);
+        let printed = if out.is_json() {
+            json_line(at_line(hash_value(&hash, inexact.as_ref()), spot))
         } else {
             format!("{hash}\n")
         };
         Ok(Done {
-            out,
+            out: printed,
+            said: inexact
+                .map(|it| inexact_line(&it, spot, &out))
+                .unwrap_or_default(),
             ..Done::default()
         })
     })
     .map(drop)
+}
+
+/// A hash for scripts, with what makes it inexact.
+fn hash_value(hash: &str, inexact: Option<&InexactNumbers>) -> serde_json::Value {
+    let mut value = json!({"hash": hash});
+    if let Some(inexact) = inexact {
+        value["warning"] = inexact.to_string().into();
+    }
+    value
+}
+
+/// The warning that a hash is not exact, for people: scripts have it beside the hash.
+fn inexact_line(inexact: &InexactNumbers, spot: &Spot, output: &Output) -> String {
+    if output.is_json() {
+        return String::new();
+    }
+    let line = before(spot);
+    format!(
+        "{line}{WARNED}warning{WARNED:#} {}\n",
+        clean(&inexact.to_string())
+    )
 }
 
 /// Reads a `ThreadProtocol` document.

@@ -1,6 +1,6 @@
 //! `convert`: any format into any other.
 
-mod attribution;
+pub(crate) mod attribution;
 
 use crate::args::{Convert, LimitOptions};
 use crate::error::CliError;
@@ -11,7 +11,7 @@ use crate::sink::Sink;
 use crate::work::{Done, Spot, Totals, Way, work};
 use interop::ai_sdk::sse::{DONE, Decoder, EventTooLarge};
 use interop::archive::{Archive, Format};
-use interop::convert::{self, Attribution, Form, ReadError, ReadOptions, Trust, WriteOptions};
+use interop::convert::{self, Form, ReadError, ReadOptions, Trust, WriteOptions};
 use interop::{Converted, Loss};
 use serde_json::json;
 use std::path::Path;
@@ -47,7 +47,11 @@ pub(crate) fn convert(options: Convert, output: &Output) -> Result<(), CliError>
         output: output.clone(),
         read: ReadOptions {
             limits: limits.limits(),
-            attribution: attributions(options.attribution.as_deref(), options.agent, limits)?,
+            attribution: attribution::read(
+                options.attribution.as_deref(),
+                options.agent,
+                &limits.limits(),
+            )?,
             thread_id: options.thread_id,
             title: options.title,
             at: options.at,
@@ -102,28 +106,15 @@ fn archive(file: &Path, limits: LimitOptions) -> Result<Archive, CliError> {
     })
 }
 
-/// What the file says, and the agent of every run that it does not name.
-fn attributions(
-    file: Option<&Path>,
-    agent: Option<String>,
-    limits: LimitOptions,
-) -> Result<Vec<Attribution>, CliError> {
-    let mut found = match file {
-        None => Vec::new(),
-        Some(file) => attribution::read(Input::open(Some(file))?, &limits.limits())?,
-    };
-    found.extend(agent.map(|agent| Attribution {
-        agent,
-        ..Attribution::default()
-    }));
-    Ok(found)
-}
-
 impl Conversion {
     fn document(&self, text: &str, spot: &Spot) -> Result<Done, CliError> {
         let (archive, mut losses) = self.archive(text, spot)?;
         let written = convert::write(self.to, &archive, &self.write);
-        losses.extend(written.losses);
+        losses.extend(match self.onto {
+            // The places are those of the archive, of which the source is a part.
+            Some(_) => written.losses,
+            None => convert::in_source(self.from, &archive, written.losses),
+        });
         let mut done = Done {
             out: written.value,
             said: losses

@@ -41,6 +41,7 @@ struct Shop {
     name: Arc<str>,
     max_bytes: usize,
     keep_going: bool,
+    judges: bool,
     documents: bool,
     output: Output,
     work: Arc<Work>,
@@ -58,6 +59,7 @@ pub(crate) fn work(
         name: Arc::clone(&input.name),
         max_bytes: way.limits.limits().max_bytes,
         keep_going: way.keep_going,
+        judges: way.judges,
         documents: sink.takes_documents(),
         output: way.output.clone(),
         work,
@@ -187,8 +189,13 @@ impl Shop {
                 continue;
             }
             answer.totals.documents += 1;
-            if let Err(failure) = self.line(line, bytes, &mut answer) {
-                self.bad(failure, true, &mut answer);
+            match self.line(line, bytes, &mut answer) {
+                Ok(()) => {}
+                Err(failure @ CliError::NotUtf8 { .. }) if self.judges => {
+                    answer.said.push_str(&self.output.error_text(&failure));
+                    self.bad(failure, false, &mut answer);
+                }
+                Err(failure) => self.bad(failure, true, &mut answer),
             }
             if answer.stop.is_some() {
                 break;

@@ -30,6 +30,7 @@ use crate::output::Output;
 use clap::CommandFactory;
 use std::process::ExitCode;
 use std::time::Duration;
+use thread::Limits;
 
 /// Small allocations are most of what a run takes, and this one is quicker with them than the system's.
 #[global_allocator]
@@ -86,15 +87,23 @@ async fn dispatch(place: store::Place, command: Command, output: &Output) -> Res
         Command::Agents(command) => agents::agents(&place, &command, output),
         Command::Export {
             thread,
+            to,
             output: file,
             whose,
-        } => documents::export(&place, (&whose, &thread), file, output).await,
+        } => documents::export(&place, (&whose, &thread), (to, file), output).await,
         Command::Import {
             from,
             file,
             thread,
+            agent,
+            attribution,
             whose,
-        } => documents::import(&place, (from, &file), (&whose, thread), output).await,
+        } => {
+            let attribution =
+                convert::attribution::read(attribution.as_deref(), agent, &Limits::default())?;
+            let source = documents::Source { from, attribution };
+            documents::import(&place, (source, &file), (&whose, thread), output).await
+        }
         Command::Convert(options) => convert::convert(options, output),
         Command::Diff(options) => compare::diff(&options, output),
         Command::Merge(options) => compare::merge(&options, output),

@@ -50,6 +50,8 @@ pub(crate) struct Way {
     pub(crate) limits: LimitOptions,
     /// Whether bad lines are reported and left out.
     pub(crate) keep_going: bool,
+    /// Whether a line that is no text is refused, as a document that breaks a rule is.
+    pub(crate) judges: bool,
     /// What a document is that was refused.
     pub(crate) refused: &'static str,
 }
@@ -60,6 +62,7 @@ impl Way {
             output: output.clone(),
             limits,
             keep_going: going.keep_going,
+            judges: false,
             refused: "refused",
         }
     }

@@ -9,6 +9,7 @@ mod messages;
 mod request;
 mod stream;
 
+pub(crate) use messages::cut_off;
 pub use messages::{is_said, is_said_beside, to_messages, was_cut_off};
 pub(crate) use request::MESSAGE_ID;
 pub use request::{Resume, RunInput, RunInputError, Said, ToolAnswer, from_run_input};

@@ -99,6 +99,20 @@ pub enum ReadError {
     Append(&'static str),
 }
 
+impl ReadError {
+    /// Where in the source, as a JSON pointer, if the error is of one place.
+    #[must_use]
+    pub fn pointer(&self) -> Option<&str> {
+        match self {
+            Self::Json(error) => Some(&error.pointer),
+            Self::Archive(error) => error.pointer(),
+            Self::PydanticAi(error) => Some(error.pointer()),
+            Self::AiSdk(error) => error.pointer(),
+            Self::Append(_) => None,
+        }
+    }
+}
+
 /// What a text is, or is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -135,6 +149,38 @@ pub fn read(
         Form::Of(Format::AiSdkUi) => ai_sdk::read_messages(text, options)?,
         Form::Of(Format::AiSdkStream) => ai_sdk::read_stream(text, options)?,
     })
+}
+
+/// The losses of an archive that was read from one source, with pointers into that source.
+///
+/// A place that no source has, such as one of the archive's own root, stays as it is.
+#[must_use]
+pub fn in_source(form: Form, archive: &Archive, losses: Vec<Loss>) -> Vec<Loss> {
+    let moved = losses.into_iter().map(|Loss { pointer, what }| {
+        let pointer = place_in_source(form, archive, &pointer).unwrap_or(pointer);
+        Loss { pointer, what }
+    });
+    moved.collect()
+}
+
+fn place_in_source(form: Form, archive: &Archive, pointer: &str) -> Option<String> {
+    let (run, rest) = pointer.strip_prefix("/runs/")?.split_once('/')?;
+    let before = archive.runs.get(..run.parse().ok()?)?;
+    let list = match form {
+        // The pointer is one into the source already.
+        Form::Archive => return None,
+        Form::Of(Format::Thread) => match rest.strip_prefix("root") {
+            Some(root) => return Some(root.to_owned()),
+            None => "/turns",
+        },
+        Form::Of(Format::PydanticAi | Format::AiSdkUi | Format::AiSdkStream) => "",
+    };
+    let rest = rest.strip_prefix("records/")?;
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (record, rest) = rest.split_at_checked(end)?;
+    let before: usize = before.iter().map(|run| run.records.len()).sum();
+    let place = before + record.parse::<usize>().ok()?;
+    Some(format!("{list}/{place}{rest}"))
 }
 
 /// Goes on with an archive: a history that has grown, or the next run.

@@ -22,14 +22,15 @@ mod left;
 mod message;
 mod parts;
 mod settle;
+mod strict;
 mod turns;
 mod upgrade;
 mod usage;
 
-pub(crate) use agents::UNNAMED;
-pub use agents::agent_id;
+pub use agents::{UNNAMED, agent_id};
 pub use export::to_document;
 pub use import::{ImportError, Imported, from_document};
+pub use strict::to_strict_document;
 
 pub(crate) use content::data_url;
 pub(crate) use delta::read_object;

@@ -40,6 +40,7 @@ pub mod ai_sdk;
 #[cfg(feature = "aitp")]
 pub mod aitp;
 pub mod archive;
+mod attribution;
 mod canonical;
 pub mod convert;
 mod cut;
@@ -64,6 +65,7 @@ pub mod runs;
 pub mod sse;
 pub mod threads;
 
+pub use attribution::AttributionError;
 use loss::Losses;
 pub use loss::{Converted, Loss};
 pub use request::param;

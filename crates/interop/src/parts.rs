@@ -1,7 +1,8 @@
 //! The parts that reactions write (EK §4.4), as types: views of a [`Payload`], never storage.
 
+use crate::ag_ui::cut_off;
 use serde::{Deserialize, Serialize};
-use timeline::{Entry, Item, ItemType, NewItem, Payload, Transcript};
+use timeline::{Entry, Item, ItemType, NewItem, Payload, StepRecord, Transcript};
 
 /// How a tool call stands; the names are those of the AI SDK's tool parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,6 +213,34 @@ pub struct ReasoningPart {
     /// Fields of a foreign format, never interpreted here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra: Option<Payload>,
+}
+
+/// What a step said before it was cut off, as parts: its thoughts, then its texts. It needs the chunks
+/// of the log, and is empty where the answer is whole or left parts.
+pub fn cut_off_parts(step: &StepRecord) -> Vec<Payload> {
+    let left_parts = step.parts.iter().any(|part| !is_prompt(&part.part));
+    if step.response.is_some() || left_parts {
+        return Vec::new();
+    }
+    let (texts, thoughts) = cut_off(step);
+    let thoughts = thoughts.into_iter().map(|text| {
+        Payload::write(&ReasoningPart {
+            part_type: "reasoning".to_owned(),
+            text,
+            signature: None,
+            provider: None,
+            extra: None,
+        })
+    });
+    let texts = texts.into_iter().map(|text| {
+        Payload::write(&TextPart {
+            part_type: "output_text".to_owned(),
+            text,
+            extra: None,
+        })
+    });
+    // Strings are always JSON.
+    thoughts.chain(texts).flatten().collect()
 }
 
 /// What a model says of its answer; kept with the step (`data-step-response`).

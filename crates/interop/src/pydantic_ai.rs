@@ -20,8 +20,8 @@ pub use history::{read, read_owned, write};
 pub use messages::library_messages;
 
 use crate::Converted;
-use crate::archive::Archive;
-use crate::convert::ReadOptions;
+use crate::archive::Format;
+use crate::convert::{Form, ReadOptions, in_source};
 use thread::json::{Step, Within};
 use thread::{DecodeError, Thread};
 
@@ -88,23 +88,7 @@ pub fn to_document(
     options: &ReadOptions,
 ) -> Result<Converted<Thread>, PydanticAiError> {
     let archive = read(text, options)?;
-    let mut document = archive.to_thread();
-    for loss in &mut document.losses {
-        if let Some(pointer) = in_history(&archive, &loss.pointer) {
-            loss.pointer = pointer;
-        }
-    }
-    Ok(document)
-}
-
-/// A place in an archive of one history as the place in that history.
-fn in_history(archive: &Archive, pointer: &str) -> Option<String> {
-    let rest = pointer.strip_prefix("/runs/")?;
-    let (run, rest) = rest.split_once("/records/")?;
-    let end = rest.find('/').unwrap_or(rest.len());
-    let (record, rest) = rest.split_at_checked(end)?;
-    let before = archive.runs.get(..run.parse().ok()?)?;
-    let before: usize = before.iter().map(|run| run.records.len()).sum();
-    let place = before + record.parse::<usize>().ok()?;
-    Some(format!("/{place}{rest}"))
+    let Converted { value, losses } = archive.to_thread();
+    let losses = in_source(Form::Of(Format::PydanticAi), &archive, losses);
+    Ok(Converted { value, losses })
 }

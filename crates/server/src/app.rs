@@ -1,8 +1,9 @@
 //! The composition root: the parts of a deployment, put together.
 
 mod exchange;
+mod source_archive;
 
-pub use exchange::{ExchangeError, Format};
+pub use exchange::{ExchangeError, Exported, ImportSource};
 
 use crate::auth::{Keys, KeysError, Tokens};
 use crate::body::BodyLease;

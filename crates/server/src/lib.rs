@@ -61,7 +61,7 @@ mod thread_key;
 mod tls;
 mod turns;
 
-pub use app::{App, DEV_TENANT, ExchangeError, Format, OpenError, open_to_others};
+pub use app::{App, DEV_TENANT, ExchangeError, Exported, ImportSource, OpenError, open_to_others};
 pub use config::{Config, ConfigError};
 pub use error::told;
 pub use inspect::{Inspection, inspect};

@@ -14,6 +14,7 @@ mod listing;
 pub(crate) mod mcp;
 pub(crate) mod messages;
 mod piece;
+mod query;
 mod repeated;
 mod responses;
 pub(crate) mod runs;
@@ -27,6 +28,7 @@ use crate::error::ApiError;
 use crate::openapi::Document;
 use crate::protocol::key_of;
 use crate::state::Api;
+use axum::middleware::from_fn;
 use runtime::{RuntimeError, ThreadRow};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -94,7 +96,8 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(documents::export))
         .routes(routes!(documents::import))
         .routes(routes!(agents::list))
-        .merge(aitp::routes());
+        .merge(aitp::routes())
+        .route_layer(from_fn(query::declared));
     OpenApiRouter::new()
         .nest("/api/v1", v1)
         .merge(threads_api::routes())

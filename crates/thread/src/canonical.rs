@@ -8,8 +8,11 @@
 
 mod nulls;
 
+pub use crate::validate::numbers::InexactNumbers;
+
 use crate::document::{Thread, Tier, Version};
 use crate::json::{Json, UnrepresentableNumber};
+use crate::validate::numbers;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -92,6 +95,13 @@ pub fn hash(thread: &Thread, options: CanonicalOptions) -> Result<ContentHash, C
     Ok(ContentHash(Sha256::digest(text).into()))
 }
 
+/// What makes the hash of a document inexact, if anything does (ruling 24): whoever shows the hash
+/// says it.
+#[must_use]
+pub fn inexact_numbers(thread: &Thread) -> Option<InexactNumbers> {
+    numbers::inexact(thread.root())
+}
+
 fn drop_telemetry(root: &mut Value, version: &Version) {
     let turns = root.get_mut("turns").and_then(Value::as_array_mut);
     for turn in turns.into_iter().flatten() {
@@ -158,6 +168,18 @@ mod tests {
             .to_string();
         let of_braces = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
         assert_eq!(hash, of_braces);
+    }
+
+    #[test]
+    fn numbers_that_the_canonical_form_rounds_are_counted_and_the_first_is_named() {
+        let inexact = |text| inexact_numbers(&Thread::decode(text).unwrap());
+        assert_eq!(inexact(r#"{"a":9007199254740991}"#), None);
+        let found = inexact(r#"{"a":[1,9007199254740993],"b":-9007199254740993}"#).unwrap();
+        assert_eq!(
+            found.to_string(),
+            "the hash is not exact: the canonical form rounds 2 numbers, the first is \
+             9007199254740993 at \"/a/1\""
+        );
     }
 
     #[test]

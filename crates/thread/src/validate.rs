@@ -5,11 +5,12 @@
 //! not applied to a document of an earlier one. Unknown members, kinds and events are no breach.
 
 pub(crate) mod actions;
+mod base64;
 mod calls;
 pub(crate) mod events;
 pub(crate) mod fields;
 mod instants;
-mod numbers;
+pub(crate) mod numbers;
 pub(crate) mod parts;
 pub(crate) mod root;
 mod rule;
@@ -20,6 +21,7 @@ pub use instants::is_instant;
 pub use rule::Rule;
 
 use crate::document::{Thread, Version};
+use crate::json::DecodeError;
 use crate::path::Path;
 use crate::upgrade::{Origin, to_turns};
 use crate::versioned::Changes;
@@ -74,6 +76,25 @@ pub struct Violation {
     pub severity: Severity,
     /// What is wrong, for people.
     pub message: String,
+}
+
+impl From<&DecodeError> for Violation {
+    /// A text that is not decoded is no document, whatever the profile.
+    fn from(error: &DecodeError) -> Self {
+        let DecodeError {
+            fault,
+            line,
+            column,
+            ..
+        } = error;
+        let expected = fault.expected();
+        Self {
+            pointer: error.pointer.clone(),
+            rule: Rule::Json,
+            severity: Severity::Error,
+            message: format!("{fault} at line {line}, column {column}, expected {expected}"),
+        }
+    }
 }
 
 impl std::fmt::Display for Violation {

@@ -8,6 +8,11 @@ const ID: &str = "6a1e2f30-0c44-4d0b-8a43-5a9f0e6c7d01";
 /// The breaches in a document with the given root members and turns: severity when reading and
 /// when writing, rule, place.
 fn found(version: &str, root: &str, turns: &str) -> Vec<String> {
+    let status = r#""completion_status":"complete","#;
+    let turns = match version {
+        "2.0.0" | "0.0.3" => turns.replace(status, ""),
+        _ => turns.to_owned(),
+    };
     let agent = format!(r#"{{"agent_id":"{ID}","agent_name":"A","created_at":"{AT}"}}"#);
     let text = format!(
         r#"{{"version":"{version}","thread_id":"{ID}","created_at":"{AT}","updated_at":"{AT}",
@@ -105,10 +110,11 @@ fn returned(version: &str, rest: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_tool_returned_may_be_left_out_from_0_0_3_on() {
+fn a_tool_return_has_a_content_and_a_status() {
     let none = r#","status":"success""#;
     assert_eq!(returned("2.0.0", none), ["warning/error tp-expected …"]);
-    assert_eq!(returned("0.0.3", none), [""; 0]);
+    let missing = "warning/error tp-tool-return-content …";
+    assert_eq!(returned("0.0.3", none), [missing]);
     let lost = r#","status":"lost","content":null"#;
     assert_eq!(returned("2.0.0", lost), ["error/error tp-shape …/status"]);
     let unsaid = r#","content":1"#;
@@ -128,7 +134,7 @@ fn a_reference_says_where_how_large_and_of_what_type_the_content_is() {
         r#"{{"uri":"s3://a/b","size_bytes":204800,"hash":"sha256:{hash}","media_type":"text/csv"}}"#
     );
     assert_eq!(with(&whole), [""; 0]);
-    assert_eq!(with("null"), [""; 0]);
+    assert_eq!(with("null"), ["warning/error tp-tool-return-content …"]);
     assert_eq!(with("7"), ["error/error tp-shape …/content_ref"]);
     assert_eq!(
         with(r#"{"size_bytes":-1,"hash":"md5:0","media_type":7}"#),
@@ -217,7 +223,6 @@ fn payloads_of_the_protocols_events_are_checked() {
     );
     let cases = [
         ("agent_handoff", r#"{"to":7}"#, payload(error, "/to")),
-        ("agent_handoff", "{}", payload(warning, "")),
         ("thread_spawn", "{}", payload(error, "")),
         ("thread_spawn", "[]", payload(error, "")),
         ("thread_merge", "{}", payload(warning, "")),
@@ -291,4 +296,97 @@ fn a_call_stands_in_a_response_and_an_answer_does_not() {
     assert_eq!(found("2.0.0", "", &submitted), [place("/turns/0/parts/0")]);
     let output = r#"{"part_kind":"retry-prompt","content":"again"}"#;
     assert_eq!(run(&[of("response", &[output])]), [""; 0]);
+}
+
+#[test]
+fn data_that_is_not_base64_breaks_a_rule_of_its_own() {
+    let binary = |data: &str| {
+        format!(r#"{{"kind":"binary","data":"{data}","media_type":"a/b","identifier":"i"}}"#)
+    };
+    let prompt = prompt(&format!("[{},{}]", binary("YQ=="), binary("no base64!")));
+    let rule = "warning/error tp-base64";
+    let breach = format!("{rule} /turns/0/parts/0/content/1/data");
+    assert_eq!(found("0.0.4", "", &prompt), [breach]);
+    let file = format!(
+        r#""parts":[{{"part_kind":"file","content":{}}}]"#,
+        binary("YQ=")
+    );
+    let breach = format!("{rule} /turns/0/messages/0/parts/0/content/data");
+    assert_eq!(
+        found("2.0.0", "", &agent(&message("response", &file))),
+        [breach]
+    );
+    let attached = user(r#""parts":[],"attachments":[{"name":"n","media_type":"a/b","data":"%"}]"#);
+    let breach = format!("{rule} /turns/0/attachments/0/data");
+    assert_eq!(found("0.0.3", "", &attached), [breach]);
+}
+
+#[test]
+fn a_return_has_its_content_here_or_elsewhere_and_not_both() {
+    let reference = r#","status":"success","content_ref":{"uri":"s3://a/b"}"#;
+    assert_eq!(returned("0.0.3", reference), [""; 0]);
+    let both = format!(r#"{reference},"content":"x""#);
+    for version in ["0.0.3", "0.0.4"] {
+        assert_eq!(
+            returned(version, &both),
+            ["warning/error tp-7-content-beside-ref …/content"]
+        );
+        let neither = returned(version, r#","status":"success""#);
+        assert_eq!(neither, ["warning/error tp-tool-return-content …"]);
+    }
+    let null = r#","status":"success","content":null"#;
+    assert_eq!(returned("0.0.4", null), [""; 0]);
+}
+
+#[test]
+fn an_event_concerns_agents_of_the_registry() {
+    let event = agent(&format!(
+        r#"{{"message_type":"system","timestamp":"{AT}","event_type":"data-app-x","event_data":1,
+        "source_agent":"nobody","target_agents":["{ID}","no one"]}}"#
+    ));
+    let breaches = ["source_agent", "target_agents/1"]
+        .map(|place| format!("warning/error tp-3-agent-ref /turns/0/messages/0/{place}"));
+    assert_eq!(found("0.0.4", "", &event), breaches);
+}
+
+#[test]
+fn a_handoff_that_names_nobody_breaks_a_rule_of_its_own() {
+    let breach = "warning/error tp-handoff-target /turns/0/messages/0/event_data";
+    for data in ["{}", "null", r#"{"reason":"x"}"#] {
+        let handoff = event("data-tp-agent_handoff", data);
+        assert_eq!(found("0.0.4", "", &handoff), [breach], "{data}");
+    }
+    let targeted = event("data-tp-agent_handoff", "{}")
+        .replace("}]", &format!(r#","target_agents":["{ID}"]}}]"#));
+    assert_eq!(found("0.0.4", "", &targeted), [""; 0]);
+}
+
+#[test]
+fn an_unknown_version_is_read_and_not_written() {
+    let breach = "warning/error tp-version /version";
+    for version in ["0.0.5", "9.9.9", "newest", ""] {
+        assert_eq!(found(version, "", ""), [breach], "{version}");
+    }
+}
+
+#[test]
+fn no_turn_says_how_it_ended_before_0_0_4() {
+    let breach = "warning/error tp-early-completion /turns/0/completion_status";
+    let turn = agent("").replace(r#""complete""#, r#""interrupted""#);
+    for version in ["2.0.0", "0.0.3"] {
+        assert_eq!(found(version, "", &turn), [breach]);
+        assert_eq!(found(version, "", &agent("")), [""; 0]);
+    }
+}
+
+#[test]
+fn a_message_is_of_the_agent_whose_turn_it_stands_in() {
+    let other = "7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01";
+    let text = r#""parts":[{"part_kind":"text","content":"x"}]"#;
+    let turn = agent(&message("response", text).replace(ID, other));
+    let breaches = [
+        "error/error tp-3-agent-id /turns/0/messages/0/agent_id",
+        "warning/error tp-3-message-agent /turns/0/messages/0/agent_id",
+    ];
+    assert_eq!(found("0.0.4", "", &turn), breaches);
 }

@@ -89,18 +89,67 @@ fn a_history_of_pydantic_ai_is_taken_in_and_says_what_it_lost() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "k  44 events\n"));
     assert_eq!(
         ran.err,
-        "not carried /0/parts/0: a system prompt\nnot carried /0/instructions: instructions\n"
+        "not carried /0: who ran here, which nothing says; it is attributed to \"agent\"\n\
+         not carried /4: who ran here, which nothing says; it is attributed to \"agent\"\n\
+         not carried /0/parts/0: a system prompt\n\
+         not carried /0/instructions: instructions\n"
     );
     assert_eq!(
         home.ok(&["threads", "show", "k"]),
         "user  How far is it from Aru to Bel and from Bel to Cas?\n\
-         demo  Two legs, two calls.\n\
-         demo  distance {\"from\":\"Aru\",\"to\":\"Bel\"} → {\"km\":12.5,\"via\":[\"Fen\"]}\n\
-         demo  distance {\"from\":\"Bel\",\"to\":\"Cas\",\"by\":null} → \"no road\"\n\
-         demo  12.5 km to Bel; no road leads to Cas.\n\
+         agent  Two legs, two calls.\n\
+         agent  distance {\"from\":\"Aru\",\"to\":\"Bel\"} → {\"km\":12.5,\"via\":[\"Fen\"]}\n\
+         agent  distance {\"from\":\"Bel\",\"to\":\"Cas\",\"by\":null} → \"no road\"\n\
+         agent  12.5 km to Bel; no road leads to Cas.\n\
          user  And on foot? [input_image]\n\
-         demo  Three hours to Bel.\n"
+         agent  Three hours to Bel.\n"
     );
+}
+
+#[test]
+fn an_attribution_file_keeps_the_agents_of_an_imported_history() {
+    let home = Home::new();
+    let who = json!([{"agent": "ada", "n_messages": 4}, {"agent": "bo", "n_messages": 2}]);
+    let who = home.file("who.json", &who.to_string());
+    let history = fixture("history.json");
+    let arguments = [
+        "import",
+        "--from",
+        "pydantic-ai",
+        history.to_str().unwrap(),
+        "--thread",
+        "k",
+        "--attribution",
+        who.to_str().unwrap(),
+    ];
+    let ran = home.run(&arguments);
+    assert!(
+        ran.code == 0 && !ran.err.contains("who ran here"),
+        "{ran:?}"
+    );
+    let shown = home.ok(&["threads", "show", "k"]);
+    assert!(
+        shown.contains("\nada  Two legs") && shown.contains("\nbo  Three hours"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn an_imported_history_is_exported_in_every_form_and_in_its_own_as_it_was() {
+    let home = Home::new();
+    let history = fixture("history.json");
+    imported(&home, "pydantic-ai", history.to_str().unwrap(), "k");
+    let back = home.ok(&["export", "--thread", "k", "--to", "pydantic-ai"]);
+    let text = std::fs::read_to_string(history).unwrap();
+    let json = |text: &str| thread::Json::parse(text).unwrap();
+    assert_eq!(json(&back), json(&text));
+    for form in ["archive", "ai-sdk-ui", "pydantic-ai", "thread"] {
+        let out = home.path(form);
+        let out = out.to_str().unwrap();
+        home.ok(&["export", "--thread", "k", "--to", form, "-o", out]);
+        let ran = imported(&home, form, out, &format!("copy-{form}"));
+        assert_eq!(ran.code, 0, "{form}: {ran:?}");
+    }
 }
 
 #[test]
@@ -250,8 +299,8 @@ fn timestamps_out_of_order_are_errors_only_when_denied() {
 fn an_invalid_document_is_exit_3_and_every_breach_has_its_pointer() {
     let text = THREAD.replace("\"Hi\"", "7").replace(",\"agents\":{}", "");
     let ran = Home::new().feed(&["validate", "-", "--json"], &text);
-    let found: Vec<_> = ran
-        .json()
+    let (verdict, lines) = verdict(&ran);
+    let found: Vec<_> = lines
         .iter()
         .map(|it| format!("{} {} {}", it["severity"], it["pointer"], it["rule"]))
         .collect();
@@ -263,18 +312,74 @@ fn an_invalid_document_is_exit_3_and_every_breach_has_its_pointer() {
             "\"error\" \"/turns/0/parts/0/content\" \"tp-shape\"",
         ]
     );
+    let expected = json!({"verdict": "invalid", "profile": "lenient", "documents": 1,
+        "errors": 2, "warnings": 0});
+    assert_eq!(verdict, expected);
     let error: Value = serde_json::from_str(&ran.err).unwrap();
     assert_eq!(error, json!({"error": "2 errors", "causes": []}));
 }
 
+/// The verdict, which is the last line, and the lines before it.
+fn verdict(ran: &cli::Ran) -> (Value, Vec<Value>) {
+    let mut lines = ran.json();
+    (lines.pop().unwrap(), lines)
+}
+
 #[test]
-fn what_is_no_json_is_exit_1_with_line_and_column() {
+fn validation_for_scripts_ends_with_a_verdict_whatever_it_is_given() {
+    let home = Home::new();
+    let validate = |arguments: &[&str], text: &[u8]| {
+        let file = home.path("a.json");
+        std::fs::write(&file, text).unwrap();
+        let name = file.to_str().unwrap();
+        home.run(&[&["validate", name, "--json"], arguments].concat())
+    };
+    let lone = br#"{"a":"\ud800"}"#;
+    let cases: [(&[u8], &str, i32); 6] = [
+        (THREAD.as_bytes(), "valid", 0),
+        (b"{", "invalid", 3),
+        (b"[]", "invalid", 3),
+        (b"{\"a\":1,\"a\":2}", "invalid", 3),
+        (lone, "invalid", 3),
+        (b"{\"a\":\"\xff\"}", "invalid", 3),
+    ];
+    for (text, expected, code) in cases {
+        let ran = validate(&[], text);
+        let (verdict, lines) = verdict(&ran);
+        assert_eq!(
+            (ran.code, &verdict["verdict"]),
+            (code, &json!(expected)),
+            "{ran:?}"
+        );
+        assert_eq!(verdict["errors"], u32::from(code == 3), "{ran:?}");
+        let rules: Vec<_> = lines.iter().map(|it| &it["rule"]).collect();
+        let broken = [&json!("tp-json")];
+        assert_eq!(rules, &broken[..usize::from(code == 3)], "{ran:?}");
+    }
+    for text in [&b"{"[..], b"{}", b"{\"a\":\"\xff\"}"] {
+        let ran = validate(&["--format", "archive"], text);
+        assert_eq!(
+            (ran.code, &verdict(&ran).0["verdict"]),
+            (3, &json!("invalid"))
+        );
+    }
+    let ran = home.run(&["validate", "/nowhere/a.json", "--json"]);
+    let expected = json!({"verdict": "not judged", "profile": "lenient", "documents": 0,
+        "errors": 0, "warnings": 0});
+    assert_eq!((ran.code, ran.json()), (1, vec![expected]));
+}
+
+#[test]
+fn what_is_no_json_is_exit_3_with_line_and_column() {
     let ran = Home::new().feed(
         &["validate", "-"],
         "{\n  \"version\": \"0.0.4\",\n  \"turns\": [1,}\n",
     );
-    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-    assert!(ran.err.contains("line 3, column 15"), "{ran:?}");
+    assert_eq!((ran.code, ran.err.as_str()), (3, "error: 1 error\n"));
+    assert!(
+        ran.out.contains("line 3, column 15") && ran.out.ends_with(" [tp-json]\n"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -289,6 +394,41 @@ fn the_hash_is_that_of_the_meaning_not_of_the_text() {
     assert!(hash(THREAD).starts_with("sha256:"));
     let json = home.feed(&["hash", "-", "--json"], THREAD).json();
     assert_eq!(json, [json!({"hash": hash(THREAD).trim()})]);
+}
+
+const BIG: &str = r#""metadata":{"n":[9007199254740993]},"turns""#;
+
+#[test]
+fn a_hash_of_integers_beyond_2_to_the_53_warns() {
+    let home = Home::new();
+    let big = THREAD.replace("\"turns\"", BIG);
+    let warning = "the hash is not exact: the canonical form rounds 1 number, the first is \
+         9007199254740993 at \"/metadata/n/0\"";
+    let ran = home.feed(&["hash", "-"], &big);
+    assert_eq!((ran.code, ran.err), (0, format!("warning {warning}\n")));
+    let ran = home.feed(&["hash", "-", "--json"], &big);
+    assert_eq!(ran.json()[0]["warning"], warning);
+    assert_eq!(home.feed(&["hash", "-"], THREAD).err, "");
+}
+
+#[test]
+fn an_export_of_integers_beyond_2_to_the_53_warns() {
+    let home = Home::new();
+    let big = THREAD.replace("\"turns\"", BIG);
+    home.feed(&["import", "--from", "thread", "-", "--thread", "k"], &big);
+    let ran = home.run(&["export", "--thread", "k"]);
+    assert!(
+        ran.err.starts_with("warning the hash is not exact"),
+        "{ran:?}"
+    );
+    let file = home.path("k.json");
+    let arguments = ["export", "--thread", "k", "-o", file.to_str().unwrap()];
+    let ran = home.run(&[&arguments[..], &["--json"]].concat());
+    let warning = ran.json()[0]["warning"].clone();
+    assert!(
+        warning.as_str().unwrap().contains("9007199254740993"),
+        "{ran:?}"
+    );
 }
 
 #[test]

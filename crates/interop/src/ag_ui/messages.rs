@@ -312,7 +312,7 @@ fn place_of(messages: &[Value], call: &Value) -> usize {
 }
 
 /// The texts that a step has streamed which was cut off, and what it thought, as they began.
-fn cut_off(record: &StepRecord) -> (Vec<String>, Vec<String>) {
+pub(crate) fn cut_off(record: &StepRecord) -> (Vec<String>, Vec<String>) {
     let (mut texts, mut thoughts) = (Vec::new(), Vec::new());
     let mut open: BTreeMap<(bool, String), usize> = BTreeMap::new();
     for (kind, data) in &record.chunks {

@@ -31,6 +31,18 @@ pub enum ArchiveError {
     },
 }
 
+impl ArchiveError {
+    /// Where, as a JSON pointer, if it is of one place.
+    #[must_use]
+    pub fn pointer(&self) -> Option<&str> {
+        match self {
+            Self::Json(error) => Some(&error.pointer),
+            Self::Shape { pointer, .. } => Some(pointer),
+            Self::Version { .. } => Some("/archive"),
+        }
+    }
+}
+
 impl Within for ArchiveError {
     fn within(self, step: Step<'_>) -> Self {
         match self {

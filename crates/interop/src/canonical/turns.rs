@@ -117,13 +117,20 @@ fn without_cut_off(
         let cut = text("message_type") == Some("response") && text("state") == Some("interrupted");
         !cut || calls
     };
-    keep(messages, places, losses, whole)
+    keep(
+        messages,
+        places,
+        losses,
+        "an answer that was cut off",
+        whole,
+    )
 }
 
 fn keep(
     messages: Vec<Json>,
     places: &mut Vec<String>,
     losses: &mut Losses,
+    what: &str,
     stays: impl Fn(&Json) -> bool,
 ) -> Vec<Json> {
     let mut kept = Vec::with_capacity(messages.len());
@@ -132,7 +139,7 @@ fn keep(
             kept.push(message);
             places.push(place);
         } else {
-            losses.push(place, "a message of an incomplete cycle");
+            losses.push(place, what);
         }
     }
     kept

@@ -14,7 +14,7 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6f1c_52de_37a4_4c0b_9a5e_7b1d_2f08_c4e
 const DEFAULT: &str = "default";
 
 /// The name of an agent that no one names.
-pub(crate) const UNNAMED: &str = "agent";
+pub const UNNAMED: &str = "agent";
 
 /// The id of the agent of this name: the same in every document.
 pub fn agent_id(name: &str) -> String {

@@ -201,7 +201,7 @@ pub(super) fn binary(part: &Json, media_type: &str, data: &str) -> Object {
 }
 
 /// A short name for tools to refer to; it follows from the content.
-fn identifier(content: &str) -> String {
+pub(super) fn identifier(content: &str) -> String {
     let hash = Uuid::new_v5(&Uuid::NAMESPACE_URL, content.as_bytes());
     hash.simple().to_string().chars().take(6).collect()
 }

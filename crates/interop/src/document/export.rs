@@ -7,7 +7,7 @@ use super::events::note_targets;
 use super::left::Left;
 use super::settle::settle;
 use super::turns::{ItemTurn, KEPT, agent_turn, item_turn};
-use crate::parts::ThreadEvent;
+use crate::parts::{ThreadEvent, cut_off_parts};
 use crate::{Converted, Loss, Losses};
 use thread::{Json, Object, Version};
 use timeline::{Entry, ExecutionStatus, Transcript, said_beside};
@@ -117,6 +117,18 @@ fn turns(
                         at(),
                         format!("{} messages of incomplete cycles", agent.n_dropped),
                     );
+                }
+                for step in &reaction.steps {
+                    let n_chars: usize = cut_off_parts(step)
+                        .iter()
+                        .filter_map(|part| Some(part.str_field("text")?.chars().count()))
+                        .sum();
+                    if n_chars > 0 {
+                        losses.push(
+                            at(),
+                            format!("{n_chars} characters of an answer that was cut off"),
+                        );
+                    }
                 }
                 is_open |= agent.is_open;
                 turns.push(agent.turn.into());

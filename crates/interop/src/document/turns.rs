@@ -22,7 +22,7 @@ pub(super) const KEPT: &str = "threadprotocol";
 /// The part that holds a turn of an unknown kind.
 pub(super) const TURN: &str = "threadprotocol-turn";
 /// What a namespace of a metadata key ends with (0.0.3).
-const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
+pub(super) const SEPARATORS: [char; 5] = [':', '.', '/', '_', '-'];
 
 /// What a step's model said of its answer.
 pub(super) fn said(response: &Payload) -> StepResponse {

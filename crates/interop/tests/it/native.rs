@@ -526,3 +526,34 @@ fn a_fork_of_an_import_registers_the_agents_it_inherits() {
         .collect();
     assert_eq!((names, document.turns().len()), (vec!["Ada"], 1));
 }
+
+/// Documents that readers can live with, or not even that, are given out as what may be written.
+#[test]
+fn an_export_keeps_the_strict_rules_whatever_was_imported() {
+    use loomline_interop::document::to_strict_document;
+    let early = r#"{"version":"0.0.4","thread_id":"t","agents":{"a":{"agent_id":"b"}},"turns":[
+        {"turn_type":"user","submitted_at":"2026-01-05T08:00:00","parts":[{"part_kind":"user-prompt",
+        "content":[{"kind":"binary","data":"%","media_type":"a/b"}]}],"client_metadata":{"plain":1}},
+        {"turn_type":"agent","agent_id":"a","started_at":"2026-01-05T08:00:00Z","messages":[
+        {"message_type":"response","agent_id":"c","parts":[{"part_kind":"text","content":"x"}]},
+        {"message_type":"system","event_type":"data-tp-agent_handoff","event_data":{},"source_agent":"z"},
+        {"message_type":"request","parts":[{"part_kind":"tool-return","tool_name":"t","tool_call_id":"c"}]}]}]}"#;
+    let fixtures = [
+        early,
+        include_str!("../../../thread/tests/fixtures/broken_shapes.json"),
+        include_str!("../../../thread/tests/fixtures/broken_calls.json"),
+        include_str!("../../../thread/tests/fixtures/versions/broken_actions.json"),
+    ];
+    for text in fixtures {
+        let broken = thread::Thread::decode(text).unwrap();
+        let imported = from_document(&broken, &mut ids()).unwrap().value;
+        let given = to_strict_document(&of_import(THREAD, &imported).transcript());
+        let errors: Vec<_> = validate(&given.value, Profile::Strict)
+            .into_iter()
+            .filter(|it| it.severity == thread::Severity::Error)
+            .map(|it| it.to_string())
+            .collect();
+        assert_eq!(errors, Vec::<String>::new());
+        assert_ne!(given.losses, []);
+    }
+}

@@ -84,7 +84,7 @@ fn prompts_and_what_was_cut_off_are_reported() {
         loss("/0/parts/0", "a system prompt"),
         loss("/0/instructions", "instructions"),
         loss("/2/timestamp", no_instant),
-        loss("/3", "a message of an incomplete cycle"),
+        loss("/3", "an answer that was cut off"),
         loss("/4/timestamp", no_instant),
     ];
     assert_eq!(losses, expected);

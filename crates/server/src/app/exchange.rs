@@ -1,21 +1,39 @@
 //! Threads that come from elsewhere and go elsewhere.
 
 use super::App;
-use interop::convert::{Attribution, ReadOptions};
-use interop::document::{self, ImportError, Imported};
-use interop::pydantic_ai::{self, PydanticAiError};
+use super::source_archive::SourceArchive;
+use interop::ag_ui::was_cut_off;
+use interop::archive::{Archive, Format};
+use interop::convert::{self, Attribution, Form, ReadError, ReadOptions, WriteOptions};
+use interop::document::{self, ImportError, Imported, UNNAMED, agent_id};
 use interop::{Converted, Loss};
 use runtime::{Clock, Filter, Import, Runtime, RuntimeError, SystemClock, TenantId, ThreadRow};
-use thread::{DecodeError, Thread};
+use std::collections::BTreeSet;
+use thread::canonical::{CanonicalError, ContentHash, InexactNumbers, inexact_numbers};
+use thread::{CanonicalOptions, DecodeError, Json, Limits, Thread};
+use timeline::Transcript;
 use tokio::task::{JoinError, spawn_blocking};
 
-/// What a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A ThreadProtocol document.
-    Thread,
-    /// The message history of Pydantic AI.
-    PydanticAi,
+/// A conversation to be taken in: what its text is, and who ran in it.
+#[derive(Clone, Debug)]
+pub struct ImportSource {
+    /// What the text is.
+    pub form: Form,
+    /// Who ran, where the text does not say it.
+    pub attribution: Vec<Attribution>,
+}
+
+/// A thread that is given out.
+#[derive(Debug)]
+pub struct Exported {
+    /// It, in the form that was asked for.
+    pub text: String,
+    /// What the form has no place for.
+    pub losses: Vec<Loss>,
+    /// The hash of its canonical form, if it is a ThreadProtocol document.
+    pub hash: Option<Result<ContentHash, CanonicalError>>,
+    /// What makes that hash inexact, if anything does.
+    pub inexact: Option<InexactNumbers>,
 }
 
 /// Why a thread could not be taken in or given out.
@@ -27,9 +45,9 @@ pub enum ExchangeError {
     /// The text is no JSON, or no document.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// The JSON is no history of Pydantic AI.
+    /// The text is not in the form that it is said to be in.
     #[error(transparent)]
-    PydanticAi(#[from] PydanticAiError),
+    Read(#[from] ReadError),
     /// The document can't become a thread.
     #[error("the document can't become a thread")]
     Import(#[from] ImportError),
@@ -39,22 +57,28 @@ pub enum ExchangeError {
 }
 
 impl App {
-    /// The thread as a ThreadProtocol document (0.0.4).
-    pub async fn export(&self, tenant: &TenantId, key: &str) -> Result<Thread, ExchangeError> {
-        Ok(self.converted(tenant, key).await?.value)
-    }
-
-    /// The same, with what a document has no place for.
-    pub(crate) async fn converted(
+    /// The thread in a form, and what that form has no place for.
+    ///
+    /// As a ThreadProtocol document (0.0.4) it keeps the rules for writing. Every other form comes from
+    /// what was imported, as it was, and from what was said since.
+    pub async fn export(
         &self,
         tenant: &TenantId,
         key: &str,
-    ) -> Result<Converted<Thread>, ExchangeError> {
-        let transcript = self
-            .runtime()
-            .transcript(tenant, key, Filter::Facts)
-            .await?;
-        Ok(spawn_blocking(move || document::to_document(&transcript)).await?)
+        form: Form,
+    ) -> Result<Exported, ExchangeError> {
+        let runtime = self.runtime();
+        let mut transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
+        if was_cut_off(&transcript) {
+            transcript = runtime.transcript(tenant, key, Filter::All).await?;
+        }
+        let imported = match form {
+            Form::Of(Format::Thread) => None,
+            Form::Archive | Form::Of(_) => {
+                SourceArchive::read(runtime, tenant, &transcript).await?
+            }
+        };
+        Ok(spawn_blocking(move || written(form, &transcript, imported)).await?)
     }
 
     /// Writes a file's conversation into a new thread, in one transaction; says what could not be
@@ -63,11 +87,11 @@ impl App {
         &self,
         tenant: &TenantId,
         key: Option<String>,
-        format: Format,
+        source: ImportSource,
         text: &str,
     ) -> Result<(ThreadRow, Vec<Loss>), ExchangeError> {
         let judge = |_: &Imported, _: &str| Ok(());
-        self.import_judged(tenant, key, format, text, judge).await
+        self.import_judged(tenant, key, source, text, judge).await
     }
 
     /// The same for a client, whose import is judged before anything is written; `judge` also gets the text.
@@ -75,69 +99,155 @@ impl App {
         &self,
         tenant: &TenantId,
         key: Option<String>,
-        format: Format,
+        source: ImportSource,
         text: &str,
         judge: impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
     ) -> Result<(ThreadRow, Vec<Loss>), ExchangeError> {
         let (text, runtime) = (text.to_owned(), self.runtime().clone());
-        let agent = self.config().default_agent.clone();
+        let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
         let read = move || {
-            let read = match format {
-                Format::Thread => from_document(&Thread::decode(&text)?, Vec::new(), &runtime),
-                Format::PydanticAi => from_pydantic_ai(&text, &agent, &runtime),
-            }?;
-            judge(&read.value, &text)?;
-            Ok::<_, ExchangeError>(read)
+            let taken = Taken::read(&source, &text, &local, &runtime)?;
+            judge(&taken.imported, &text)?;
+            Ok::<_, ExchangeError>(taken)
         };
-        let Converted {
-            value:
-                Imported {
-                    title,
-                    metadata,
-                    created_at,
-                    commands,
-                },
+        let Taken {
+            imported,
+            archive,
             losses,
         } = spawn_blocking(read).await??;
         let import = Import {
             fork: None,
-            title,
-            metadata,
-            created_at,
-            commands,
+            title: imported.title,
+            metadata: imported.metadata,
+            created_at: imported.created_at,
+            commands: imported.commands,
         };
         let row = self.runtime().import(tenant, key, import).await?;
+        if let Some(archive) = archive {
+            SourceArchive::keep(self.runtime(), &row, archive).await?;
+        }
         Ok((row, losses))
     }
 }
 
-fn from_document(
-    document: &Thread,
-    mut losses: Vec<Loss>,
-    runtime: &Runtime,
-) -> Result<Converted<Imported>, ExchangeError> {
-    let imported = document::from_document(document, &mut || runtime.mint())?;
-    losses.extend(imported.losses);
-    Ok(Converted {
-        value: imported.value,
-        losses,
-    })
+/// A conversation as it is taken in.
+struct Taken {
+    imported: Imported,
+    /// What is kept beside the thread; none where the thread alone gives the source back.
+    archive: Option<Archive>,
+    losses: Vec<Loss>,
 }
 
-fn from_pydantic_ai(
-    text: &str,
-    agent: &str,
-    runtime: &Runtime,
-) -> Result<Converted<Imported>, ExchangeError> {
-    let options = ReadOptions {
-        thread_id: Some(runtime.mint()),
-        attribution: vec![Attribution {
-            agent: agent.to_owned(),
-            ..Attribution::default()
-        }],
-        at: SystemClock.now().to_string(),
-        ..ReadOptions::default()
+impl Taken {
+    /// Reads a text. `local` are the ids of the agents that run here.
+    fn read(
+        source: &ImportSource,
+        text: &str,
+        local: &BTreeSet<String>,
+        runtime: &Runtime,
+    ) -> Result<Self, ExchangeError> {
+        if source.form == Form::Of(Format::Thread) {
+            let document = Thread::decode(text)?;
+            let Converted { value, losses } =
+                document::from_document(&document, &mut || runtime.mint())?;
+            let archive = (!losses.is_empty()).then(|| Archive::from_thread(&document));
+            return Ok(Self {
+                imported: value,
+                archive,
+                losses,
+            });
+        }
+        let options = ReadOptions {
+            limits: Limits::default(),
+            thread_id: Some(runtime.mint()),
+            attribution: source.attribution.clone(),
+            at: SystemClock.now().to_string(),
+            ..ReadOptions::default()
+        };
+        let read = convert::read(source.form, text, &options)?;
+        let (archive, mut losses) = (read.value, read.losses);
+        let Converted {
+            value: mut document,
+            losses: of_document,
+        } = archive.to_thread();
+        let mut more = unattributed(&archive, source);
+        more.extend(of_document);
+        losses.extend(convert::in_source(source.form, &archive, more));
+        losses.extend(without_foreign_models(&mut document, local));
+        let imported = document::from_document(&document, &mut || runtime.mint())?;
+        losses.extend(imported.losses);
+        Ok(Self {
+            imported: imported.value,
+            archive: Some(archive),
+            losses,
+        })
+    }
+}
+
+/// The runs that nobody names an agent for.
+fn unattributed(archive: &Archive, source: &ImportSource) -> Vec<Loss> {
+    let unnamed = agent_id(UNNAMED);
+    if source.attribution.iter().any(|who| who.agent == UNNAMED) {
+        return Vec::new();
+    }
+    let runs = archive.runs.iter().enumerate().filter(|(_, run)| {
+        let agent = run.agent_id.as_deref();
+        run.format != Format::Thread && agent.is_none_or(|agent| agent == unnamed)
+    });
+    let runs = runs.map(|(place, _)| Loss {
+        pointer: format!("/runs/{place}/records/0"),
+        what: format!("who ran here, which nothing says; it is attributed to {UNNAMED:?}"),
+    });
+    runs.collect()
+}
+
+/// Takes the model of a foreign run off the agents that run here: they have models of their own. The
+/// messages still say which model wrote them.
+fn without_foreign_models(document: &mut Thread, local: &BTreeSet<String>) -> Vec<Loss> {
+    let agents = document.root_mut().get_mut("agents");
+    let Some(agents) = agents.and_then(Json::as_object_mut) else {
+        return Vec::new();
     };
-    let Converted { value, losses } = pydantic_ai::to_document(text, &options)?;
-    from_document(&value, losses, runtime)
+    let mut losses = Vec::new();
+    for id in local {
+        let config = agents.get_mut(id).and_then(Json::as_object_mut);
+        let Some(config) = config else { continue };
+        let name = config.get_str("agent_name").unwrap_or(id).to_owned();
+        if let Some(model) = config.remove("model_name") {
+            let model = model.to_text();
+            let what =
+                format!("that the agent {name:?} ran with the model {model}: here it has its own");
+            let pointer = String::new();
+            losses.push(Loss { pointer, what });
+        }
+        config.remove("provider_name");
+    }
+    losses
+}
+
+/// The thread in a form.
+fn written(form: Form, transcript: &Transcript, imported: Option<SourceArchive>) -> Exported {
+    let document = document::to_strict_document(transcript);
+    if form == Form::Of(Format::Thread) {
+        let hash = thread::hash(&document.value, CanonicalOptions::default());
+        return Exported {
+            text: document.value.encode(),
+            losses: document.losses,
+            hash: Some(hash),
+            inexact: inexact_numbers(&document.value),
+        };
+    }
+    let grown = imported.and_then(|it| it.grown(transcript, &document.value));
+    let (archive, mut losses) = match grown {
+        Some(grown) => (grown.value, grown.losses),
+        None => (Archive::from_thread(&document.value), document.losses),
+    };
+    let written = convert::write(form, &archive, &WriteOptions::default());
+    losses.extend(written.losses);
+    Exported {
+        text: written.value,
+        losses,
+        hash: None,
+        inexact: None,
+    }
 }

@@ -3,7 +3,7 @@
 use super::check_named_key;
 use super::view::ThreadView;
 use crate::aitp::Speech;
-use crate::app::{ExchangeError, Format};
+use crate::app::{ExchangeError, Exported, ImportSource};
 use crate::auth::Caller;
 use crate::body::{JsonText, PathOf, Query};
 use crate::error::{ApiError, ErrorBody, told};
@@ -14,16 +14,47 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use interop::Loss;
+use interop::archive::Format;
+use interop::convert::{Attribution, Form};
 use serde::{Deserialize, Serialize};
-use thread::CanonicalOptions;
+use thread::Limits;
 use utoipa::{IntoParams, ToSchema};
 
-/// What a file holds.
-#[derive(Clone, Copy, Deserialize)]
+/// How many losses the headers of an export name.
+const NAMED_LOSSES: usize = 16;
+
+/// What a thread is taken in from and given out as.
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Source {
-    Threadprotocol,
+enum Exchanged {
+    #[default]
+    #[serde(alias = "threadprotocol")]
+    Thread,
+    Archive,
     PydanticAi,
+    AiSdkUi,
+}
+
+impl Exchanged {
+    fn form(self) -> Form {
+        match self {
+            Self::Thread => Form::Of(Format::Thread),
+            Self::Archive => Form::Archive,
+            Self::PydanticAi => Form::Of(Format::PydanticAi),
+            Self::AiSdkUi => Form::Of(Format::AiSdkUi),
+        }
+    }
+}
+
+/// What is given out.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportQuery {
+    /// `thread`, `archive`, `pydantic-ai` or `ai-sdk-ui`; `thread` when absent.
+    #[param(value_type = Option<String>)]
+    #[serde(default)]
+    format: Exchanged,
 }
 
 /// What is taken in, and under which key.
@@ -31,11 +62,32 @@ enum Source {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ImportQuery {
-    /// `threadprotocol` or `pydantic-ai`.
+    /// `thread` (or `threadprotocol`), `archive`, `pydantic-ai` or `ai-sdk-ui`.
     #[param(value_type = String)]
-    from: Source,
+    from: Exchanged,
     /// The key of the new thread; a new one when absent.
     key: Option<String>,
+    /// Who ran, where nothing else says it.
+    agent: Option<String>,
+    /// Who ran, run by run: a JSON list of `agent`, `agent_id`, `run_id`, `n_messages`.
+    attribution: Option<String>,
+}
+
+impl ImportQuery {
+    fn source(&self) -> Result<ImportSource, ApiError> {
+        let list = self.attribution.as_deref().map(|text| {
+            Attribution::list(text, &Limits::default()).map_err(|error| ApiError::InvalidQuery {
+                what: format!("attribution: {}", told(&error)),
+            })
+        });
+        let mut attribution = list.transpose()?.unwrap_or_default();
+        attribution.extend(self.agent.clone().map(|agent| Attribution {
+            agent,
+            ..Attribution::default()
+        }));
+        let form = self.from.form();
+        Ok(ImportSource { form, attribution })
+    }
 }
 
 /// A thread that was taken in.
@@ -70,9 +122,9 @@ impl From<ExchangeError> for ApiError {
                 what: told(&error),
                 pointer: Some(error.pointer),
             },
-            ExchangeError::PydanticAi(error) => Self::InvalidDocument {
+            ExchangeError::Read(error) => Self::InvalidDocument {
+                pointer: error.pointer().map(str::to_owned),
                 what: told(&error),
-                pointer: Some(error.pointer().to_owned()),
             },
             ExchangeError::Import(error) => Self::InvalidDocument {
                 what: told(&error),
@@ -83,35 +135,58 @@ impl From<ExchangeError> for ApiError {
     }
 }
 
-/// Gives a thread out as a ThreadProtocol document (0.0.4), with the hash of its canonical form.
-#[utoipa::path(get, path = "/threads/{key}/document", operation_id = "exportDocument", tag = "documents", security(("key" = [])), params(("key" = String, Path)),
+/// Gives a thread out, by default as a ThreadProtocol document (0.0.4) with the hash of its canonical form.
+///
+/// As `archive`, `pydantic-ai` or `ai-sdk-ui` it is what was imported, as it was, and what was said since.
+#[utoipa::path(get, path = "/threads/{key}/document", operation_id = "exportDocument", tag = "documents", security(("key" = [])), params(("key" = String, Path), ExportQuery),
     responses((status = 200, body = Object, headers(
-        ("loomline-content-hash" = String, description = "sha256: and the hash of the canonical form"),
-        ("loomline-losses" = u64, description = "How many things a document has no place for"))),
+        ("loomline-content-hash" = String, description = "sha256: and the hash of the canonical form, of a ThreadProtocol document"),
+        ("loomline-losses" = u64, description = "How many things the format has no place for"),
+        ("loomline-loss" = String, description = "One of them: where it stood, and what it is; the first 16"),
+        ("loomline-hash-warning" = String, description = "Why the hash is not exact, if it is not"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn export(
     State(api): State<Api>,
     Tenant(tenant): Tenant,
     PathOf(key): PathOf<String>,
+    Query(query): Query<ExportQuery>,
 ) -> Result<Response, ApiError> {
-    let converted = api.app().converted(&tenant, &key).await?;
-    let document = converted.value;
-    let (text, hash) = tokio::task::spawn_blocking(move || {
-        (
-            document.encode(),
-            thread::hash(&document, CanonicalOptions::default()).ok(),
-        )
-    })
-    .await
-    .map_err(|error| ApiError::Export(error.into()))?;
+    let exported = api.app().export(&tenant, &key, query.format.form()).await?;
+    let Exported {
+        text,
+        losses,
+        hash,
+        inexact,
+    } = exported;
     let mut response = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     let headers = response.headers_mut();
-    headers.insert("loomline-losses", converted.losses.len().into());
+    headers.insert("loomline-losses", losses.len().into());
+    for loss in losses.iter().take(NAMED_LOSSES) {
+        if let Some(value) = header_text(&format!("{} {}", loss.pointer, loss.what)) {
+            headers.append("loomline-loss", value);
+        }
+    }
+    if let Some(warning) = inexact.and_then(|it| header_text(&it.to_string())) {
+        headers.insert("loomline-hash-warning", warning);
+    }
     // A number that no double can stand for has no canonical form, so there is no hash.
+    let hash = hash.and_then(Result::ok);
     if let Some(hash) = hash.and_then(|hash| HeaderValue::try_from(hash.to_string()).ok()) {
         headers.insert("loomline-content-hash", hash);
     }
     Ok(response)
+}
+
+/// A text as the value of a header: what headers can't carry is `?`.
+fn header_text(text: &str) -> Option<HeaderValue> {
+    let legal = |c: char| {
+        if c == ' ' || c.is_ascii_graphic() {
+            c
+        } else {
+            '?'
+        }
+    };
+    HeaderValue::try_from(text.chars().map(legal).collect::<String>()).ok()
 }
 
 /// Takes a conversation in as a new thread; says what could not be carried.
@@ -124,14 +199,11 @@ pub(crate) async fn import(
     JsonText(text): JsonText,
 ) -> Result<(StatusCode, Json<ImportedView>), ApiError> {
     check_named_key(&caller, query.key.as_deref(), "")?;
-    let format = match query.from {
-        Source::Threadprotocol => Format::Thread,
-        Source::PydanticAi => Format::PydanticAi,
-    };
+    let source = query.source()?;
     let judge = Speech::new(&api, &caller).judge_import();
     let (row, losses) = api
         .app()
-        .import_judged(&caller.tenant, query.key, format, &text, judge)
+        .import_judged(&caller.tenant, query.key, source, &text, judge)
         .await?;
     let losses = losses.into_iter().map(Into::into).collect();
     Ok((

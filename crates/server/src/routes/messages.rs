@@ -18,6 +18,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use interop::ag_ui::was_cut_off;
 use interop::model::{unreadable_part, unsaid_part};
 use runtime::{Accepted, Filter, Logged, Policy, React, RequestToken, Run, TenantId, Until};
 use serde::{Deserialize, Serialize};
@@ -191,7 +192,10 @@ pub(crate) async fn list(
     } else {
         Some(api.runtime().find(&tenant, &key).await?.tail)
     };
-    let piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    let mut piece = query.read(&api, (&tenant, &key), Filter::Facts).await?;
+    if was_cut_off(&piece.transcript) {
+        piece = query.read(&api, (&tenant, &key), Filter::All).await?;
+    }
     let Piece { transcript, before } = piece;
     let seq = head.unwrap_or(transcript.seq).0;
     Ok(Json(MessageList {

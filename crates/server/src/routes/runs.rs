@@ -9,6 +9,7 @@ use crate::guard::Tenant;
 use crate::state::Api;
 use axum::Json;
 use axum::extract::State;
+use interop::ag_ui::was_cut_off;
 use runtime::{Filter, Landmark, RuntimeError, Stretch};
 use serde::Serialize;
 use timeline::{Entry, ExecutionId, Reaction, Transcript};
@@ -58,9 +59,15 @@ pub(crate) async fn read(
     PathOf((key, execution)): PathOf<(String, String)>,
 ) -> Result<Json<RunView>, ApiError> {
     let id = ExecutionId::from(execution);
-    let piece = Stretch::Execution(id.clone());
-    let piece = api.runtime().stretch(&tenant, &key, piece, Filter::Facts);
-    let found = reactions(piece.await?.transcript).find(|reaction| reaction.execution.id == id);
+    let read = |filter| {
+        let piece = Stretch::Execution(id.clone());
+        api.runtime().stretch(&tenant, &key, piece, filter)
+    };
+    let mut transcript = read(Filter::Facts).await?.transcript;
+    if was_cut_off(&transcript) {
+        transcript = read(Filter::All).await?.transcript;
+    }
+    let found = reactions(transcript).find(|reaction| reaction.execution.id == id);
     found
         .map(|reaction| Json(RunView::whole(reaction)))
         .ok_or(ApiError::RunNotFound)

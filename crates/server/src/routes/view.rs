@@ -1,7 +1,7 @@
 //! What clients see of a thread and its conversation.
 
 use interop::aitp::shown_metadata;
-use interop::parts::is_prompt;
+use interop::parts::{cut_off_parts, is_prompt};
 use jiff::Timestamp;
 use runtime::{Run, ThreadRow};
 use serde::Serialize;
@@ -173,12 +173,16 @@ impl MessageView {
             run: None,
             metadata: None,
         });
-        let parts = reaction
-            .steps
-            .into_iter()
-            .flat_map(|step| step.parts)
-            .map(|part| part.part)
-            .filter(|part| !is_prompt(part));
+        let is_over = execution.status != ExecutionStatus::Executing;
+        let parts = reaction.steps.into_iter().flat_map(|step| {
+            let half = if is_over {
+                cut_off_parts(&step)
+            } else {
+                Vec::new()
+            };
+            let parts = step.parts.into_iter().map(|part| part.part);
+            parts.filter(|part| !is_prompt(part)).chain(half)
+        });
         Self {
             interruption: execution.interruption,
             ..Self::of(item, parts.collect())
@@ -297,6 +301,11 @@ pub(crate) struct StepView {
 
 impl From<StepRecord> for StepView {
     fn from(record: StepRecord) -> Self {
+        let half = match record.step.status {
+            StepStatus::Running => Vec::new(),
+            StepStatus::Completed | StepStatus::Failed => cut_off_parts(&record),
+        };
+        let parts = record.parts.into_iter().map(|part| part.part);
         let step = record.step;
         Self {
             id: step.id,
@@ -308,7 +317,7 @@ impl From<StepRecord> for StepView {
             tool_calls: step.outcome.tool_calls,
             tool_execution_results: step.outcome.tool_execution_results,
             error_text: step.outcome.error_text,
-            parts: record.parts.into_iter().map(|part| part.part).collect(),
+            parts: parts.chain(half).collect(),
         }
     }
 }

@@ -73,7 +73,9 @@ async fn what_is_said_after_an_import_is_given_out_whatever_the_document_had_in_
         let imported = server.post_text(&path, document).await;
         assert_eq!(imported.status, 201, "{}", imported.text);
         let path = format!("/api/v1/threads/{key}/document");
-        assert_eq!(server.get(&path).await.text.trim(), document);
+        let given = thread::Thread::decode(&server.get(&path).await.text).unwrap();
+        let errors = thread::validate(&given, thread::Profile::Strict);
+        assert_eq!(errors, [], "{key}");
         server.say(key, "hi").await;
         let grown = server.get(&path).await.json();
         let said = grown["turns"].as_array().map(Vec::len);
@@ -100,4 +102,260 @@ async fn an_imported_conversation_goes_on() {
         json!(roles),
         json!(["user", "assistant", "user", "assistant"])
     );
+}
+
+/// A thread whose one answer was cancelled when it had said something.
+async fn cancelled(server: &Server) -> String {
+    let begun = server.begin("t", "slow 20ms say 100 words").await;
+    let id = begun["executionId"].as_str().unwrap().to_owned();
+    let view = "/api/v1/threads/t/events?after=0";
+    while !server
+        .get(&format!("{view}&live=false"))
+        .await
+        .text
+        .contains("text-delta")
+    {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let cancel = format!("/api/v1/threads/t/runs/{id}/cancel");
+    assert_eq!(server.post(&cancel, json!({})).await.status, 200);
+    id
+}
+
+#[tokio::test]
+async fn the_losses_of_an_export_name_a_cancelled_half_answer() {
+    let server = Server::new("").await;
+    cancelled(&server).await;
+    let exported = server.get("/api/v1/threads/t/document").await;
+    assert_eq!(exported.headers["loomline-losses"], "1");
+    let loss = exported.headers["loomline-loss"].to_str().unwrap();
+    assert!(
+        loss.starts_with("/entries/1 ")
+            && loss.ends_with(" characters of an answer that was cut off"),
+        "{loss}"
+    );
+}
+
+#[tokio::test]
+async fn the_native_views_show_a_cancelled_half_answer_like_the_ai_sdk_view() {
+    let server = Server::new("").await;
+    let id = cancelled(&server).await;
+    let shown = server.get("/api/chat/t/messages").await.json();
+    let said = shown["messages"][1]["parts"].as_array().unwrap();
+    let said = said.iter().find(|part| part["type"] == "text").unwrap();
+    let messages = server.get("/api/v1/threads/t/messages").await.json();
+    let half = json!([{"type": "output_text", "text": said["text"]}]);
+    assert_eq!(messages["messages"][1]["content"], half);
+    let run = format!("/api/v1/threads/t/runs/{id}");
+    assert_eq!(server.get(&run).await.json()["steps"][0]["parts"], half);
+}
+
+#[tokio::test]
+async fn an_export_of_integers_beyond_2_to_the_53_warns_beside_its_hash() {
+    let server = Server::new("").await;
+    let document = r#"{"version":"0.0.4","thread_id":"7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01",
+        "created_at":"2026-01-05T08:00:00Z","updated_at":"2026-01-05T08:00:00Z","agents":{},"turns":[],
+        "metadata":{"n":9007199254740993}}"#;
+    server
+        .post_text("/api/v1/import?from=thread&key=k", document)
+        .await;
+    let exported = server.get("/api/v1/threads/k/document").await;
+    let warning = exported.headers["loomline-hash-warning"].to_str().unwrap();
+    assert!(warning.contains("9007199254740993"), "{warning}");
+    server.say("t", "hi").await;
+    let exact = server.get("/api/v1/threads/t/document").await;
+    assert!(!exact.headers.contains_key("loomline-hash-warning"));
+}
+
+#[tokio::test]
+async fn an_import_names_an_answer_that_was_cut_off() {
+    let server = Server::new("").await;
+    let half = r#"[{"kind":"request","parts":[{"part_kind":"user-prompt","content":"Q","timestamp":"2026-01-05T08:00:00Z"}],"timestamp":"2026-01-05T08:00:00Z"},
+        {"kind":"response","parts":[{"part_kind":"text","content":"On the ro"}],"timestamp":"2026-01-05T08:00:03Z","state":"interrupted"}]"#;
+    let path = "/api/v1/import?from=pydantic-ai&key=h&agent=ada";
+    let imported = server.post_text(path, half).await.json();
+    let expected = json!([{"pointer": "/1", "what": "an answer that was cut off"}]);
+    assert_eq!(imported["losses"], expected);
+}
+
+#[tokio::test]
+async fn an_import_reports_the_runs_that_it_cannot_attribute() {
+    let server = Server::new("").await;
+    let imported = server
+        .post_text("/api/v1/import?from=pydantic-ai&key=h", HISTORY)
+        .await
+        .json();
+    let what = "who ran here, which nothing says; it is attributed to \"agent\"";
+    let expected = json!({"pointer": "/0", "what": what});
+    assert_eq!(imported["losses"][0], expected, "{imported:#}");
+    let document = server.get("/api/v1/threads/h/document").await.json();
+    let names: Vec<_> = document["agents"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|agent| agent["agent_name"].clone())
+        .collect();
+    assert_eq!(json!(names), json!(["agent"]));
+}
+
+#[tokio::test]
+async fn no_local_agent_gets_the_model_of_an_imported_run() {
+    let server = Server::new("").await;
+    let path = "/api/v1/import?from=pydantic-ai&key=h&agent=demo";
+    let imported = server.post_text(path, HISTORY).await.json();
+    let losses = imported["losses"].to_string();
+    assert!(losses.contains("ran with the model"), "{losses}");
+    let document = server.get("/api/v1/threads/h/document").await.json();
+    let agents = document["agents"].as_object().unwrap();
+    assert!(
+        agents
+            .values()
+            .all(|it| it["agent_name"] == "demo" && it["model_name"].is_null())
+    );
+    // The message still says what wrote it.
+    assert_eq!(document["turns"][1]["messages"][0]["model_name"], "m");
+}
+
+#[tokio::test]
+async fn an_attribution_over_http_keeps_the_agents_of_a_history() {
+    let server = Server::new("").await;
+    let attribution = json!([{"agent": "ada", "n_messages": 4}, {"agent": "bo", "n_messages": 2}]);
+    let history = HISTORY.trim_end().strip_suffix(']').unwrap();
+    let history = format!(
+        r#"{history},{{"kind":"request","parts":[{{"part_kind":"user-prompt","content":"And you?","timestamp":"2026-01-05T08:00:04Z"}}]}},
+        {{"kind":"response","parts":[{{"part_kind":"text","content":"Me too."}}],"timestamp":"2026-01-05T08:00:05Z"}}]"#
+    );
+    let query = attribution
+        .to_string()
+        .replace('"', "%22")
+        .replace('{', "%7B");
+    let query = query
+        .replace('}', "%7D")
+        .replace('[', "%5B")
+        .replace(']', "%5D");
+    let path = format!("/api/v1/import?from=pydantic-ai&key=h&attribution={query}");
+    let imported = server.post_text(&path, history).await;
+    assert_eq!(imported.status, 201, "{}", imported.text);
+    let document = server.get("/api/v1/threads/h/document").await.json();
+    let name = |turn: usize| {
+        let id = document["turns"][turn]["agent_id"].as_str().unwrap();
+        document["agents"][id]["agent_name"].clone()
+    };
+    assert_eq!((name(1), name(3)), (json!("ada"), json!("bo")));
+    let wrong = "/api/v1/import?from=pydantic-ai&attribution=7";
+    let refused = server.post_text(wrong, HISTORY).await;
+    assert_eq!(refused.error().1, "invalid_query");
+}
+
+#[tokio::test]
+async fn a_stored_thread_gives_back_what_was_imported_and_what_was_said_since() {
+    let server = Server::new("").await;
+    let ui = r#"[{"id":"u","role":"user","parts":[{"type":"text","text":"hi","x":1.0}]},{"id":"a","role":"assistant","parts":[{"type":"text","text":"Hello"}]}]"#;
+    let system = r#"[{"kind":"request","parts":[{"part_kind":"system-prompt","content":"Be brief."},{"part_kind":"user-prompt","content":"Hi"}]},{"kind":"response","parts":[{"part_kind":"text","content":"Hello"}],"x":1e2}]"#;
+    for (form, text) in [("ai-sdk-ui", ui), ("pydantic-ai", system)] {
+        let import = format!("/api/v1/import?from={form}&key={form}");
+        let imported = server.post_text(&import, text).await;
+        assert_eq!(imported.status, 201, "{}", imported.text);
+        let document = format!("/api/v1/threads/{form}/document?format=");
+        let back = server.get(&format!("{document}{form}")).await;
+        assert_eq!(
+            (back.text.trim(), &back.headers["loomline-losses"]),
+            (text, &"0".parse().unwrap())
+        );
+        assert!(!back.headers.contains_key("loomline-content-hash"));
+        // The archive is taken in as well, and gives the same back.
+        let archive = server.get(&format!("{document}archive")).await.text;
+        let again = format!("/api/v1/import?from=archive&key={form}-2");
+        assert_eq!(server.post_text(&again, archive.clone()).await.status, 201);
+        let copy = format!("/api/v1/threads/{form}-2/document?format=archive");
+        assert_eq!(server.get(&copy).await.text, archive);
+        server.say(form, "and more").await;
+        let grown = server.get(&format!("{document}{form}")).await.text;
+        let begins = text.strip_suffix(']').unwrap();
+        assert!(
+            grown.starts_with(begins) && grown.contains("and more"),
+            "{grown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_was_never_imported_is_given_out_in_every_form() {
+    let server = Server::new("").await;
+    server.say("t", "hi").await;
+    for (form, part) in [
+        ("thread", "\"part_kind\":\"user-prompt\""),
+        ("archive", "{\"archive\":\"1.0.0\""),
+        ("pydantic-ai", "\"kind\":\"request\""),
+        ("ai-sdk-ui", "\"role\":\"user\""),
+    ] {
+        let path = format!("/api/v1/threads/t/document?format={form}");
+        let given = server.get(&path).await;
+        assert!(
+            given.status == 200 && given.text.contains(part),
+            "{form}: {}",
+            given.text
+        );
+    }
+    let unknown = server.get("/api/v1/threads/t/document?format=csv").await;
+    assert_eq!(unknown.error().1, "invalid_query");
+}
+
+#[tokio::test]
+async fn unknown_query_parameters_are_refused_under_api_v1_alone() {
+    let server = Server::new("").await;
+    server.say("t", "hi").await;
+    let threads = [
+        "",
+        "/t",
+        "/t/messages",
+        "/t/runs",
+        "/t/document",
+        "/t/answers",
+    ];
+    for path in threads.map(|path| format!("/api/v1/threads{path}")) {
+        let refused = server.get(&format!("{path}?nonsense=1")).await;
+        assert_eq!(refused.error().1, "invalid_query", "{path}");
+        assert!(refused.text.contains("nonsense"), "{}", refused.text);
+        assert_eq!(server.get(&path).await.status, 200, "{path}");
+    }
+    let posted = server.post("/api/v1/threads?nonsense=1", json!({})).await;
+    assert_eq!(posted.error().1, "invalid_query");
+    let chat = server.get("/api/chat/t/messages?nonsense=1").await;
+    assert_eq!(chat.status, 200, "{}", chat.text);
+}
+
+/// Histories that the real libraries wrote, each through the store and back.
+#[tokio::test]
+async fn every_real_history_comes_back_from_the_store_as_it_went_in() {
+    let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
+        println!("LOOMLINE_SHARED is not set: the histories of the real libraries are not tried");
+        return;
+    };
+    let vectors = std::path::Path::new(&shared).join("vectors");
+    let server = Server::new("").await;
+    let mut n_tried = 0;
+    for (directory, form, end) in [
+        ("pydantic-ai", "pydantic-ai", ".json"),
+        ("ai-sdk", "ai-sdk-ui", ".ui.json"),
+    ] {
+        for file in std::fs::read_dir(vectors.join(directory)).unwrap() {
+            let file = file.unwrap().path();
+            let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+            let beside = [".runs.json", ".children.json", "index.json", "schema.json"];
+            if !name.ends_with(end) || beside.iter().any(|end| name.ends_with(end)) {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap();
+            let key = format!("{directory}-{n_tried}");
+            let path = format!("/api/v1/import?from={form}&key={key}");
+            let imported = server.post_text(&path, text.clone()).await;
+            assert_eq!(imported.status, 201, "{name}: {}", imported.text);
+            let path = format!("/api/v1/threads/{key}/document?format={form}");
+            let back = thread::Json::parse(&server.get(&path).await.text).unwrap();
+            assert_eq!(back, thread::Json::parse(&text).unwrap(), "{name}");
+            n_tried += 1;
+        }
+    }
+    assert!(n_tried > 51, "{n_tried}");
 }

@@ -3,6 +3,8 @@
 use crate::harness::{Served, Server, two_tenants};
 use axum::body::Body;
 use http::{Request, header};
+use interop::archive::Format;
+use interop::convert::Form;
 use loomline_server::{App, Config, OpenError, OpenMode, ServeError, Sockets, serve};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -259,10 +261,10 @@ async fn a_store_that_is_served_can_be_looked_at_but_not_written() {
     let app = open(OpenMode::ReadOnly).unwrap();
     let tenant = loomline_server::DEV_TENANT.into();
     assert!(
-        app.export(&tenant, "t")
+        app.export(&tenant, "t", Form::Of(Format::Thread))
             .await
             .unwrap()
-            .encode()
+            .text
             .contains("hello")
     );
     assert!(app.runtime().close(&tenant, "t").await.is_err());

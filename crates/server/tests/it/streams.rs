@@ -3,6 +3,8 @@
 use crate::harness::{Served, Server};
 use axum::body::Body;
 use futures_util::StreamExt;
+use interop::archive::Format;
+use interop::convert::Form;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -186,7 +188,8 @@ async fn a_thread_that_is_too_large_is_not_read_as_a_whole() {
     assert_eq!(piece.status, 200, "{}", piece.text);
     let events = server.at_rest(&key).await;
     assert_eq!(events.len(), 6);
-    assert!(server.app.export(&"dev".into(), &key).await.is_ok());
+    let form = Form::Of(Format::Thread);
+    assert!(server.app.export(&"dev".into(), &key, form).await.is_ok());
 }
 
 #[tokio::test]

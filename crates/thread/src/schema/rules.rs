@@ -58,6 +58,18 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
             "the `sequence` of the actions is 1, 2, 3 and so on, in any order"
         }
         Rule::AgentRef if !has_actions => "`source_agent` and `target_agents` are keys of `agents`",
+        Rule::MessageAgent if !has_actions => "the `agent_id` of a message is that of its turn",
+        Rule::ContentBesideRef if has_references => {
+            "a `tool-return` with a `content_ref` has no `content`"
+        }
+        Rule::ToolReturnContent if has_references => {
+            "a `tool-return` has a `content` or a `content_ref`"
+        }
+        Rule::Base64 => "the data of files and attachments is base64",
+        Rule::EarlyCompletion if !has_actions && !has_cycles => "a turn has no `completion_status`",
+        Rule::HandoffTarget if has_cycles => {
+            "a `data-tp-agent_handoff` has a `to`, or its message `target_agents`"
+        }
         Rule::TurnOverlap if !has_actions => {
             "a turn starts when the former has ended, and ends after it started"
         }
@@ -70,12 +82,18 @@ fn unsaid(rule: Rule, context: Context<'_>) -> Option<&'static str> {
              if that turn is complete"
         }
         Rule::NoCycle if has_cycles => "an interrupted turn has a response",
-        Rule::Version
+        Rule::Json
+        | Rule::Version
         | Rule::ToolPlace
         | Rule::CallUnanswered
         | Rule::AgentIdentifier
         | Rule::Sequence
         | Rule::AgentRef
+        | Rule::MessageAgent
+        | Rule::ContentBesideRef
+        | Rule::ToolReturnContent
+        | Rule::EarlyCompletion
+        | Rule::HandoffTarget
         | Rule::TurnOverlap
         | Rule::CompleteCycle
         | Rule::NoCycle

@@ -2,7 +2,7 @@
 
 use super::fields::{self, Field, Need, Shape, expected, optional, required};
 use super::turns::{Registry, USAGE, check_registered, registry};
-use super::{Report, Rule, events, instants, parts};
+use super::{Report, Rule, base64, events, instants, parts};
 use crate::document::{Thread, Tier, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
@@ -177,7 +177,10 @@ fn check_content(report: &mut Report<'_>, path: Path<'_>, content: &[Json]) {
         fields::check(report, path, item, ITEM);
         match item.get_str("type") {
             Some("text") => fields::check(report, path, item, TEXT_ITEM),
-            Some("image") => fields::check(report, path, item, IMAGE_ITEM),
+            Some("image") => {
+                fields::check(report, path, item, IMAGE_ITEM);
+                base64::check(report, path, item, "image_base64");
+            }
             Some("file" | "audio" | "video") | None => {}
             Some(kind) => {
                 let message = format!("{kind:?} is not known");

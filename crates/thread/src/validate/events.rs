@@ -142,10 +142,18 @@ pub(super) fn check_payload(
     if let Some(key) = payload.required.filter(|key| !present(key)) {
         report.add(rule, path, format!("`{key}` is missing"));
     }
-    let targeted = name == "agent_handoff" && targeted;
-    if !payload.one_of.is_empty() && !payload.one_of.iter().any(present) && !targeted {
+    let is_handoff = name == "agent_handoff";
+    if !payload.one_of.is_empty()
+        && !payload.one_of.iter().any(present)
+        && !(is_handoff && targeted)
+    {
         let message = format!("{event} has none of {}", payload.one_of.join(", "));
-        report.add(Rule::EventPayloadField, path, message);
+        let rule = if is_handoff && report.version >= Version::V0_0_4 {
+            Rule::HandoffTarget
+        } else {
+            Rule::EventPayloadField
+        };
+        report.add(rule, path, message);
     }
 }
 

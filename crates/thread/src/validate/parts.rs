@@ -1,7 +1,7 @@
 //! Parts and what users write.
 
 use super::fields::{self, Field, Need, Shape, expected, optional, required};
-use super::{Report, Rule, uri};
+use super::{Report, Rule, base64, uri};
 use crate::document::{Part, PartKind, Version, items};
 use crate::json::{Json, Object};
 use crate::path::Path;
@@ -110,7 +110,9 @@ fn check_part(report: &mut Report<'_>, path: Path<'_>, part: &Object, kind: Part
         PartKind::File => {
             fields::check(report, path, part, FILE);
             if let Some(content) = part.get("content").and_then(Json::as_object) {
-                fields::check(report, path.key("content"), content, BINARY);
+                let path = path.key("content");
+                fields::check(report, path, content, BINARY);
+                base64::check(report, path, content, "data");
             }
         }
         PartKind::SystemPrompt => {
@@ -149,6 +151,7 @@ pub(super) fn check_attachments(
         };
         fields::check(report, path, attachment, &named(need));
         fields::check(report, path, attachment, ATTACHMENT);
+        base64::check(report, path, attachment, "data");
         let present = |key: &str| attachment.get(key).is_some_and(|value| !value.is_null());
         if !present("url") && !present("data") {
             fields::missing(report, Rule::Expected, path, "url");
@@ -183,7 +186,10 @@ fn check_media(report: &mut Report<'_>, path: Path<'_>, media: &Object) {
         Some("image-url" | "audio-url" | "video-url" | "document-url") => {
             fields::check(report, path, media, URL);
         }
-        Some("binary") => fields::check(report, path, media, BINARY),
+        Some("binary") => {
+            fields::check(report, path, media, BINARY);
+            base64::check(report, path, media, "data");
+        }
         Some(_) => {}
         None => fields::check(report, path, media, MEDIA),
     }
@@ -192,15 +198,25 @@ fn check_media(report: &mut Report<'_>, path: Path<'_>, media: &Object) {
 fn check_tool_return(report: &mut Report<'_>, path: Path<'_>, part: &Object) {
     fields::check(report, path, part, TOOL_RETURN);
     let elsewhere = part.get("content_ref").filter(|value| !value.is_null());
-    let stored = report.version >= Version::V0_0_3 && elsewhere.is_some();
     if report.version < Version::V0_0_3 {
-        fields::check(report, path, part, RETURNED);
+        return fields::check(report, path, part, RETURNED);
     }
-    if !stored {
+    let Some(elsewhere) = elsewhere else {
+        if !part.contains_key("content") {
+            let message = "the return has neither `content` nor `content_ref`";
+            report.add(Rule::ToolReturnContent, path, message);
+        }
         return;
+    };
+    if part.get("content").is_some_and(|value| !value.is_null()) {
+        let message = "the return has its content elsewhere, and this one beside";
+        report.add(Rule::ContentBesideRef, path.key("content"), message);
     }
-    let path = path.key("content_ref");
-    let Some(reference) = elsewhere.and_then(|value| fields::object(report, path, value)) else {
+    check_reference(report, path.key("content_ref"), elsewhere);
+}
+
+fn check_reference(report: &mut Report<'_>, path: Path<'_>, elsewhere: &Json) {
+    let Some(reference) = fields::object(report, path, elsewhere) else {
         return;
     };
     fields::check(report, path, reference, CONTENT_REF);

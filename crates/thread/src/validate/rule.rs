@@ -5,6 +5,8 @@ use super::{Profile, Rules, Severity};
 /// A rule of the protocol; [`Rule::id`] stays the same for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
+    /// The text is not JSON that can be read: an object with each key once, within the limits.
+    Json,
     /// A member has the wrong type, or a value outside a closed set.
     Shape,
     /// A member is missing that nothing can be done without.
@@ -39,6 +41,8 @@ pub enum Rule {
     Sequence,
     /// Rule 3: an event concerns an agent that is not in the registry.
     AgentRef,
+    /// Rule 3: a message is of another agent than the run it stands in.
+    MessageAgent,
     /// Rule 4: a turn starts before the former ended.
     TurnOverlap,
     /// Rule 5: a message is older than the one before it.
@@ -51,6 +55,12 @@ pub enum Rule {
     ContentRefScheme,
     /// Rule 7: `content_ref.hash` is not a SHA-256 in hexadecimal (0.0.3).
     ContentRefHash,
+    /// Rule 7: a tool return has a `content` beside its `content_ref` (0.0.3).
+    ContentBesideRef,
+    /// A tool return has neither a `content` nor a `content_ref` (0.0.3).
+    ToolReturnContent,
+    /// The data of a file is not base64.
+    Base64,
     /// Rule 8: a link points to a thread that has no UUID (0.0.3).
     LinkThreadId,
     /// An id that should be a UUID is another string (ruling 5).
@@ -61,6 +71,8 @@ pub enum Rule {
     SystemPrompt,
     /// `completion_status` is missing or not legal (0.0.4).
     CompletionStatus,
+    /// `completion_status` is present in a version before 0.0.4, where every turn is complete.
+    EarlyCompletion,
     /// `interruption` is missing from an interrupted turn, or present in another (0.0.4).
     Interruption,
     /// `completed_at` is present in an interrupted turn (0.0.4).
@@ -75,6 +87,8 @@ pub enum Rule {
     EventPayload,
     /// The payload of a `data-tp-*` event lacks what says which fact it is (0.0.4).
     EventPayloadField,
+    /// A `data-tp-agent_handoff` names no agent that takes over (0.0.4).
+    HandoffTarget,
     /// A `data-tp-*` event has a name that the protocol has not (0.0.4).
     EventName,
     /// A number is not an I-JSON number, so its canonical form is another number (RFC 7493).
@@ -84,6 +98,7 @@ pub enum Rule {
 impl Rule {
     /// Every rule.
     pub const ALL: &[Self] = &[
+        Self::Json,
         Self::Shape,
         Self::Required,
         Self::Expected,
@@ -101,17 +116,22 @@ impl Rule {
         Self::AgentIdentifier,
         Self::Sequence,
         Self::AgentRef,
+        Self::MessageAgent,
         Self::TurnOverlap,
         Self::MessageOrder,
         Self::ClientMetadataKey,
         Self::ContentRefUri,
         Self::ContentRefScheme,
         Self::ContentRefHash,
+        Self::ContentBesideRef,
+        Self::ToolReturnContent,
+        Self::Base64,
         Self::LinkThreadId,
         Self::Uuid,
         Self::ThinkingProviderName,
         Self::SystemPrompt,
         Self::CompletionStatus,
+        Self::EarlyCompletion,
         Self::Interruption,
         Self::CompletedAt,
         Self::CompleteCycle,
@@ -119,6 +139,7 @@ impl Rule {
         Self::NoCycle,
         Self::EventPayload,
         Self::EventPayloadField,
+        Self::HandoffTarget,
         Self::EventName,
         Self::IJsonNumber,
     ];
@@ -127,6 +148,7 @@ impl Rule {
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
+            Self::Json => "tp-json",
             Self::Shape => "tp-shape",
             Self::Required => "tp-required",
             Self::Expected => "tp-expected",
@@ -144,17 +166,22 @@ impl Rule {
             Self::AgentIdentifier => "tp-agent-identifier",
             Self::Sequence => "tp-sequence",
             Self::AgentRef => "tp-3-agent-ref",
+            Self::MessageAgent => "tp-3-message-agent",
             Self::TurnOverlap => "tp-4-turn-overlap",
             Self::MessageOrder => "tp-5-message-order",
             Self::ClientMetadataKey => "tp-6-client-metadata-key",
             Self::ContentRefUri => "tp-7-content-ref-uri",
             Self::ContentRefScheme => "tp-7-content-ref-scheme",
             Self::ContentRefHash => "tp-7-content-ref-hash",
+            Self::ContentBesideRef => "tp-7-content-beside-ref",
+            Self::ToolReturnContent => "tp-tool-return-content",
+            Self::Base64 => "tp-base64",
             Self::LinkThreadId => "tp-8-link-thread-id",
             Self::Uuid => "tp-uuid",
             Self::ThinkingProviderName => "tp-thinking-provider-name",
             Self::SystemPrompt => "tp-system-prompt",
             Self::CompletionStatus => "tp-completion-status",
+            Self::EarlyCompletion => "tp-early-completion",
             Self::Interruption => "tp-interruption",
             Self::CompletedAt => "tp-completed-at",
             Self::CompleteCycle => "tp-complete-cycle",
@@ -162,6 +189,7 @@ impl Rule {
             Self::NoCycle => "tp-no-cycle",
             Self::EventPayload => "tp-event-payload",
             Self::EventPayloadField => "tp-event-payload-field",
+            Self::HandoffTarget => "tp-handoff-target",
             Self::EventName => "tp-event-name",
             Self::IJsonNumber => "tp-i-json-number",
         }
@@ -171,7 +199,8 @@ impl Rule {
     #[must_use]
     pub fn severity(self, rules: &Rules) -> Severity {
         match self {
-            Self::Shape
+            Self::Json
+            | Self::Shape
             | Self::Required
             | Self::Timestamp
             | Self::ToolCallId
@@ -190,13 +219,20 @@ impl Rule {
             | Self::ToolName
             | Self::CallUnanswered
             | Self::AgentKey
+            | Self::AgentRef
+            | Self::MessageAgent
             | Self::AgentIdentifier
             | Self::Sequence
             | Self::ClientMetadataKey
             | Self::ContentRefScheme
             | Self::ContentRefHash
+            | Self::ContentBesideRef
+            | Self::ToolReturnContent
+            | Self::Base64
             | Self::LinkThreadId
             | Self::SystemPrompt
+            | Self::EarlyCompletion
+            | Self::HandoffTarget
             | Self::CompletedAt => match rules.profile {
                 Profile::Lenient => Severity::Warning,
                 Profile::Strict => Severity::Error,
@@ -204,7 +240,6 @@ impl Rule {
             Self::TurnOverlap | Self::MessageOrder if rules.deny_timestamps => Severity::Error,
             Self::TurnOverlap
             | Self::MessageOrder
-            | Self::AgentRef
             | Self::Uuid
             | Self::ThinkingProviderName
             | Self::EmptyResponse

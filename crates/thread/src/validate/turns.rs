@@ -115,6 +115,7 @@ fn check_agent(
     );
     if report.version < Version::V0_0_4 {
         fields::check(report, path, turn.object(), COMPLETED);
+        check_early(report, path, turn.object());
     } else {
         check_completion(report, path, turn);
     }
@@ -125,15 +126,35 @@ fn check_agent(
         match message {
             Message::Request(request) => {
                 check_message(report, path, request.object(), registry);
+                check_agent_of(report, path, request.object(), turn);
                 check_instructions(report, path, request.object());
             }
             Message::Response(response) => {
                 check_message(report, path, response.object(), registry);
+                check_agent_of(report, path, response.object(), turn);
                 check_empty(report, path, response.object(), turn);
             }
             Message::System(system) => events::check(report, path, system, registry),
             Message::Unknown(json) => unknown(report, path, json, "message_type"),
         }
+    }
+}
+
+/// Before 0.0.4 every turn is complete, so no turn says how it ended.
+fn check_early(report: &mut Report<'_>, path: Path<'_>, turn: &Object) {
+    let key = "completion_status";
+    if turn.get(key).is_some_and(|value| !value.is_null()) {
+        let message = format!("`{key}` has no meaning before version 0.0.4");
+        report.add(Rule::EarlyCompletion, path.key(key), message);
+    }
+}
+
+/// A turn is one run of one agent, so its messages are of that agent.
+fn check_agent_of(report: &mut Report<'_>, path: Path<'_>, message: &Object, turn: AgentTurn<'_>) {
+    let agents = turn.agent_id().zip(message.get_str("agent_id"));
+    if let Some((of_turn, of_message)) = agents.filter(|(turn, message)| turn != message) {
+        let message = format!("the message is of {of_message:?}, and its turn of {of_turn:?}");
+        report.add(Rule::MessageAgent, path.key("agent_id"), message);
     }
 }
 

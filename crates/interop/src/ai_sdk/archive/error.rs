@@ -35,6 +35,18 @@ pub enum AiSdkError {
     },
 }
 
+impl AiSdkError {
+    /// Where, as a JSON pointer, if it is of one place.
+    #[must_use]
+    pub fn pointer(&self) -> Option<&str> {
+        match self {
+            Self::Json(error) => Some(&error.pointer),
+            Self::Shape { pointer, .. } => Some(pointer),
+            Self::TooLarge(_) | Self::NoStream { .. } => None,
+        }
+    }
+}
+
 impl Within for AiSdkError {
     fn within(self, step: Step<'_>) -> Self {
         match self {

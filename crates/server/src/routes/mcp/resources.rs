@@ -7,6 +7,9 @@ use crate::protocol::{key_of, thread_of};
 use crate::routes::listing;
 use crate::routes::view::MessageView;
 use futures_util::stream::{self, SelectAll, StreamExt as _};
+use interop::ag_ui::was_cut_off;
+use interop::archive::Format;
+use interop::convert::Form;
 use interop::ids::THREAD;
 use interop::mcp::{Resource, View, to_text};
 use rmcp::model::{
@@ -95,11 +98,14 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
     let (api, tenant, key) = (&handler.api, &handler.caller.tenant, key_of(&row));
     let text = match view {
         View::Document => {
-            let document = api.app().converted(tenant, key).await?.value;
-            encoded(move || document.encode()).await?
+            let form = Form::Of(Format::Thread);
+            api.app().export(tenant, key, form).await?.text
         }
         View::Messages => {
-            let read = api.runtime().transcript(tenant, key, Filter::Facts).await?;
+            let mut read = api.runtime().transcript(tenant, key, Filter::Facts).await?;
+            if was_cut_off(&read) {
+                read = api.runtime().transcript(tenant, key, Filter::All).await?;
+            }
             let seq = read.seq.0;
             let messages: Vec<MessageView> = read.entries.into_iter().map(Into::into).collect();
             json!({"messages": messages, "seq": seq}).to_string()

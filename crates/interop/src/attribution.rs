@@ -1,0 +1,78 @@
+//! Who ran, said by the caller: a JSON list.
+
+use crate::convert::Attribution;
+use thread::{DecodeError, Json, Limits, Object};
+
+/// Why a text does not say who ran.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttributionError {
+    /// It is no JSON, or too large.
+    #[error(transparent)]
+    Json(#[from] DecodeError),
+    /// A member is not what it should be.
+    #[error("\"{pointer}\": expected {expected}")]
+    Misfit {
+        /// Where: a JSON pointer into the list.
+        pointer: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+}
+
+impl Attribution {
+    /// Reads a JSON list of `agent`, `agent_id`, `run_id` and `n_messages` or `n_new_messages`; other
+    /// members are left alone.
+    pub fn list(text: &str, limits: &Limits) -> Result<Vec<Self>, AttributionError> {
+        entries(&Json::parse_with(text, limits)?)
+    }
+}
+
+fn entries(json: &Json) -> Result<Vec<Attribution>, AttributionError> {
+    let misfit = |pointer: String, expected| AttributionError::Misfit { pointer, expected };
+    let list = json
+        .as_array()
+        .ok_or_else(|| misfit(String::new(), "a list"))?;
+    let entry = |(place, entry): (usize, &Json)| {
+        let object = entry
+            .as_object()
+            .ok_or_else(|| misfit(format!("/{place}"), "an object"))?;
+        let agent = string(object, place, "agent")?;
+        Ok(Attribution {
+            agent: agent.ok_or_else(|| misfit(format!("/{place}/agent"), "a name"))?,
+            agent_id: string(object, place, "agent_id")?,
+            run_id: string(object, place, "run_id")?,
+            n_messages: match number(object, place, "n_messages")? {
+                None => number(object, place, "n_new_messages")?,
+                found => found,
+            },
+        })
+    };
+    list.iter().enumerate().map(entry).collect()
+}
+
+fn string(object: &Object, place: usize, key: &str) -> Result<Option<String>, AttributionError> {
+    match object.get(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(value) => value
+            .as_str()
+            .map(|text| Some(text.to_owned()))
+            .ok_or_else(|| AttributionError::Misfit {
+                pointer: format!("/{place}/{key}"),
+                expected: "a string",
+            }),
+    }
+}
+
+fn number(object: &Object, place: usize, key: &str) -> Result<Option<usize>, AttributionError> {
+    match object.get(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(value) => value
+            .to_text()
+            .parse()
+            .map(Some)
+            .map_err(|_| AttributionError::Misfit {
+                pointer: format!("/{place}/{key}"),
+                expected: "a count",
+            }),
+    }
+}
