@@ -129,7 +129,7 @@ pub(super) async fn update(
     let mut asked = StateUpdate::read(&body)?;
     let _turn = api.turns().of(&found.row.thread.id).await;
     check_last(&found, asked.checkpoint.as_deref()).await?;
-    leave_out_of(&found, &mut asked.input).await?;
+    leave_out_of(&found, &caller, &mut asked.input).await?;
     let said = asked.input.said_only()?;
     let said = threads::say(&Speech::new(&api, &caller), &found, said).await?;
     let last = match said {

@@ -142,7 +142,7 @@ pub(super) async fn change(
     }
     let (tenant, key) = (found.tenant(), found.key());
     let _turn = api.turns().of(&found.row.thread.id).await;
-    leave_out_of(&found, &mut asked.input).await?;
+    leave_out_of(&found, &caller, &mut asked.input).await?;
     let said = asked.input.said_only()?;
     say(&Speech::new(&api, &caller), &found, said).await?;
     if !asked.metadata.is_empty() {

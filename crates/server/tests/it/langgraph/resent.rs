@@ -2,6 +2,7 @@
 
 use super::last;
 use crate::harness::Server;
+use loomline_server::auth::hash_text;
 use serde_json::{Value, json};
 
 const COMPUTES: &str = "default_agent = \"demo\"\n[models.s]\nprovider = \"scripted\"\n\
@@ -70,4 +71,25 @@ async fn values_with_known_messages_append_the_new_ones() {
         assert_eq!(messages.len(), state.len(), "{now}");
         assert_eq!(messages.last().unwrap()["id"], id);
     }
+}
+
+#[tokio::test]
+async fn a_key_that_only_writes_learns_nothing_of_known_messages() {
+    let (all, one) = (hash_text("llk_all"), hash_text("llk_one"));
+    let tenants = format!(
+        "[tenants.a]\nkey_hashes = [\"{all}\"]\n[tenants.a.keys.one]\nhash = \"{one}\"\nscopes = [\"write\"]\n"
+    );
+    let server = Server::new(&format!("{COMPUTES}{tenants}")).await;
+    let (all, one) = (server.with_key("llk_all"), server.with_key("llk_one"));
+    let thread = all.lang_thread().await;
+    all.lang_wait(&thread, run(&[human("u1", "swordfish")]))
+        .await;
+    let mut refusals = Vec::new();
+    for guess in ["swordfish", "trout"] {
+        let path = format!("/threads/{thread}/runs");
+        let refused = one.post(&path, run(&[human("u1", guess)])).await;
+        assert_eq!(refused.status, 409, "{}", refused.text);
+        refusals.push(refused.json()["detail"].clone());
+    }
+    assert_eq!(refusals[0], refusals[1]);
 }
