@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::document::{errors, round_trip};
 use crate::log::{Log, ids, of_import};
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use jiff::Timestamp;
 use jsonschema::Validator;
 use loomline_interop::aitp::{
@@ -13,7 +13,6 @@ use loomline_interop::aitp::{
 use loomline_interop::document::{from_document, to_document};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use timeline::{
     Command, Ending, ItemType, NewItem, NewThread, Role, StepOutcome, Transcript, Trigger,
@@ -35,11 +34,7 @@ struct Published {
 static PUBLISHED: LazyLock<Option<Published>> = LazyLock::new(published);
 
 fn published() -> Option<Published> {
-    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: the published examples and schemas are not tried");
-        return None;
-    };
-    let folder: PathBuf = Path::new(&shared).join("schemas/aitp");
+    let folder = reference("the published examples and schemas")?.join("schemas/aitp");
     let read = |name: &str| -> Value {
         serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
     };
