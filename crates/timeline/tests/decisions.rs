@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::panic,
+    clippy::wildcard_enum_match_arm,
     reason = "a failed expectation is the test's failure"
 )]
 
