@@ -1,7 +1,11 @@
 //! Whole documents: the fixtures, and real histories when they are at hand.
 
+#[path = "../../../tests/reference.rs"]
+mod reference;
+
 use loomline_thread::cycles::pending_tool_calls;
 use loomline_thread::{CanonicalOptions, Json, Profile, Rules, Severity, Thread, hash, validate};
+use reference::reference;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -153,17 +157,12 @@ fn the_hash_sees_telemetry_only_when_asked_to() {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the test data lies outside the repository"
-)]
 fn real_histories_come_back_byte_for_byte() {
-    let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
-        println!("skipped: LOOMLINE_SHARED is not set");
+    let Some(shared) = reference("real histories") else {
         return;
     };
     let mut n_files = 0;
-    for entry in std::fs::read_dir(Path::new(&shared).join("vectors/pydantic-ai")).unwrap() {
+    for entry in std::fs::read_dir(shared.join("vectors/pydantic-ai")).unwrap() {
         let path = entry.unwrap().path();
         // The index and the lists of runs and children are made by hand.
         let name = path.file_name().and_then(|name| name.to_str()).unwrap();
@@ -180,4 +179,21 @@ fn real_histories_come_back_byte_for_byte() {
         n_files += 1;
     }
     assert!(n_files > 20, "only {n_files} histories found");
+}
+
+#[test]
+fn a_test_without_its_reference_material_says_that_it_is_skipped() {
+    let report = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skipped");
+    let _ = std::fs::remove_file(&report);
+    let name = "real_histories_come_back_byte_for_byte";
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact"])
+        .env_remove("LOOMLINE_SHARED")
+        .env("LOOMLINE_SKIPPED", &report)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let line = format!("skipped: {name}: without LOOMLINE_SHARED real histories are not tried\n");
+    assert_eq!(String::from_utf8_lossy(&ran.stderr), line);
+    assert_eq!(std::fs::read_to_string(report).unwrap(), line);
 }

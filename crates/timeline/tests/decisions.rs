@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::panic,
+    clippy::wildcard_enum_match_arm,
     reason = "a failed expectation is the test's failure"
 )]
 
@@ -167,5 +167,40 @@ fn no_marker_of_the_runtimes_own_can_be_emitted() {
         let reserved = Err(Rejected::Reserved(marker.to_owned()));
         assert_eq!(emit(&[marker]), reserved);
         assert_eq!(emit(&["text-delta", marker]), reserved);
+    }
+}
+
+#[test]
+fn a_canonical_part_keeps_its_meaning_and_takes_what_is_added() {
+    let kinds = [
+        ("input_text", "text"),
+        ("output_text", "text"),
+        ("reasoning", "text"),
+        ("refusal", "refusal"),
+        ("input_image", "image_url"),
+        ("input_image", "file_id"),
+        ("input_file", "file_url"),
+        ("input_file", "file_data"),
+        ("input_file", "file_id"),
+    ];
+    let running = after(begun());
+    for (kind, field) in kinds {
+        let said = |value: Value| {
+            let part = json!({"type": kind, field: value, "acme:note": {"n": 1}});
+            let item = NewItem::user("u2", json!([part]).into());
+            let written = decide(&running, respond(json!([part])));
+            (decide(&running, Command::Record { item }), written)
+        };
+        let (recorded, written) = said(json!("so"));
+        assert!(recorded.is_ok() && written.is_ok(), "{kind}/{field}");
+        for other in [json!({"rich": true}), json!(1), Value::Null] {
+            let (recorded, written) = said(other);
+            for refused in [recorded, written] {
+                assert!(
+                    matches!(refused, Err(Rejected::Content(_))),
+                    "{kind}/{field}"
+                );
+            }
+        }
     }
 }

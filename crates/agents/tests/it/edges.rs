@@ -1,11 +1,14 @@
-//! What stays of a run that waits, and of one that was cancelled within a layer.
+//! What stays of a run that waits, of one that was cancelled within a layer, and of an agent whose
+//! strategy is another.
 
+use crate::strategies::{adds, drafted, on_script, plans, says};
 use crate::support::*;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_agents::checkpoint::{Checkpoints, MemoryCheckpoints};
 use loomline_agents::{
-    AgentError, AgentState, Answers, GenerateResult, Middleware, MiddlewareContext,
+    AgentError, AgentState, Answers, ExecutionStrategy, GenerateResult, Loop, Middleware,
+    MiddlewareContext, Plan, React,
 };
 use std::sync::Arc;
 
@@ -62,4 +65,40 @@ async fn a_layer_can_not_make_a_result_of_a_cancelled_run() {
     stream.abort();
     assert!(matches!(stream.result().await, Err(AgentError::Cancelled)));
     assert_eq!(log.lines().len(), 1, "the layer has heard of it");
+}
+
+#[tokio::test]
+async fn one_definition_runs_by_any_strategy_with_nothing_else_changed() {
+    let ways: [(Arc<dyn ExecutionStrategy>, _); 3] = [
+        (Arc::new(Loop::default()), vec![adds(), says("3")]),
+        (
+            Arc::new(React::default()),
+            vec![says("I need a sum"), adds(), says("it is known"), says("3")],
+        ),
+        (
+            Arc::new(Plan::default()),
+            vec![plans(&[drafted("a", Some("add"), &[])]), adds(), says("3")],
+        ),
+    ];
+    for (execution, turns) in ways {
+        let name = execution.name();
+        let (mut definition, model) = on_script(Loop::default(), turns);
+        definition.system = Some("You add.".into());
+        let defined = agent(definition);
+        let mut options = defined.options().clone();
+        options.id = Some(defined.id().into());
+        options.execution = execution;
+        let other = agent(options);
+        assert_eq!((other.id(), other.name()), (defined.id(), defined.name()));
+        let result = other.generate("go", AgentState::initial()).await.unwrap();
+        assert_eq!(result.turn.response.joined_text(), "3", "{name}");
+        assert_eq!(results(&result.state).len(), 1, "{name}");
+        let seen = model.seen.lock().unwrap();
+        let systems = seen.iter().map(|request| request.system.as_deref());
+        assert!(systems.clone().count() > 1, "{name}");
+        assert!(
+            systems.into_iter().all(|it| it == Some("You add.")),
+            "{name}"
+        );
+    }
 }

@@ -31,6 +31,8 @@ mod medium;
 mod modes;
 mod poison;
 mod policies;
+#[path = "../../../../tests/reference.rs"]
+mod reference;
 mod render;
 mod runs;
 mod schema;

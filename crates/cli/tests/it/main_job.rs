@@ -1,5 +1,6 @@
 //! The main job: a history is taken in, gone on with, given out, and survives the process.
 
+use crate::reference::reference;
 use crate::support::cli::{self, Home, fixture};
 use crate::support::http;
 use crate::support::server::Server;
@@ -127,16 +128,11 @@ fn a_history_is_taken_in_gone_on_with_given_out_and_survives_the_process() {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the test data lies outside the repository"
-)]
 fn a_real_history_is_taken_in_gone_on_with_given_out_and_survives_the_process() {
-    let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
-        println!("skipped: LOOMLINE_SHARED is not set");
+    let Some(shared) = reference("a real history") else {
         return;
     };
-    main_job(&Path::new(&shared).join("vectors/pydantic-ai/tools_multi_step.json"));
+    main_job(&shared.join("vectors/pydantic-ai/tools_multi_step.json"));
 }
 
 #[test]
@@ -154,7 +150,9 @@ fn a_run_that_was_killed_ends_as_if_nothing_had_been() {
     server
         .post("/api/v1/threads/job/messages", &message)
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    server.until("job", |event| {
+        event["type"] == "part.updated" && event["part"]["output"] == 42
+    });
     server.kill();
     server = home.server();
     let seen = see(&server, "job");

@@ -197,10 +197,7 @@ fn under_interrupt_what_was_complete_is_kept_and_the_document_says_it_was_interr
     let server = home.server();
     let slow = json!({"content": "slow 50ms compute 1+1 then say 500 words"});
     assert_eq!(statuses(&at_once(&server, &[slow], &[])), [202]);
-    let part = |event: &Value| event["type"] == "part.updated";
-    while !server.log("t").iter().any(part) {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    server.until("t", |event| event["type"] == "part.updated");
     let stop = json!({"content": "hello", "policy": "interrupt"});
     assert_eq!(statuses(&at_once(&server, &[stop], &[])), [202]);
     executions(&server);

@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::document::{errors, round_trip};
 use crate::log::{Log, ids, of_import};
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use jiff::Timestamp;
 use jsonschema::Validator;
 use loomline_interop::aitp::{
@@ -13,7 +13,6 @@ use loomline_interop::aitp::{
 use loomline_interop::document::{from_document, to_document};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use timeline::{
     Command, Ending, ItemType, NewItem, NewThread, Role, StepOutcome, Transcript, Trigger,
@@ -32,14 +31,18 @@ struct Published {
     pairs: Vec<(Family, Validator, Validator)>,
 }
 
-static PUBLISHED: LazyLock<Option<Published>> = LazyLock::new(published);
+const WHAT: &str = "the published examples and schemas";
 
-fn published() -> Option<Published> {
-    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: the published examples and schemas are not tried");
-        return None;
-    };
-    let folder: PathBuf = Path::new(&shared).join("schemas/aitp");
+static PUBLISHED: LazyLock<Option<Published>> = LazyLock::new(load);
+
+/// What was published; each test that goes without says so.
+fn published() -> Option<&'static Published> {
+    reference(WHAT)?;
+    PUBLISHED.as_ref()
+}
+
+fn load() -> Option<Published> {
+    let folder = reference(WHAT)?.join("schemas/aitp");
     let read = |name: &str| -> Value {
         serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
     };
@@ -73,7 +76,7 @@ fn message(value: &Value) -> Message {
 
 #[test]
 fn all_published_examples_get_the_right_verdict() {
-    let Some(published) = &*PUBLISHED else { return };
+    let Some(published) = published() else { return };
     let schemas = Schemas::new().unwrap();
     assert_eq!(published.examples.len(), 67);
     let n_valid = published.examples.iter().filter(|it| it.is_valid).count();
@@ -191,7 +194,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn our_schemas_and_the_published_ones_agree(example in 0usize..67, bytes in prop::collection::vec(any::<u8>(), 0..12)) {
-        let Some(published) = &*PUBLISHED else { return Ok(()) };
+        let Some(published) = published() else { return Ok(()) };
         let example = &published.examples[example];
         let mut value = example.value.clone();
         let mut dice = Dice::new(&bytes);
@@ -210,7 +213,7 @@ proptest! {
     #[test]
     fn what_is_strictly_valid_is_leniently_valid(example in 0usize..67, bytes in prop::collection::vec(any::<u8>(), 0..12)) {
         static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas::new().unwrap());
-        let Some(published) = &*PUBLISHED else { return Ok(()) };
+        let Some(published) = published() else { return Ok(()) };
         let mut value = published.examples[example].value.clone();
         let mut dice = Dice::new(&bytes);
         for _ in 0..bytes.len() / 4 {

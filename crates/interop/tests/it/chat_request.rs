@@ -1,12 +1,11 @@
 //! What the real client posts, and what nobody should.
 
 use crate::log::Log;
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use jiff::Timestamp;
 use loomline_interop::ai_sdk::{ChatRequestError, ChatTrigger, from_chat_request, to_ui_messages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::path::Path;
 
 fn with_parts(parts: &Value) -> Value {
     json!({"id": "chat-1", "trigger": "submit-message", "messages": [
@@ -124,11 +123,10 @@ fn what_is_wrong_is_refused_where_it_stands() {
 
 #[test]
 fn every_recorded_request_of_the_real_client_is_read() {
-    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: recorded requests are not tried");
+    let Some(shared) = reference("recorded requests") else {
         return;
     };
-    let path = Path::new(&shared).join("vectors/ai-sdk/client_recordings.json");
+    let path = shared.join("vectors/ai-sdk/client_recordings.json");
     let recorded: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let recordings = recorded["recordings"].as_array().unwrap();
     let requests = recordings

@@ -3,7 +3,7 @@
 use crate::document::errors;
 use crate::history::{archive_of, shape, through_json};
 use crate::history_laws::through_the_document;
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use loomline_interop::convert::{Attribution, ReadOptions};
 use loomline_interop::document::agent_id;
 use loomline_interop::pydantic_ai::{append, read, write};
@@ -11,11 +11,7 @@ use std::path::{Path, PathBuf};
 use thread::{Json, Object};
 
 fn shared() -> Option<PathBuf> {
-    let shared = option_env_of("LOOMLINE_SHARED");
-    if shared.is_none() {
-        println!("LOOMLINE_SHARED is not set: the histories of the real library are not tried");
-    }
-    Some(Path::new(&shared?).join("vectors"))
+    Some(reference("the histories of the real library")?.join("vectors"))
 }
 
 /// Every history under the shared vectors: its name and text.

@@ -41,6 +41,8 @@ mod pydantic_ai;
 mod recorded_streams;
 #[cfg(test)]
 mod reduce;
+#[path = "../../../../tests/reference.rs"]
+mod reference;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use crate::document::{errors, round_trip};
 use crate::histories::history;
+use crate::reference::reference;
 use loomline_interop::convert::{Attribution, ReadOptions};
 use loomline_interop::pydantic_ai::{PydanticAiError, to_document};
 use loomline_interop::{Converted, Loss};
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thread::{Json, Thread};
 
 fn options() -> ReadOptions {
@@ -141,11 +142,10 @@ fn every_history_of_the_real_library_becomes_a_valid_document() {
 
 /// The histories of the shared corpus; says so when there is none.
 fn vectors() -> Vec<PathBuf> {
-    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: the histories of the real library are not tried");
+    let Some(shared) = reference("the histories of the real library") else {
         return Vec::new();
     };
-    let root = Path::new(&shared).join("vectors");
+    let root = shared.join("vectors");
     let mut paths = Vec::new();
     for under in [
         "pydantic-ai",
@@ -168,14 +168,6 @@ fn vectors() -> Vec<PathBuf> {
     );
     assert!(paths.len() > 100, "{}", paths.len());
     paths
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where the corpus is, only the one who runs the tests knows"
-)]
-pub(crate) fn option_env_of(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! UI message streams as a server may send them, sensible or not, and those that were recorded.
 
 use crate::dice::Dice;
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use loomline_interop::ai_sdk::sse::Chunks;
 use loomline_interop::ai_sdk::{Major, ReduceError, Reduced, Reducer};
 use serde_json::{Map, Value};
@@ -10,11 +10,8 @@ use thread::Json;
 
 /// The folder of recorded streams, if it is there.
 pub(crate) fn recorded(what: &str) -> Option<PathBuf> {
-    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: what the real library recorded is not tried");
-        return None;
-    };
-    let folder = Path::new(&shared).join("vectors").join(what);
+    let shared = reference("streams that the real library recorded")?;
+    let folder = shared.join("vectors").join(what);
     assert!(folder.is_dir(), "{} is not there", folder.display());
     Some(folder)
 }

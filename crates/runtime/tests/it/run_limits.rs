@@ -173,7 +173,7 @@ async fn the_triggers_in_all_queues_of_a_tenant_are_limited() {
     assert_eq!(runtime.slots().tenants(), []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unfinished_threads_resume_in_half_of_the_slots_and_requests_get_theirs() {
     const N: usize = 40;
     let store = Arc::new(MemoryStore::new());
@@ -202,7 +202,7 @@ async fn unfinished_threads_resume_in_half_of_the_slots_and_requests_get_theirs(
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn tenants_resume_in_turn() {
     let store = Arc::new(MemoryStore::new());
     let first = limited(&store, Arc::new(Counted::new()), RunLimits::default());

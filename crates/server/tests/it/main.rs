@@ -35,6 +35,8 @@ mod openapi;
 mod operation;
 mod privilege;
 mod readiness;
+#[path = "../../../../tests/reference.rs"]
+mod reference;
 mod remote;
 mod responses;
 mod rights;

@@ -23,12 +23,24 @@ async fn a_server_without_tenants_is_not_exposed() {
 }
 
 #[tokio::test]
-async fn a_server_with_tenants_may_be_exposed() {
+async fn a_server_with_tenants_answers_on_every_address_whoever_has_a_key() {
     let server = Server::new(&two_tenants()).await;
-    let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let shutdown = CancellationToken::new();
-    shutdown.cancel();
-    serve(server.app.clone(), listener, shutdown).await.unwrap();
+    let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let sockets = Sockets::bind(server.app.config(), anywhere).unwrap();
+    let host = Served::on(server.app.clone(), sockets);
+    assert!(host.addr.ip().is_unspecified());
+    let here = SocketAddr::from(([127, 0, 0, 1], host.addr.port()));
+    for (key, status) in [("", 401), ("authorization: Bearer llk_a\r\n", 200)] {
+        let mut socket = tokio::net::TcpStream::connect(here).await.unwrap();
+        let head = format!(
+            "GET /api/v1/threads HTTP/1.1\r\nhost: example.org\r\n{key}connection: close\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).await.unwrap();
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
+    }
+    host.stop().await;
 }
 
 #[tokio::test]

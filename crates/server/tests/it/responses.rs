@@ -16,11 +16,11 @@ mod subagents;
 mod suite;
 
 use crate::harness::{Answer, Server};
+use crate::reference::reference;
 use axum::body::Body;
 use http::header;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// A tool of the client's.
@@ -163,17 +163,13 @@ struct Published {
 
 static PUBLISHED: Mutex<Option<Published>> = Mutex::new(None);
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where reference material is, the caller says"
-)]
 fn with_published(check: impl FnOnce(&mut Published)) {
-    let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
+    let Some(shared) = reference("the published schemas of responses") else {
         return;
     };
     let mut published = PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
     let published = published.get_or_insert_with(|| {
-        let path = Path::new(&shared).join("schemas/openresponses/openapi-2026-04-24.json");
+        let path = shared.join("schemas/openresponses/openapi-2026-04-24.json");
         Published {
             document: serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap(),
             validators: BTreeMap::new(),

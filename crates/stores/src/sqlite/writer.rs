@@ -299,10 +299,8 @@ mod tests {
         // The first holds the writer up until the others are queued: they share one commit.
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let holding = writer.run(0, move |_| wait.recv().map_err(failed));
-        let release = async {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            go.send(()).unwrap();
-        };
+        // Polled last, when the others are in the queue.
+        let release = async { go.send(()).unwrap() };
         let (held, good, bad, ()) = tokio::join!(
             holding,
             writer.run(0, insert("INSERT INTO parent VALUES (1)")),

@@ -29,11 +29,15 @@ async fn a_copy_of_the_files_in_mid_run_has_every_acknowledged_append() {
     }
     let mut n_known = 0;
     for round in 0..5 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        let known: Vec<u64> = acknowledged
-            .iter()
-            .map(|tail| tail.load(Ordering::SeqCst))
-            .collect();
+        // Each round sees more than the one before.
+        let known = loop {
+            let tails = acknowledged.iter().map(|tail| tail.load(Ordering::SeqCst));
+            let known: Vec<u64> = tails.collect();
+            if known.iter().sum::<u64>() > n_known {
+                break known;
+            }
+            tokio::task::yield_now().await;
+        };
         n_known = known.iter().sum();
         let copy = directory.path().join(format!("copy-{round}"));
         std::fs::copy(&path, &copy).unwrap();

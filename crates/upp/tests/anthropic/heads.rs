@@ -285,3 +285,13 @@ fn version_and_betas_are_headers() {
         ]
     );
 }
+
+#[test]
+fn the_version_that_was_configured_is_sent_in_place_of_the_usual_one() {
+    let codec = Anthropic {
+        version: "2027-01-01".to_owned(),
+        ..Anthropic::new("m")
+    };
+    let header = ("anthropic-version".to_owned(), "2027-01-01".to_owned());
+    assert_eq!(codec.headers(), [header]);
+}

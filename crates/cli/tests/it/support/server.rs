@@ -168,6 +168,18 @@ impl Server {
         }
     }
 
+    /// Waits until the log of a thread has such an event.
+    pub(crate) fn until(&self, key: &str, is_it: impl Fn(&Value) -> bool) {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while !self.log(key).iter().any(&is_it) {
+            assert!(
+                Instant::now() < deadline,
+                "the event does not come to thread {key}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The whole log of a thread.
     pub(crate) fn log(&self, key: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();

@@ -1,9 +1,8 @@
 //! What is written, held against the published schemas.
 
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The published schemas of an API, by their names.
 pub(super) struct Published {
@@ -13,11 +12,8 @@ pub(super) struct Published {
 
 impl Published {
     fn load(path: &str) -> Option<Self> {
-        let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-            println!("LOOMLINE_SHARED is not set: nothing is held against the published schemas");
-            return None;
-        };
-        let path = Path::new(&shared).join("schemas").join(path);
+        let shared = reference("the published schemas of responses")?;
+        let path = shared.join("schemas").join(path);
         let document = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         Some(Self {
             document,

@@ -1,18 +1,13 @@
 //! The published schemas.
 
-use crate::pydantic_ai::option_env_of;
+use crate::reference::reference;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
 
 static DOCUMENT: LazyLock<Option<Value>> = LazyLock::new(|| {
-    let Some(shared) = option_env_of("LOOMLINE_SHARED") else {
-        println!(
-            "LOOMLINE_SHARED is not set: objects are not checked against the published schemas"
-        );
-        return None;
-    };
-    let path = format!("{shared}/schemas/openai/threads.openapi.json");
+    let shared = reference("the published schemas of threads")?;
+    let path = shared.join("schemas/openai/threads.openapi.json");
     let text = std::fs::read_to_string(path).unwrap();
     let mut document: Value = serde_json::from_str(&text).unwrap();
     nullable(&mut document);

@@ -73,7 +73,7 @@ impl Layer for SlowLook {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_parent_does_not_fall_asleep_over_a_child_that_has_gone_on() {
     let ran = Ran::default();
     let gate = Arc::new(Semaphore::new(0));
@@ -158,7 +158,7 @@ async fn until_nothing_runs(runtime: &Runtime) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_parents_cancel_leaves_a_run_of_someone_else_on_its_childs_thread() {
     let agents = || {
         let leaf = agent("leaf", vec![call("stall")], vec![stalls("stall")]);
@@ -207,7 +207,7 @@ async fn a_parents_cancel_leaves_a_run_of_someone_else_on_its_childs_thread() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_waits_begins_in_the_write_that_stops_what_runs() {
     let agents = || {
         let tools = vec![stalls("stall")];

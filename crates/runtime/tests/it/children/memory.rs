@@ -64,7 +64,7 @@ async fn one_reactor_for_every_name_has_no_agent_of_the_sub_agents_name() {
     assert_eq!(results(&document(&runtime, "k").await), ["Helped."]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_sub_agent_in_memory_that_a_crash_cut_off_is_not_run_again() {
     let store = Arc::new(MemoryStore::new());
     let ran = Arc::new(AtomicUsize::new(0));

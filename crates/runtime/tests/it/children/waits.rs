@@ -218,7 +218,7 @@ async fn answers_to_several_children_come_in_any_order_and_to_other_processes() 
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_sibling_that_runs_is_not_stopped_for_a_child_that_waits() {
     let ran = Ran::default();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));

@@ -30,7 +30,7 @@ async fn until_it_waits(runtime: &Runtime, key: &str) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_parent_that_falls_asleep_while_its_child_is_cancelled_is_woken() {
     let ran = Ran::default();
     let gate = Arc::new(Semaphore::new(0));

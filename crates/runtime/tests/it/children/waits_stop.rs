@@ -14,7 +14,7 @@ use std::sync::Arc;
 use timeline::{ExecutionStatus, Rejected};
 use upp::{Script, ScriptTurn, Scripted};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cancelling_a_parent_that_waits_cancels_the_children_that_wait() {
     let ran = Ran::default();
     let runtime = fresh(three(&ran));
@@ -48,7 +48,7 @@ async fn cancelling_a_parent_that_waits_cancels_the_children_that_wait() {
     assert_eq!(asked(&runtime, "k").await.len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_message_in_place_of_an_answer_stops_the_children_that_wait() {
     for policy in [Policy::Queue, Policy::Reject, Policy::Interrupt] {
         let ran = Ran::default();

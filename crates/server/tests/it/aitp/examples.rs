@@ -1,15 +1,12 @@
 //! The published examples, said over HTTP.
 
 use super::Meeting;
+use crate::reference::reference;
 use interop::aitp::{Kind, Message, Purpose};
 use serde_json::{Value, json};
-use std::path::Path;
 
-#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 fn examples() -> Option<Vec<Value>> {
-    // Where they are not at hand they are not tried.
-    let shared = std::env::var_os("LOOMLINE_SHARED")?;
-    let path = Path::new(&shared).join("schemas/aitp/doc-examples.json");
+    let path = reference("the published examples")?.join("schemas/aitp/doc-examples.json");
     let text = std::fs::read_to_string(path).unwrap();
     Some(serde_json::from_str(&text).unwrap())
 }

@@ -1,14 +1,13 @@
 //! The published schemas.
 
+use crate::reference::reference;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
 
-#[expect(clippy::disallowed_methods, reason = "where tests find the schemas")]
 static DOCUMENT: LazyLock<Option<Value>> = LazyLock::new(|| {
-    // Without them objects are not checked against the schemas.
-    let shared = std::env::var("LOOMLINE_SHARED").ok()?;
-    let path = format!("{shared}/schemas/openai/threads.openapi.json");
+    let shared = reference("the published schemas of threads")?;
+    let path = shared.join("schemas/openai/threads.openapi.json");
     let text = std::fs::read_to_string(path).unwrap();
     let mut document: Value = serde_json::from_str(&text).unwrap();
     nullable(&mut document);
