@@ -402,7 +402,7 @@ const BIG: &str = r#""metadata":{"n":[9007199254740993]},"turns""#;
 fn a_hash_of_integers_beyond_2_to_the_53_warns() {
     let home = Home::new();
     let big = THREAD.replace("\"turns\"", BIG);
-    let warning = "the hash is not exact: the canonical form rounds 1 number, the first is \
+    let warning = "the hash is not exact: the canonical form rounds 1 number, such as \
          9007199254740993 at \"/metadata/n/0\"";
     let ran = home.feed(&["hash", "-"], &big);
     assert_eq!((ran.code, ran.err), (0, format!("warning {warning}\n")));
