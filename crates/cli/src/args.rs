@@ -5,7 +5,7 @@ mod versions;
 
 pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
 pub(crate) use versions::{
-    Attribution, Diff, Downgrade, ForeignTools, Merge, Render, Unanswered, Upgrade,
+    Attribution, Diff, Downgrade, ForeignTools, Merge, Patch, Render, Unanswered, Upgrade,
 };
 
 use crate::store::is_empty_variable;
@@ -140,6 +140,8 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Compare two documents by what they mean: exit 0 if they mean the same, 3 if not.
     Diff(Diff),
+    /// Apply a diff to the document it was made of.
+    Patch(Patch),
     /// Merge two branches of a document; exit 3 if there are conflicts.
     Merge(Merge),
     /// Write a document in a later version, and say what was changed.

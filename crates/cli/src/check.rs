@@ -12,9 +12,9 @@ use interop::convert::{self, ReadOptions};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use thread::canonical::{InexactNumbers, inexact_numbers};
+use thread::canonical::{HashedText, InexactNumbers, hash_text};
 use thread::validate::Rule;
-use thread::{CanonicalOptions, Limits, Profile, Rules, Severity, Thread, Violation};
+use thread::{CanonicalOptions, DecodeError, Limits, Profile, Rules, Severity, Thread, Violation};
 
 /// How the documents of an input were judged so far.
 #[derive(Default)]
@@ -218,13 +218,12 @@ pub(crate) fn hash(options: &Hash, output: &Output) -> Result<(), CliError> {
     let out = output.clone();
     let sink = Sink::Report(output.clone());
     work(input, sink, &way, move |text, spot| {
-        let document = decode(text, &limits, spot)?;
-        let hash = thread::hash(&document, canonical).map_err(|source| CliError::Canonical {
+        let hashed = hash_text(text, &limits, canonical).map_err(|error| undecoded(error, spot))?;
+        let HashedText { hash, inexact } = hashed.map_err(|source| CliError::Canonical {
             spot: spot.to_string(),
             source,
         })?;
         let hash = hash.to_string();
-        let inexact = inexact_numbers(&document);
         let printed = if out.is_json() {
             json_line(at_line(hash_value(&hash, inexact.as_ref()), spot))
         } else {
@@ -264,14 +263,16 @@ fn inexact_line(inexact: &InexactNumbers, spot: &Spot, output: &Output) -> Strin
 
 /// Reads a `ThreadProtocol` document.
 pub(crate) fn decode(text: &str, limits: &Limits, spot: &Spot) -> Result<Thread, CliError> {
-    Thread::decode_with(text, limits).map_err(|mut source| {
-        if let Some(line) = spot.line {
-            source.line = usize::try_from(line).unwrap_or(usize::MAX);
-        }
-        CliError::Unread {
-            spot: spot.to_string(),
-            what: "a ThreadProtocol document",
-            source: source.into(),
-        }
-    })
+    Thread::decode_with(text, limits).map_err(|error| undecoded(error, spot))
+}
+
+fn undecoded(mut source: DecodeError, spot: &Spot) -> CliError {
+    if let Some(line) = spot.line {
+        source.line = usize::try_from(line).unwrap_or(usize::MAX);
+    }
+    CliError::Unread {
+        spot: spot.to_string(),
+        what: "a ThreadProtocol document",
+        source: source.into(),
+    }
 }

@@ -1,6 +1,6 @@
 //! `diff` and `merge`.
 
-use crate::args::{Diff, Form, LimitOptions, Merge};
+use crate::args::{Diff, Form, LimitOptions, Merge, Patch};
 use crate::check::decode;
 use crate::convert::unread;
 use crate::error::CliError;
@@ -16,7 +16,8 @@ use interop::convert::{self, ReadOptions};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use thread::merge::ConflictKind;
+use thread::diff::{Diff as Difference, DiffFormatError};
+use thread::merge::{ConflictKind, check_related};
 use thread::{CanonicalOptions, Conflict, Json, Object, Thread};
 
 pub(crate) fn diff(options: &Diff, output: &Output) -> Result<(), CliError> {
@@ -55,6 +56,32 @@ fn coloured(text: &str) -> String {
     coloured
 }
 
+/// Writes the document that a diff leads to.
+pub(crate) fn patch(options: &Patch, output: &Output) -> Result<(), CliError> {
+    once_from_stdin(&[&options.document, &options.diff])?;
+    let document = load(&options.document, Form::Thread, options.limits, output)?;
+    let input = Input::open(Some(&options.diff))?;
+    let spot = input.name.to_string();
+    let limits = options.limits.limits();
+    let text = input.text(limits.max_bytes)?;
+    let unread = |source: Box<dyn std::error::Error + Send + Sync>| CliError::Unread {
+        spot: spot.clone(),
+        what: "a diff, as `loomline diff --json` prints it",
+        source,
+    };
+    let json = Json::parse_with(&text, &limits).map_err(|error| unread(error.into()))?;
+    let diff =
+        Difference::from_json(&json).map_err(|error: DiffFormatError| unread(error.into()))?;
+    let diff = if options.reverse { diff.invert() } else { diff };
+    let patched = thread::patch(&document, &diff).map_err(|source| CliError::Unpatched {
+        spot: options.document.display().to_string(),
+        source,
+    })?;
+    let mut sink = Sink::open(options.target.output.as_deref(), output)?;
+    sink.document(&patched.encode())?;
+    sink.finish()
+}
+
 pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
     once_from_stdin(&[&options.base, &options.ours, &options.theirs])?;
     apart(
@@ -63,7 +90,9 @@ pub(crate) fn merge(options: &Merge, output: &Output) -> Result<(), CliError> {
     )?;
     let load = |file| load(file, Form::Thread, options.limits, output);
     let (base, ours) = (load(&options.base)?, load(&options.ours)?);
-    let merged = thread::merge(&base, &ours, &load(&options.theirs)?);
+    let theirs = load(&options.theirs)?;
+    check_related(&base, [&ours, &theirs])?;
+    let merged = thread::merge(&base, &ours, &theirs);
     let mut sink = Sink::open(options.target.output.as_deref(), output)?;
     sink.document(&merged.thread.encode())?;
     match &options.conflicts {

@@ -108,6 +108,17 @@ pub(crate) enum CliError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A diff is not one of this document.
+    #[error("the diff does not fit {spot}")]
+    Unpatched {
+        /// The file of the document.
+        spot: String,
+        #[source]
+        source: thread::PatchError,
+    },
+    /// The documents to be merged are not of one thread.
+    #[error("these documents are not branches of one thread")]
+    Unrelated(#[from] thread::merge::Unrelated),
     /// The two branches don't agree.
     #[error("{n_conflicts} conflict{}", if *n_conflicts == 1 { "" } else { "s" })]
     Conflicts {

@@ -106,6 +106,7 @@ async fn dispatch(place: store::Place, command: Command, output: &Output) -> Res
         }
         Command::Convert(options) => convert::convert(options, output),
         Command::Diff(options) => compare::diff(&options, output),
+        Command::Patch(options) => compare::patch(&options, output),
         Command::Merge(options) => compare::merge(&options, output),
         Command::Upgrade(options) => versions::upgrade(&options, output),
         Command::Downgrade(options) => versions::downgrade(&options, output),
@@ -137,6 +138,8 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Lossy { .. }
         | CliError::Lines { .. }
         | CliError::Conflicts { .. }
+        | CliError::Unpatched { .. }
+        | CliError::Unrelated(_)
         | CliError::Differ => 3,
         CliError::NotFound { .. }
         | CliError::NoStore { .. }

@@ -18,8 +18,7 @@ pub(crate) fn upgrade(options: &Upgrade, output: &Output) -> Result<(), CliError
     let (limits, to) = (source.limits.limits(), Version::from(options.to.as_str()));
     let output = output.clone();
     work(input, sink, &way, move |text, spot| {
-        let thread = decode(text, &limits, spot)?;
-        let upgraded = thread::upgrade_to(&thread, &to);
+        let upgraded = thread::upgrade_whole(decode(text, &limits, spot)?, &to);
         let upgraded = upgraded.map_err(|error| CliError::Untranslated {
             spot: spot.to_string(),
             source: error.into(),

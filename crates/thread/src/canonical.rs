@@ -7,14 +7,19 @@
 //! stay. The stored document keeps all of them.
 
 mod nulls;
+mod text;
+mod write;
 
 pub use crate::validate::numbers::InexactNumbers;
 
 use crate::document::{Thread, Tier, Version};
 use crate::json::{Json, UnrepresentableNumber};
-use crate::validate::numbers;
-use serde_json::Value;
+use nulls::At;
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use write::Writer;
+
+pub use text::{HashedText, hash_text};
 
 /// What the canonical form takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +41,12 @@ pub enum CanonicalError {
     /// It holds a number that no double can stand for.
     #[error("a number has no canonical form")]
     Number(#[source] UnrepresentableNumber),
-    /// The canonicalizer refused it.
-    #[error("the document was not serialized")]
+    /// The canonicalizer refused a number.
+    #[error("a number was not serialized")]
     Serialize(#[source] serde_json::Error),
+    /// What it is written to takes no more.
+    #[error("the canonical form was not written")]
+    Write,
 }
 
 /// The content hash of a document: the SHA-256 of its canonical form.
@@ -70,49 +78,60 @@ impl std::fmt::Debug for ContentHash {
 
 /// The canonical text of a document.
 pub fn canonical(thread: &Thread, options: CanonicalOptions) -> Result<String, CanonicalError> {
-    let mut root = serde_json::Map::new();
-    for (key, member) in thread.root() {
-        let member = member.to_value().map_err(CanonicalError::Number)?;
-        root.insert(key.to_owned(), member);
-    }
-    let mut value = Value::Object(root);
-    if !options.keep_sys {
-        drop_telemetry(&mut value, &thread.version());
-    }
-    nulls::omit(&mut value);
-    serde_json_canonicalizer::to_string(&value).map_err(CanonicalError::Serialize)
+    let mut text = String::new();
+    write_thread(thread, options, &mut text)?;
+    Ok(text)
+}
+
+fn write_thread(
+    thread: &Thread,
+    options: CanonicalOptions,
+    out: &mut impl Write,
+) -> Result<(), CanonicalError> {
+    Writer::new(out, options, thread.version()).object(thread.root(), At::Root)
 }
 
 /// The canonical text of any JSON value, nothing left out.
 pub fn canonical_json(json: &Json) -> Result<String, CanonicalError> {
-    let value = json.to_value().map_err(CanonicalError::Number)?;
-    serde_json_canonicalizer::to_string(&value).map_err(CanonicalError::Serialize)
+    let mut text = String::new();
+    let options = CanonicalOptions::default();
+    Writer::new(&mut text, options, Version::NEWEST).value(json, At::Free)?;
+    Ok(text)
 }
 
-/// The content hash of a document.
+/// The content hash of a document. Needs no more memory than the document.
 pub fn hash(thread: &Thread, options: CanonicalOptions) -> Result<ContentHash, CanonicalError> {
-    let text = canonical(thread, options)?;
-    Ok(ContentHash(Sha256::digest(text).into()))
+    let mut hasher = Hasher::default();
+    write_thread(thread, options, &mut hasher)?;
+    Ok(hasher.hash())
+}
+
+/// A hash that is written to like a text.
+#[derive(Default)]
+struct Hasher(Sha256);
+
+impl Hasher {
+    fn hash(self) -> ContentHash {
+        ContentHash(self.0.finalize().into())
+    }
+}
+
+impl Write for Hasher {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
 }
 
 /// What makes the hash of a document inexact, if anything does (ruling 24): whoever shows the hash
 /// says it.
 #[must_use]
 pub fn inexact_numbers(thread: &Thread) -> Option<InexactNumbers> {
-    numbers::inexact(thread.root())
+    InexactNumbers::of(thread.root())
 }
 
-fn drop_telemetry(root: &mut Value, version: &Version) {
-    let turns = root.get_mut("turns").and_then(Value::as_array_mut);
-    for turn in turns.into_iter().flatten() {
-        if let Some(messages) = turn.get_mut("messages").and_then(Value::as_array_mut) {
-            messages.retain(|message| !is_telemetry(message, version));
-        }
-    }
-}
-
-fn is_telemetry(message: &Value, version: &Version) -> bool {
-    let text = |key| message.get(key).and_then(Value::as_str);
+fn is_telemetry(message: &Json, version: &Version) -> bool {
+    let text = |key| message.get(key).and_then(Json::as_str);
     text("message_type") == Some("system")
         && text("event_type").is_some_and(|name| Tier::of(name, version) == Tier::System)
 }
@@ -120,6 +139,7 @@ fn is_telemetry(message: &Value, version: &Version) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Limits;
 
     fn canonical_of(text: &str, keep_sys: bool) -> String {
         let thread = Thread::decode(text).unwrap();
@@ -177,9 +197,62 @@ mod tests {
         let found = inexact(r#"{"a":[1,9007199254740993],"b":-9007199254740993}"#).unwrap();
         assert_eq!(
             found.to_string(),
-            "the hash is not exact: the canonical form rounds 2 numbers, the first is \
+            "the hash is not exact: the canonical form rounds 2 numbers, such as \
              9007199254740993 at \"/a/1\""
         );
+    }
+
+    #[test]
+    fn a_text_has_the_hash_of_its_document() {
+        let turns = r#"[{"turn_type":"agent","total_usage":null,"messages":[{"event_type":"data-sys-x",
+            "message_type":"system","source_agent":null},{"message_type":"response","parts":[1e2,"\u20ac"]}]},7]"#;
+        for text in [
+            format!(
+                r#"{{"\ud83d\ude00":1,"\ufb33":2,"title":null,"turns":{turns},"version":"0.0.4"}}"#
+            ),
+            format!(
+                r#"{{"turns":{{"a":{turns}}},"version":"0.0.3","agents":{{"a":{{"model_name":null}}}}}}"#
+            ),
+            format!(r#"{{"actions":{turns},"version":"1.0.0","turns":[],"n":9007199254740993}}"#),
+            "{}".to_owned(),
+        ] {
+            let thread = Thread::decode(&text).unwrap();
+            for keep_sys in [true, false] {
+                let options = CanonicalOptions { keep_sys };
+                let hashed = hash_text(&text, &Limits::default(), options)
+                    .unwrap()
+                    .unwrap();
+                assert_eq!(hashed.hash, hash(&thread, options).unwrap(), "{text}");
+                assert_eq!(hashed.inexact, inexact_numbers(&thread), "{text}");
+            }
+        }
+        let refused = |text| hash_text(text, &Limits::default(), CanonicalOptions::default());
+        assert!(refused("[]").is_err() && refused(r#"{"turns":[{"a":1,"a":2}]}"#).is_err());
+        assert!(refused(r#"{"turns":[1e999]}"#).unwrap().is_err());
+    }
+
+    #[test]
+    fn the_canonical_text_is_that_of_the_reference_canonicalizer() {
+        let every: String = (0u32..0x2100).filter_map(char::from_u32).collect();
+        let numbers = [
+            "0",
+            "-0",
+            "1.50",
+            "1e21",
+            "1e-7",
+            "123456789012345680000",
+            "0.1",
+            "5e-324",
+            "-1.0E+2",
+        ];
+        let text = format!(
+            r#"{{"z":[{}],"\ud83d\ude00":{{"b":null,"a":[]}},"\ufb33":true,"text":{}}}"#,
+            numbers.join(","),
+            Json::from(every).to_text()
+        );
+        let json = Json::parse(&text).unwrap();
+        let expected = serde_json_canonicalizer::to_string(&json.to_value().unwrap()).unwrap();
+        assert_eq!(canonical_json(&json).unwrap(), expected);
     }
 
     #[test]

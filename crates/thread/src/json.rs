@@ -13,7 +13,7 @@ mod scan;
 mod serde_value;
 mod write;
 
-pub(crate) use write::write_object;
+pub(crate) use write::{write_object, write_string};
 
 pub use crate::path::{Step, pointer};
 pub use error::{DecodeError, Fault};

@@ -79,6 +79,57 @@ pub enum ConflictKind {
     },
 }
 
+/// Why two documents are no branches of a third.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the thread {found:?} is neither the thread {expected:?} nor forked from it")]
+pub struct Unrelated {
+    /// The thread of the common ancestor.
+    pub expected: String,
+    /// The thread of the branch.
+    pub found: String,
+}
+
+/// Whether two documents can be branches of a third: of the same thread, or of one that is
+/// `spawned_from` it. A document without `thread_id` says nothing against it.
+///
+/// ```
+/// use loomline_thread::Thread;
+/// use loomline_thread::merge::check_related;
+///
+/// let thread = |id: &str| Thread::decode(&format!(r#"{{"thread_id":"{id}","turns":[]}}"#));
+/// let base = thread("a")?;
+/// assert!(check_related(&base, [&base, &thread("a")?]).is_ok());
+/// assert_eq!(check_related(&base, [&base, &thread("b")?]).unwrap_err().found, "b");
+/// # Ok::<(), loomline_thread::DecodeError>(())
+/// ```
+pub fn check_related(base: &Thread, branches: [&Thread; 2]) -> Result<(), Unrelated> {
+    for branch in branches {
+        let (Some(expected), Some(found)) = (base.thread_id(), branch.thread_id()) else {
+            continue;
+        };
+        let is_fork = parents(branch).any(|parent| parent == expected);
+        if expected != found && !is_fork {
+            let (expected, found) = (expected.to_owned(), found.to_owned());
+            return Err(Unrelated { expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// The threads that a document says it is forked from.
+fn parents(thread: &Thread) -> impl Iterator<Item = &str> {
+    let links = thread
+        .root()
+        .get("relationships")
+        .and_then(|it| it.get("links"));
+    let links = links.and_then(Json::as_array).unwrap_or_default().iter();
+    links.filter_map(|link| {
+        let relation = link.get("relation")?.as_str()?;
+        let id = link.get("thread_id")?.as_str()?;
+        (relation == "spawned_from").then_some(id)
+    })
+}
+
 /// Merges two branches of a document.
 ///
 /// ```

@@ -79,12 +79,16 @@ pub fn upgrade(thread: &Thread) -> Result<Versioned, UpgradeError> {
 
 /// The document in the given version, its own or a later one, and what was changed.
 pub fn upgrade_to(thread: &Thread, to: &Version) -> Result<Versioned, UpgradeError> {
-    let from = version_of(thread)?;
+    upgrade_whole(thread.clone(), to)
+}
+
+/// The same, of a document that is needed no longer: it is never held twice.
+pub fn upgrade_whole(mut thread: Thread, to: &Version) -> Result<Versioned, UpgradeError> {
+    let from = version_of(&thread)?;
     let to = known(to.clone())?;
     if from > to {
         return Err(UpgradeError::Backward { from, to });
     }
-    let mut thread = thread.clone();
     let mut changes = Changes::default();
     let mut origin = Origin::Turns;
     let passes = |step: Version| from < step && step <= to;

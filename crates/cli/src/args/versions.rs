@@ -23,6 +23,24 @@ pub(crate) struct Diff {
     pub(crate) limits: LimitOptions,
 }
 
+/// `loomline patch`.
+#[derive(Debug, Args)]
+pub(crate) struct Patch {
+    /// The document that the diff was made of, or - for standard input.
+    #[arg(value_name = "DOCUMENT")]
+    pub(crate) document: PathBuf,
+    /// The diff, as `loomline diff --json` prints it, or - for standard input.
+    #[arg(value_name = "DIFF")]
+    pub(crate) diff: PathBuf,
+    /// Go back: DOCUMENT is what the diff leads to.
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+}
+
 /// `loomline merge`.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {

@@ -383,3 +383,23 @@ fn the_examples_of_the_documentation_work_in_their_order() {
     assert_eq!(read("exact.json"), HISTORY);
     assert_eq!(read("threads.jsonl").lines().count(), 2);
 }
+
+#[test]
+fn losses_point_into_the_file_that_was_read() {
+    let home = Home::new();
+    let history = r#"[{"kind":"request","parts":[{"part_kind":"user-prompt","content":"Q"}],"timestamp":"2026-01-05T08:00:00Z"},
+        {"kind":"response","parts":[{"part_kind":"text","content":"A"}],"timestamp":"2026-01-05T08:00:01Z"},
+        {"kind":"request","parts":[{"part_kind":"system-prompt","content":"S"},{"part_kind":"user-prompt","content":"Q"}],"timestamp":"2026-01-05T08:00:02Z"},
+        {"kind":"response","parts":[{"part_kind":"text","content":"A"}],"timestamp":"2026-01-05T08:00:03Z"}]"#;
+    let ran = convert(&home, "pydantic-ai", "thread", &["--json"], history);
+    let told: Value = serde_json::from_str(ran.err.lines().next().unwrap()).unwrap();
+    assert_eq!(told["pointer"], "/2/parts/0", "{ran:?}");
+    assert!(
+        ran.err.lines().all(|line| !line.contains("/runs/")),
+        "{ran:?}"
+    );
+    let messages = r#"[{"id":"u","role":"user","parts":[{"type":"text","text":"Q"}]},
+        {"id":"a","role":"assistant","parts":[{"type":"text","text":"On the ro","state":"streaming"}]}]"#;
+    let ran = convert(&home, "ai-sdk-ui", "thread", &["--json"], messages);
+    assert!(ran.err.contains(r#""pointer":"/1/parts/0""#), "{ran:?}");
+}

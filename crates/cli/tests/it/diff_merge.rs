@@ -1,4 +1,4 @@
-//! `diff` and `merge`.
+//! `diff`, `patch` and `merge`.
 
 use crate::support::cli::{Home, Ran};
 use serde_json::{Value, json};
@@ -241,4 +241,58 @@ fn the_document_and_the_conflicts_are_not_written_to_one_file() {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
         assert!(!file.exists());
     }
+}
+
+#[test]
+fn a_patch_makes_the_second_document_of_the_first_and_back() {
+    let home = Home::new();
+    let (from, to) = (
+        thread("Looms", &["Does it fit?"]),
+        thread("A loom", &["Will it fit?"]),
+    );
+    let path = |name: &str, text: &str| home.file(name, text).to_str().unwrap().to_owned();
+    let (a, b) = (path("a.json", &from), path("b.json", &to));
+    let diff = path("d.json", &home.run(&["diff", &a, &b, "--json"]).out);
+    let written = home.path("out.json");
+    home.ok(&["patch", &a, &diff, "-o", written.to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(&written).unwrap(), to);
+    assert_eq!(
+        home.ok(&["patch", &b, &diff, "--reverse"]),
+        format!("{from}\n")
+    );
+    let ran = home.feed(
+        &["patch", &a, "-"],
+        &std::fs::read_to_string(&diff).unwrap(),
+    );
+    assert_eq!((ran.code, ran.out), (0, format!("{to}\n")));
+}
+
+#[test]
+fn a_patch_of_another_document_is_refused_with_its_place() {
+    let home = Home::new();
+    let path = |name: &str, text: &str| home.file(name, text).to_str().unwrap().to_owned();
+    let a = path("a.json", &thread("Looms", &["Does it fit?"]));
+    let b = path("b.json", &thread("A loom", &["Does it fit?"]));
+    let diff = path("d.json", &home.run(&["diff", &a, &b, "--json"]).out);
+    let ran = home.run(&["patch", &b, &diff]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""));
+    assert!(
+        ran.err.contains("the diff does not fit") && ran.err.contains("/title"),
+        "{ran:?}"
+    );
+    let ran = home.run(&["patch", &a, &b]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    assert!(ran.err.contains("can't be read as a diff"), "{ran:?}");
+}
+
+#[test]
+fn documents_of_other_threads_are_not_merged() {
+    let (base, other) = (thread("Looms", &["Hi"]), thread("Looms", &["Ho"]));
+    let other = other.replace("7c7e9d0a", "8c7e9d0a");
+    let ran = Branches::new(&base, &base, &other).merge(&[]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
+    assert!(ran.err.contains("not branches of one thread"), "{ran:?}");
+    let link = r#""relationships":{"links":[{"thread_id":"7c7e9d0a-5c1f-4f43-9a53-0c6f0a6b6f01","relation":"spawned_from"}]},"turns""#;
+    let fork = other.replace("\"turns\"", link);
+    assert_eq!(Branches::new(&base, &base, &fork).merge(&[]).code, 0);
 }

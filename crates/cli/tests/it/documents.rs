@@ -402,7 +402,7 @@ const BIG: &str = r#""metadata":{"n":[9007199254740993]},"turns""#;
 fn a_hash_of_integers_beyond_2_to_the_53_warns() {
     let home = Home::new();
     let big = THREAD.replace("\"turns\"", BIG);
-    let warning = "the hash is not exact: the canonical form rounds 1 number, the first is \
+    let warning = "the hash is not exact: the canonical form rounds 1 number, such as \
          9007199254740993 at \"/metadata/n/0\"";
     let ran = home.feed(&["hash", "-"], &big);
     assert_eq!((ran.code, ran.err), (0, format!("warning {warning}\n")));
@@ -444,4 +444,48 @@ fn the_hash_sees_telemetry_unless_told_not_to() {
     };
     assert_ne!(hash(1, &[]), hash(2, &[]));
     assert_eq!(hash(1, &["--without-sys"]), hash(2, &["--without-sys"]));
+}
+
+/// The most memory that a command had, in bytes, as far as it was seen while it ran.
+#[cfg(target_os = "linux")]
+fn peak_of(arguments: &[&str]) -> usize {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loomline"))
+        .args(arguments)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut peak = 0;
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let seen = status.ok().and_then(|status| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmHWM:"))?;
+            line.trim().strip_suffix(" kB")?.parse::<usize>().ok()
+        });
+        peak = peak.max(seen.unwrap_or_default() * 1024);
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{arguments:?}");
+            return peak;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_hash_of_a_large_document_needs_less_than_three_times_its_size() {
+    let turn = r#"{"turn_type":"user","submitted_at":"2026-01-05T08:00:09Z","parts":[{"part_kind":"user-prompt","content":"Hi"}]}"#;
+    let text = THREAD.replace(
+        "\"turns\":[",
+        &format!("\"turns\":[{}", format!("{turn},").repeat(400_000)),
+    );
+    let home = Home::new();
+    let file = home.file("large.json", &text);
+    let peak = peak_of(&["hash", file.to_str().unwrap()]);
+    assert!(
+        peak > text.len() && peak < 3 * text.len(),
+        "{peak} of {}",
+        text.len()
+    );
 }

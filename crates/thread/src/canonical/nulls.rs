@@ -1,6 +1,6 @@
-//! Leaves out explicit nulls of optional members.
+//! Which explicit nulls are left out: those of optional members.
 
-use serde_json::Value;
+use crate::json::Object;
 
 const ROOT: &[&str] = &["title", "metadata", "relationships"];
 const LINK: &[&str] = &["metadata"];
@@ -35,71 +35,94 @@ fn optional_in_part(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Takes the nulls out, level by level; the levels are fixed, so nothing recurses.
-pub(super) fn omit(root: &mut Value) {
-    prune(root, ROOT);
-    if let Some(relationships) = root.get_mut("relationships") {
-        prune(relationships, &["links"]);
-        each(relationships, "links", |link| prune(link, LINK));
-    }
-    if let Some(agents) = root.get_mut("agents").and_then(Value::as_object_mut) {
-        agents.values_mut().for_each(|agent| prune(agent, AGENT));
-    }
-    each(root, "turns", turn);
+/// What a value is in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    Root,
+    Relationships,
+    Links,
+    Link,
+    Agents,
+    Agent,
+    Turns,
+    Turn,
+    Messages,
+    /// The messages of a turn that is of no known type: free data, with or without telemetry.
+    ForeignMessages,
+    Message,
+    Parts,
+    Part,
+    Usage,
+    ContentRef,
+    /// Data in which every null has a meaning.
+    Free,
 }
 
-fn turn(turn: &mut Value) {
-    match tag(turn, "turn_type") {
-        "user" => {
-            prune(turn, USER_TURN);
-            each(turn, "parts", part);
+impl At {
+    /// What the elements of a list here are.
+    pub(super) fn element(self) -> Self {
+        match self {
+            Self::Links => Self::Link,
+            Self::Turns => Self::Turn,
+            Self::Messages => Self::Message,
+            Self::Parts => Self::Part,
+            _ => Self::Free,
         }
-        "agent" => {
-            prune(turn, AGENT_TURN);
-            if let Some(usage) = turn.get_mut("total_usage") {
-                prune(usage, USAGE);
-            }
-            each(turn, "messages", message);
+    }
+
+    /// What a member of an object here is.
+    pub(super) fn member(self, object: &Object, key: &str) -> Self {
+        let tag = |key: &str| object.get_str(key).unwrap_or_default();
+        match (self, key) {
+            (Self::Root, "relationships") => Self::Relationships,
+            (Self::Root, "agents") => Self::Agents,
+            (Self::Root, "turns") => Self::Turns,
+            (Self::Relationships, "links") => Self::Links,
+            (Self::Agents, _) => Self::Agent,
+            (Self::Turn, "parts") if tag("turn_type") == "user" => Self::Parts,
+            (Self::Turn, "messages") if tag("turn_type") == "agent" => Self::Messages,
+            (Self::Turn, "messages") => Self::ForeignMessages,
+            (Self::Turn, "total_usage") if tag("turn_type") == "agent" => Self::Usage,
+            (Self::Message, "parts") if is_said(object) => Self::Parts,
+            (Self::Message, "usage") if is_said(object) => Self::Usage,
+            (Self::Part, "content_ref") if tag("part_kind") == "tool-return" => Self::ContentRef,
+            _ => Self::Free,
         }
-        _ => {}
     }
-}
 
-fn message(message: &mut Value) {
-    match tag(message, "message_type") {
-        "request" | "response" => {
-            prune(message, MESSAGE);
-            if let Some(usage) = message.get_mut("usage") {
-                prune(usage, USAGE);
-            }
-            each(message, "parts", part);
+    /// The members of an object here whose null is as good as none.
+    pub(super) fn optional(self, object: &Object) -> &'static [&'static str] {
+        let tag = |key: &str| object.get_str(key).unwrap_or_default();
+        match self {
+            Self::Root => ROOT,
+            Self::Relationships => &["links"],
+            Self::Link => LINK,
+            Self::Agent => AGENT,
+            Self::Turn => match tag("turn_type") {
+                "user" => USER_TURN,
+                "agent" => AGENT_TURN,
+                _ => &[],
+            },
+            Self::Message if is_said(object) => MESSAGE,
+            Self::Message if tag("message_type") == "system" => SYSTEM,
+            Self::Part => optional_in_part(tag("part_kind")),
+            Self::Usage => USAGE,
+            Self::ContentRef => CONTENT_REF,
+            Self::Links
+            | Self::Agents
+            | Self::Turns
+            | Self::Messages
+            | Self::ForeignMessages
+            | Self::Message
+            | Self::Parts
+            | Self::Free => &[],
         }
-        "system" => prune(message, SYSTEM),
-        _ => {}
     }
 }
 
-fn part(part: &mut Value) {
-    let kind = tag(part, "part_kind");
-    let is_return = kind == "tool-return";
-    let optional = optional_in_part(kind);
-    prune(part, optional);
-    if is_return && let Some(content_ref) = part.get_mut("content_ref") {
-        prune(content_ref, CONTENT_REF);
-    }
-}
-
-fn tag<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn each(value: &mut Value, key: &str, change: impl FnMut(&mut Value)) {
-    let items = value.get_mut(key).and_then(Value::as_array_mut);
-    items.into_iter().flatten().for_each(change);
-}
-
-fn prune(value: &mut Value, optional: &[&str]) {
-    if let Some(map) = value.as_object_mut() {
-        map.retain(|key, member| !(member.is_null() && optional.contains(&key.as_str())));
-    }
+fn is_said(message: &Object) -> bool {
+    matches!(
+        message.get_str("message_type"),
+        Some("request" | "response")
+    )
 }

@@ -29,6 +29,11 @@ impl Object {
         }
     }
 
+    /// Gives back the room for members that will not come.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.members.shrink_to_fit();
+    }
+
     /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -148,8 +148,14 @@ impl Parser<'_> {
 
     fn pop(&mut self) -> Json {
         match self.open.pop() {
-            Some(Open::Array(items, _)) => Json::Array(items),
-            Some(Open::Object(object, _)) => Json::Object(object),
+            Some(Open::Array(mut items, _)) => {
+                items.shrink_to_fit();
+                Json::Array(items)
+            }
+            Some(Open::Object(mut object, _)) => {
+                object.shrink_to_fit();
+                Json::Object(object)
+            }
             None => Json::Null,
         }
     }

@@ -94,7 +94,7 @@ fn separate(first: bool, out: &mut impl Write) -> fmt::Result {
 }
 
 /// Escapes what RFC 8259 demands and nothing else, runs of plain text in one piece.
-fn write_string(string: &str, out: &mut impl Write) -> fmt::Result {
+pub(crate) fn write_string(string: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = string;
     while let Some(at) = rest.find(|char: char| char < ' ' || char == '"' || char == '\\') {

@@ -12,42 +12,54 @@ enum Open<'a> {
 
 /// Reports every number of a document that the canonical form changes.
 pub(super) fn check(report: &mut Report<'_>, root: &Object) {
-    each_inexact(root, |number, open| {
-        let message = format!("{number} is not an I-JSON number");
-        report.add_at(Rule::IJsonNumber, place(open), message);
-    });
+    for (key, value) in root {
+        each_inexact(value, |number, open| {
+            let message = format!("{number} is not an I-JSON number");
+            let pointer = format!("{}{}", pointer([Step::Key(key)]), place(open));
+            report.add_at(Rule::IJsonNumber, pointer, message);
+        });
+    }
 }
 
 /// Numbers of a document that the canonical form changes, so that its hash is also the hash of
 /// documents with other numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the hash is not exact: the canonical form rounds {n_numbers} number{}, the first is {first} at \"{pointer}\"",
+    "the hash is not exact: the canonical form rounds {n_numbers} number{}, such as {example} at \"{pointer}\"",
     if *n_numbers == 1 { "" } else { "s" }
 )]
 pub struct InexactNumbers {
     /// How many there are.
     pub n_numbers: usize,
-    /// The JSON Pointer of the first.
+    /// One of them.
+    pub example: Number,
+    /// The JSON Pointer of that one.
     pub pointer: String,
-    /// The first.
-    pub first: Number,
 }
 
-/// The numbers of an object that the canonical form changes, if there are any.
-pub(crate) fn inexact(root: &Object) -> Option<InexactNumbers> {
-    let mut found: Option<InexactNumbers> = None;
-    each_inexact(root, |number, open| match &mut found {
-        Some(found) => found.n_numbers += 1,
-        None => {
-            found = Some(InexactNumbers {
-                n_numbers: 1,
-                pointer: place(open),
-                first: number.clone(),
-            });
+impl InexactNumbers {
+    /// The numbers of an object, if there are any.
+    pub(crate) fn of(root: &Object) -> Option<Self> {
+        let mut found = None;
+        for (key, value) in root {
+            Self::add(&mut found, &[Step::Key(key)], value);
         }
-    });
-    found
+        found
+    }
+
+    /// Adds the numbers of a value that stands at these steps.
+    pub(crate) fn add(found: &mut Option<Self>, steps: &[Step<'_>], json: &Json) {
+        each_inexact(json, |number, open| match &mut *found {
+            Some(found) => found.n_numbers += 1,
+            None => {
+                *found = Some(Self {
+                    n_numbers: 1,
+                    pointer: format!("{}{}", pointer(steps.iter().copied()), place(open)),
+                    example: number.clone(),
+                });
+            }
+        });
+    }
 }
 
 fn place(open: &[Open<'_>]) -> String {
@@ -57,11 +69,22 @@ fn place(open: &[Open<'_>]) -> String {
     }))
 }
 
-/// Looks at every number of a document, without recursion.
-fn each_inexact(root: &Object, mut found: impl FnMut(&Number, &[Open<'_>])) {
-    let mut open = vec![Open::Object(root.iter(), "")];
-    while let Some(container) = open.last_mut() {
-        let next = match container {
+/// Looks at every number of a value, without recursion.
+fn each_inexact(json: &Json, mut found: impl FnMut(&Number, &[Open<'_>])) {
+    let mut open = Vec::new();
+    let mut next = Some(json);
+    loop {
+        match next {
+            Some(Json::Array(items)) => open.push(Open::Array(items.iter().enumerate(), 0)),
+            Some(Json::Object(object)) => open.push(Open::Object(object.iter(), "")),
+            Some(Json::Number(number)) if !number.is_i_json() => found(number, &open),
+            Some(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_)) => {}
+            None => drop(open.pop()),
+        }
+        let Some(container) = open.last_mut() else {
+            return;
+        };
+        next = match container {
             Open::Array(items, place) => items.next().map(|(next, item)| {
                 *place = next;
                 item
@@ -71,16 +94,5 @@ fn each_inexact(root: &Object, mut found: impl FnMut(&Number, &[Open<'_>])) {
                 value
             }),
         };
-        match next {
-            None => {
-                open.pop();
-            }
-            Some(Json::Array(items)) => open.push(Open::Array(items.iter().enumerate(), 0)),
-            Some(Json::Object(object)) => open.push(Open::Object(object.iter(), "")),
-            Some(Json::Number(number)) if !number.is_i_json() => {
-                found(number, &open);
-            }
-            Some(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_)) => {}
-        }
     }
 }
