@@ -1,16 +1,17 @@
 //! `export` and `import`.
 
 use crate::args::{From, Whose};
+use crate::client::Imported;
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, clean};
 use crate::sink::Sink;
-use crate::store::{Place, checked};
+use crate::store::{Place, Reach, checked};
 use crate::threads::missing;
 use serde_json::json;
 use server::{Format, OpenMode};
 use std::path::{Path, PathBuf};
-use thread::{CanonicalOptions, Limits};
+use thread::{CanonicalOptions, Limits, Thread};
 
 pub(crate) async fn export(
     place: &Place,
@@ -18,11 +19,13 @@ pub(crate) async fn export(
     file: Option<PathBuf>,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let document = app
-        .export(&tenant, key)
-        .await
-        .map_err(|error| missing(error, key))?;
+    let document = match place.reach(whose, OpenMode::ReadOnly)? {
+        Reach::Server(client) => exported(&client.export(key).await?)?,
+        Reach::Store(app, tenant) => app
+            .export(&tenant, key)
+            .await
+            .map_err(|error| missing(error, key))?,
+    };
     let mut sink = Sink::open(file.as_deref(), output)?;
     sink.document(&document.encode())?;
     sink.finish()?;
@@ -50,13 +53,16 @@ pub(crate) async fn import(
 ) -> Result<(), CliError> {
     checked(key.as_deref())?;
     let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
-    let (app, tenant) = place.open(whose, OpenMode::ReadWrite)?;
-    let format = match from {
-        From::Thread => Format::Thread,
-        From::PydanticAi => Format::PydanticAi,
+    let reach = place.reach(whose, OpenMode::ReadWrite)?;
+    let (format, name) = match from {
+        From::Thread => (Format::Thread, "threadprotocol"),
+        From::PydanticAi => (Format::PydanticAi, "pydantic-ai"),
     };
-    let (row, losses) = app.import(&tenant, key, format, &text).await?;
-    let key = row.thread.key.unwrap_or_default();
+    let Imported { thread, losses } = match &reach {
+        Reach::Server(client) => client.import(name, key.as_deref(), text).await?,
+        Reach::Store(app, tenant) => app.import(tenant, key, format, &text).await?.into(),
+    };
+    let key = thread.key.unwrap_or_default();
     for loss in &losses {
         output.say(&format!(
             "{DIM}not carried{DIM:#} {}: {}",
@@ -68,7 +74,22 @@ pub(crate) async fn import(
         .iter()
         .map(|loss| json!({"pointer": loss.pointer, "what": loss.what}))
         .collect();
-    output.value(&json!({"key": key, "events": row.tail, "losses": lost}))?;
-    output.line(&format!("{BOLD}{key}{BOLD:#}  {} events", row.tail))?;
-    Ok(app.shutdown().await?)
+    output.value(&json!({"key": key, "events": thread.seq, "losses": lost}))?;
+    let (key, events) = (clean(&key), thread.seq);
+    output.line(&format!("{BOLD}{key}{BOLD:#}  {events} events"))?;
+    reach.close().await
+}
+
+/// The document that a server gives.
+fn exported(text: &str) -> Result<Thread, CliError> {
+    let limits = Limits {
+        max_depth: Limits::DEEPEST,
+        max_bytes: usize::MAX,
+        max_nodes: usize::MAX,
+    };
+    Thread::decode_with(text, &limits).map_err(|source| CliError::Unread {
+        spot: "the answer of the server".to_owned(),
+        what: "a ThreadProtocol document",
+        source: source.into(),
+    })
 }

@@ -13,7 +13,7 @@ pub use causes::told;
 
 use crate::aitp::Refused;
 use crate::app::ExchangeError;
-use crate::auth::{Scope, TokenRefused};
+use crate::auth::{Scope, TenantUnclear, TokenRefused};
 use crate::health::NotReady;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -81,6 +81,8 @@ pub(crate) enum ApiError {
     TooManyValues { limit: usize },
     #[error("{what}")]
     InvalidField { pointer: String, what: String },
+    #[error(transparent)]
+    Tenant(TenantUnclear),
     #[error("the query is malformed: {what}")]
     InvalidQuery { what: String },
     #[error("the path is malformed: {what}")]
@@ -349,6 +351,7 @@ impl ApiError {
             Self::InvalidField { pointer, .. } => {
                 Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at(pointer)
             }
+            Self::Tenant(_) => Verdict::new(S::BAD_REQUEST, "unclear_tenant"),
             Self::InvalidQuery { .. } => Verdict::new(S::BAD_REQUEST, "invalid_query"),
             Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
             Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),

@@ -128,11 +128,14 @@ pub(crate) async fn import(
         Source::Threadprotocol => Format::Thread,
         Source::PydanticAi => Format::PydanticAi,
     };
-    let judge = Speech::new(&api, &caller).judge_import();
-    let (row, losses) = api
-        .app()
-        .import_judged(&caller.tenant, query.key, format, &text, judge)
-        .await?;
+    let (app, tenant) = (api.app(), &caller.tenant);
+    let (row, losses) = if caller.is_operator() {
+        app.import(tenant, query.key, format, &text).await?
+    } else {
+        let judge = Speech::new(&api, &caller).judge_import();
+        app.import_judged(tenant, query.key, format, &text, judge)
+            .await?
+    };
     let losses = losses.into_iter().map(Into::into).collect();
     Ok((
         StatusCode::CREATED,
