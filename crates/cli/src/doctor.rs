@@ -70,14 +70,26 @@ fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     if open.is_empty() {
         return Ok(());
     }
-    let names = open.iter().map(|path| path.display().to_string());
-    let names: Vec<_> = names.collect();
-    let names = names.join(", ");
+    let names: Vec<_> = open.iter().map(|path| path.display().to_string()).collect();
+    let quoted: Vec<_> = names.iter().map(|name| quoted(name)).collect();
     report.warned(
         "data is private",
-        &format!("users other than the owner can read {names}"),
-        "remove these rights with `chmod go=` and these paths, unless a group should read them",
+        &format!("users other than the owner can read {}", names.join(", ")),
+        &format!(
+            "remove these rights, unless a group should read them: chmod go= {}",
+            quoted.join(" ")
+        ),
     )
+}
+
+/// A word as shells take it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// Reads all of a store.

@@ -1,7 +1,7 @@
 //! `export` and `import`.
 
 use crate::args::{From, Whose};
-use crate::client::Imported;
+use crate::client::{Client, Imported};
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, clean};
@@ -20,7 +20,7 @@ pub(crate) async fn export(
     output: &Output,
 ) -> Result<(), CliError> {
     let document = match place.reach(whose, OpenMode::ReadOnly)? {
-        Reach::Server(client) => exported(&client.export(key).await?)?,
+        Reach::Server(client) => exported(&client, key).await?,
         Reach::Store(app, tenant) => app
             .export(&tenant, key)
             .await
@@ -80,14 +80,22 @@ pub(crate) async fn import(
     reach.close().await
 }
 
-/// The document that a server gives.
-fn exported(text: &str) -> Result<Thread, CliError> {
+/// The document of a server's thread. A thread that is too large for the server to read as a whole is read by pages
+/// of its events.
+async fn exported(client: &Client, key: &str) -> Result<Thread, CliError> {
+    let text = match client.export(key).await {
+        Err(CliError::Refused { code, .. }) if code == "thread_too_large" => {
+            let transcript = client.transcript(key).await?;
+            return Ok(interop::document::to_document(&transcript).value);
+        }
+        text => text?,
+    };
     let limits = Limits {
         max_depth: Limits::DEEPEST,
         max_bytes: usize::MAX,
         max_nodes: usize::MAX,
     };
-    Thread::decode_with(text, &limits).map_err(|source| CliError::Unread {
+    Thread::decode_with(&text, &limits).map_err(|source| CliError::Unread {
         spot: "the answer of the server".to_owned(),
         what: "a ThreadProtocol document",
         source: source.into(),

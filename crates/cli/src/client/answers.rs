@@ -244,6 +244,12 @@ impl Failure {
             },
             "unclear_tenant" => CliError::Usage { what: message },
             "unauthorized" => CliError::NoKey,
+            "body_too_large" => CliError::Refused {
+                message: format!(
+                    "{message}; raise max_body_bytes of the server, or stop the server and try again"
+                ),
+                code,
+            },
             _ => CliError::Refused {
                 message: match pointer.filter(|pointer| !pointer.is_empty()) {
                     Some(pointer) => format!("{message} (at {pointer})"),

@@ -198,6 +198,31 @@ fn a_server_that_stops_in_the_middle_of_a_run_is_no_end_of_the_run() {
     assert_eq!(ran.code, 1, "{ran:?}");
 }
 
+#[test]
+fn a_thread_that_is_too_large_for_the_server_is_exported_all_the_same() {
+    let mut home = Home::new();
+    home.ok(&["run", "say 30000 words", "--thread", "k"]);
+    let alone = home.ok(&["export", "--thread", "k"]);
+    home.configure("[limits]\nthread_view_bytes = 65536\n");
+    let server = home.server();
+    assert!(server.get("/api/v1/threads/k/document").is_err());
+    assert_eq!(home.ok(&["export", "--thread", "k"]), alone);
+}
+
+#[test]
+fn an_import_that_is_too_large_for_the_server_says_what_to_do() {
+    let mut home = Home::new();
+    home.configure("[server]\nmax_body_bytes = 10\n");
+    let _server = home.server();
+    let file = home.file("k.json", "[                    ]");
+    let ran = home.run(&["import", "--from", "pydantic-ai", file.to_str().unwrap()]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err.contains("raise max_body_bytes of the server"),
+        "{ran:?}"
+    );
+}
+
 fn published(home: &Home) -> Value {
     let text = std::fs::read_to_string(home.data().join("server.json")).unwrap();
     serde_json::from_str(&text).unwrap()
