@@ -89,7 +89,9 @@ pub(crate) async fn serve(
             CliError::AddressInUse { address }
         }
         ServeError::Socket(error) => CliError::io(format!("listen on {address}"))(error),
-        error => CliError::Serve(error),
+        error @ (ServeError::Exposed { .. } | ServeError::Tls(_) | ServeError::Runtime(_)) => {
+            CliError::Serve(error)
+        }
     })?;
     let address = sockets
         .local_addr()

@@ -23,7 +23,7 @@ const SERVER_KEY: &str = "LOOMLINE_KEY";
 /// How threads are reached.
 pub(crate) enum Reach {
     /// In the store, by this process.
-    Store(App, TenantId),
+    Store(Box<App>, TenantId),
     /// In a server.
     Server(Client),
 }
@@ -139,7 +139,7 @@ impl Place {
             })?;
         let app = App::open(config, &directory, mode);
         let app = app.map_err(|error| unopened(error, directory))?;
-        Ok(Reach::Store(app, tenant))
+        Ok(Reach::Store(Box::new(app), tenant))
     }
 
     /// Writes the store anew with another key, or with none.
