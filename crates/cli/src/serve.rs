@@ -104,7 +104,7 @@ pub(crate) async fn serve(
     let url = format!("{scheme}://{address}");
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
-    if development {
+    if development && !output.is_quiet() {
         output.line(&welcome(&url, &directory.display().to_string()))?;
     }
     let stop = async {

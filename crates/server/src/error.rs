@@ -4,6 +4,7 @@
 pub(crate) mod a2a;
 pub(crate) mod aitp;
 mod causes;
+mod conversions;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
@@ -130,18 +131,6 @@ pub(crate) enum ApiError {
     Runtime(RuntimeError),
     #[error("the server failed")]
     Export(#[source] ExchangeError),
-}
-
-impl From<LimitReached> for ApiError {
-    fn from(reached: LimitReached) -> Self {
-        Self::Runtime(reached.into())
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        Self::Runtime(error.into())
-    }
 }
 
 /// What every refusal and failure looks like.

@@ -4,7 +4,7 @@
 //! data directory that only its owner may read. The key opens the local listener alone, for every tenant.
 
 use crate::app::store_file;
-use crate::auth::{self, Caller, NoRandomness, TenantUnclear, tenant_of};
+use crate::auth::{self, Caller, NoRandomness, tenant_of};
 use crate::error::ApiError;
 use crate::state::Api;
 use http::HeaderMap;
@@ -178,12 +178,6 @@ impl LocalKey {
         let keys = api.app().keys();
         let tenant = tenant_of(keys.tenants(), named)?;
         Ok(Caller::operator(&tenant))
-    }
-}
-
-impl From<TenantUnclear> for ApiError {
-    fn from(unclear: TenantUnclear) -> Self {
-        Self::Tenant(unclear)
     }
 }
 

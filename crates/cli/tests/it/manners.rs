@@ -149,6 +149,17 @@ fn a_quiet_run_prints_its_answer_and_its_errors_alone() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_quiet_server_says_where_it_listens_alone() {
+    let home = Home::new();
+    let mut serving = home.spawn(&["serve", "--listen", "0", "--quiet"]);
+    assert!(serving.line().starts_with("listening on http://127.0.0.1:"));
+    serving.signal("TERM");
+    assert_eq!(serving.line(), "");
+    assert_eq!(serving.close().code, 0);
+}
+
 #[test]
 fn colours_are_there_always_or_never_as_asked() {
     let home = Home::new();
