@@ -54,7 +54,7 @@ impl Client {
                 server.url
             ),
         })?;
-        // What a proxy can't reach needs none.
+        // A proxy can't reach the loopback address of this machine.
         Self::new(
             base,
             Some(server.key),

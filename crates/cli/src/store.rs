@@ -126,7 +126,7 @@ impl Place {
             let key = environment(SERVER_KEY).map(Into::into);
             return Client::at(url, key).map(Reach::Server);
         }
-        // A server has its own keys of providers: those that this process lacks are not needed to find it.
+        // The keys of providers may be missing here: only the server needs them.
         let directory = self.directory(&self.checked()?.config)?;
         if let Some(server) = LocalServer::find(&directory) {
             return Client::local(server, whose.tenant.clone()).map(Reach::Server);

@@ -70,7 +70,7 @@ impl LocalServer {
         }
         match SqliteStore::lock(&store_file(data_dir)) {
             Err(StoreError::InUse(_)) => {}
-            // Nobody serves a store whose lock can't be asked for, such as one on a read-only medium.
+            // The lock can't be opened, such as on a read-only medium: nobody serves the store there.
             Err(_) => return None,
             Ok(_free) => {
                 let removed = std::fs::remove_file(&path);
