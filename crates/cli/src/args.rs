@@ -1,17 +1,18 @@
 //! The command line.
 
 mod documents;
+mod listen;
 mod versions;
 
 pub(crate) use documents::{Convert, Form, Going, Hash, LimitOptions, Source, Target, Validate};
+pub(crate) use listen::Listen;
 pub(crate) use versions::{
     Attribution, Diff, Downgrade, ForeignTools, Merge, Patch, Render, Unanswered, Upgrade,
 };
 
 use crate::store::is_empty_variable;
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use std::net::SocketAddr;
+use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// The record, the durable runtime and the meeting place of AI agent threads.
@@ -41,6 +42,20 @@ pub(crate) struct Arguments {
     /// Print JSON, for scripts.
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
+
+    /// Leave out notes and progress. Results, losses and errors stay.
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    pub(crate) quiet: bool,
+
+    /// Whether the output has colours: where a terminal reads, always or never.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        value_name = "WHEN",
+        default_value_t = ColorChoice::Auto
+    )]
+    pub(crate) color: ColorChoice,
 
     /// Say more; twice, everything.
     #[arg(long, short, global = true, help_heading = "Everywhere", action = clap::ArgAction::Count)]
@@ -91,9 +106,10 @@ pub(crate) enum LogFormat {
 pub(crate) enum Command {
     /// Serve threads over HTTP.
     Serve {
-        /// Where to listen [default: 127.0.0.1:8787, or what the configuration says].
+        /// Where to listen: an address or a name, a port, or both [default: 127.0.0.1:8787, or what the
+        /// configuration says].
         #[arg(long, env = "LOOMLINE_LISTEN", value_name = "ADDR")]
-        listen: Option<SocketAddr>,
+        listen: Option<Listen>,
     },
     /// Run one prompt on a durable thread and stream the answer.
     Run(RunOptions),
@@ -187,7 +203,7 @@ pub(crate) struct Rekey {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// What to say.
+    /// What to say, or - to read it from standard input.
     pub(crate) prompt: String,
     /// The thread to go on with [default: a new one].
     #[arg(long, value_name = "KEY")]
@@ -202,12 +218,21 @@ pub(crate) struct RunOptions {
     pub(crate) whose: Whose,
 }
 
-/// Whose threads are meant.
+/// Whose threads are meant, and where they are.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
     /// Whose threads [default: the only tenant's].
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
+    /// Ask the server at this URL. `LOOMLINE_KEY` has the key, which says whose threads [default: the server
+    /// that serves the data directory, if one does].
+    #[arg(
+        long,
+        env = "LOOMLINE_SERVER",
+        value_name = "URL",
+        conflicts_with = "tenant"
+    )]
+    pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -266,6 +291,9 @@ pub(crate) enum Threads {
     Delete {
         /// The thread's key.
         key: String,
+        /// Delete it without asking. Only on a terminal there is a question.
+        #[arg(long, short)]
+        yes: bool,
         #[command(flatten)]
         whose: Whose,
     },
@@ -294,6 +322,16 @@ pub(crate) enum Exchanged {
 }
 
 impl Exchanged {
+    /// Its name in the HTTP API.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Archive => "archive",
+            Self::PydanticAi => "pydantic-ai",
+            Self::AiSdkUi => "ai-sdk-ui",
+        }
+    }
+
     pub(crate) fn form(self) -> Form {
         match self {
             Self::Thread => Form::Thread,

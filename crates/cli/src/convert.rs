@@ -72,7 +72,9 @@ pub(crate) fn convert(options: Convert, output: &Output) -> Result<(), CliError>
     let totals = work(input, sink, &way, move |text, spot| {
         conversion.document(text, spot)
     })?;
-    output.told(&summary(output, by_line, totals));
+    if !output.is_quiet() {
+        output.told(&summary(output, by_line, totals));
+    }
     Ok(())
 }
 

@@ -3,9 +3,12 @@
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, WARNED, clean};
 use crate::store::Place;
-use runtime::{Store as _, StoreError};
+use runtime::{Page, Store as _, StoreError};
 use serde_json::json;
-use server::{App, OpenError, OpenMode, PoisonedRun, open_to_others, told};
+use server::{
+    App, DEV_TENANT, OpenError, OpenMode, PoisonedRun, open_to_others, store_files, told,
+};
+use std::io::ErrorKind;
 use std::path::Path;
 
 pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliError> {
@@ -28,7 +31,13 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
             return report.end();
         }
     };
-    let directory = place.directory(&config);
+    let directory = match place.directory(&config) {
+        Ok(directory) => directory,
+        Err(error) => {
+            report.found("data directory", &told(&error), None)?;
+            return report.end();
+        }
+    };
     output.line(&format!("{DIM}data in {}{DIM:#}", directory.display()))?;
     rights(&directory, &mut report)?;
     let opens = match &config.store.key {
@@ -41,7 +50,7 @@ pub(crate) async fn doctor(place: &Place, output: &Output) -> Result<(), CliErro
         }
         Err(error) => {
             let advice = if let OpenError::Store { source, .. } = &error {
-                advice(source, &directory)
+                unopened(source, &directory)
             } else {
                 None
             };
@@ -61,14 +70,26 @@ fn rights(directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     if open.is_empty() {
         return Ok(());
     }
-    let names = open.iter().map(|path| path.display().to_string());
-    let names: Vec<_> = names.collect();
-    let names = names.join(", ");
+    let names: Vec<_> = open.iter().map(|path| path.display().to_string()).collect();
+    let quoted: Vec<_> = names.iter().map(|name| quoted(name)).collect();
     report.warned(
         "data is private",
-        &format!("users other than the owner can read {names}"),
-        "remove these rights with `chmod go=`, unless a group should read them",
+        &format!("users other than the owner can read {}", names.join(", ")),
+        &format!(
+            "remove these rights, unless a group should read them: chmod go= {}",
+            quoted.join(" ")
+        ),
     )
+}
+
+/// A word as shells take it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// Reads all of a store.
@@ -91,7 +112,9 @@ async fn look_at_runs(
     let store = app.store();
     let poisoned = match store.poisoned().await {
         Ok(poisoned) => poisoned,
-        Err(error) => return report.found(check, &told(&error), advice(&error, directory)),
+        Err(error) => {
+            return report.found(check, &told(&error), advice(app, &error, directory).await);
+        }
     };
     let n_poisoned = poisoned.len();
     for run in poisoned {
@@ -132,13 +155,14 @@ async fn look_at_pages(
         }
         Ok(findings) => {
             let last = findings.len() - 1;
+            let mut mend = Some(mend(directory, can_list(app).await));
             for (at, finding) in findings.iter().enumerate() {
-                let advice = (at == last).then(|| mend(directory));
+                let advice = mend.take_if(|_| at == last);
                 report.found(check, finding, advice)?;
             }
             Ok(())
         }
-        Err(error) => report.found(check, &told(&error), advice(&error, directory)),
+        Err(error) => report.found(check, &told(&error), advice(app, &error, directory).await),
     }
 }
 
@@ -146,7 +170,9 @@ async fn look_at_pages(
 async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
     let usage = match app.runtime().store().usage().await {
         Ok(usage) => usage,
-        Err(error) => return report.found("usage", &told(&error), advice(&error, directory)),
+        Err(error) => {
+            return report.found("usage", &told(&error), advice(app, &error, directory).await);
+        }
     };
     let config = app.config();
     for (tenant, used) in usage {
@@ -161,7 +187,13 @@ async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(
         let text = format!("tenant {tenant} stores {}", texts.join(", "));
         let is_full = of_limits.iter().any(|(_, used, max)| used >= max);
         if is_full {
-            let advice = "delete something, or raise the limit in [tenants.NAME.limits]".to_owned();
+            let table = if own.is_some() {
+                format!("[tenants.{tenant}.limits]")
+            } else {
+                "[limits.tenant]".to_owned()
+            };
+            let advice =
+                format!("delete something, or raise the limit in {table} of the configuration");
             report.found(&text, "a limit is reached", Some(advice))?;
         } else {
             report.sound(&clean(&text))?;
@@ -170,15 +202,38 @@ async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(
     Ok(())
 }
 
-/// What to do where a store can't be read; nothing, where the error says it.
-fn advice(error: &StoreError, directory: &Path) -> Option<String> {
-    let place = directory.display();
+/// What to do where a store can't be opened; nothing, where the error says it.
+fn unopened(error: &StoreError, directory: &Path) -> Option<String> {
+    match kind(error) {
+        Kind::Damaged => Some(mend(directory, false)),
+        Kind::Failed => Some(unread(directory)),
+        Kind::Explained => None,
+    }
+}
+
+/// What to do where a store that is open can't be read; nothing, where the error says it.
+async fn advice(app: &App, error: &StoreError, directory: &Path) -> Option<String> {
+    match kind(error) {
+        Kind::Damaged => Some(mend(directory, can_list(app).await)),
+        Kind::Failed => Some(broken_disk(directory)),
+        Kind::Explained => None,
+    }
+}
+
+/// What is wrong with a store.
+enum Kind {
+    /// Its content.
+    Damaged,
+    /// The reading of it.
+    Failed,
+    /// The error says what to do.
+    Explained,
+}
+
+fn kind(error: &StoreError) -> Kind {
     match error {
-        StoreError::Damaged(_) => Some(mend(directory)),
-        StoreError::Failed(_) => Some(format!(
-            "see whether this user may read {place} and the files in it. If not, copy the directory, and give the \
-             copy with --data"
-        )),
+        StoreError::Damaged(_) => Kind::Damaged,
+        StoreError::Failed(_) => Kind::Failed,
         StoreError::NotFound
         | StoreError::KeyTaken(_)
         | StoreError::Conflict { .. }
@@ -193,18 +248,64 @@ fn advice(error: &StoreError, directory: &Path) -> Option<String> {
         | StoreError::Key(_)
         | StoreError::InUse(_)
         | StoreError::View(_)
-        | StoreError::Closed => None,
+        | StoreError::Closed => Kind::Explained,
     }
 }
 
-/// What to do with a store that is damaged.
-fn mend(directory: &Path) -> String {
+/// What to do with a store that this process can't read.
+fn unread(directory: &Path) -> String {
+    let paths = store_files(directory).into_iter();
+    for path in paths.filter(|path| path.exists()) {
+        let shown = path.display();
+        if path.is_dir() {
+            return format!("{shown} is a directory, and the store is a file: move it away");
+        }
+        if let Err(error) = std::fs::File::open(&path)
+            && error.kind() == ErrorKind::PermissionDenied
+        {
+            return format!("this user may not read {shown}: run the command as its owner");
+        }
+    }
+    broken_disk(directory)
+}
+
+/// What to do where reading fails for no other reason.
+fn broken_disk(directory: &Path) -> String {
     let place = directory.display();
     format!(
-        "stop whoever serves the store, copy {place} as it is, and put a backup in its place. Without one, \
-         `loomline threads list` names the threads, and `loomline export --thread KEY` gives out each that can still \
-         be read, for `loomline import` into a new directory"
+        "see whether the disk of {place} works; if the files stay unreadable, put a backup in their place"
     )
+}
+
+/// Whether the threads of all tenants can be listed.
+async fn can_list(app: &App) -> bool {
+    let configured = app.config().tenants.keys().map(String::as_str);
+    for tenant in configured.chain([DEV_TENANT]) {
+        let page = Page {
+            limit: 1,
+            ..Page::default()
+        };
+        if app.runtime().list(&tenant.into(), page).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// What to do with a store that is damaged.
+fn mend(directory: &Path, can_list: bool) -> String {
+    let place = directory.display();
+    let backup = format!(
+        "stop the server, if one runs; copy {place} as it is, and put a backup in its place"
+    );
+    if can_list {
+        format!(
+            "{backup}. Without one, `loomline threads list` names the threads, and `loomline export --thread KEY` gives \
+             out each that can still be read, for `loomline import` into a new directory"
+        )
+    } else {
+        backup
+    }
 }
 
 /// What was checked, as it is told.

@@ -1,18 +1,23 @@
 //! `export` and `import`.
 
 use crate::args::{Exchanged, Whose};
+use crate::client::{Client, Imported};
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::{BOLD, DIM, Output, WARNED, clean};
 use crate::sink::Sink;
-use crate::store::{Place, checked};
+use crate::store::{Place, Reach, checked};
 use crate::threads::missing;
 use interop::Loss;
+use interop::ag_ui::was_cut_off;
 use interop::convert::Attribution;
+use interop::document::to_strict_document;
+use runtime::Filter;
 use serde_json::{Value, json};
 use server::{Exported, ImportSource, OpenMode};
 use std::path::{Path, PathBuf};
-use thread::Limits;
+use thread::canonical::inexact_numbers;
+use thread::{CanonicalOptions, Limits, Thread};
 
 /// What a file to import holds, and who ran in it.
 pub(crate) struct Source {
@@ -26,15 +31,19 @@ pub(crate) async fn export(
     (to, file): (Exchanged, Option<PathBuf>),
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let form = to.form().of();
-    let exported = app.export(&tenant, key, form).await;
+    let exported = match place.reach(whose, OpenMode::ReadOnly)? {
+        Reach::Server(client) => exported(&client, key, to).await?,
+        Reach::Store(app, tenant) => {
+            let exported = app.export(&tenant, key, to.form().of()).await;
+            exported.map_err(|error| missing(error, key))?
+        }
+    };
     let Exported {
         text,
         losses,
         hash,
         inexact,
-    } = exported.map_err(|error| missing(error, key))?;
+    } = exported;
     say_losses(&losses, output);
     let mut sink = Sink::open(file.as_deref(), output)?;
     sink.document(&text)?;
@@ -74,18 +83,73 @@ pub(crate) async fn import(
 ) -> Result<(), CliError> {
     checked(key.as_deref())?;
     let text = Input::open(Some(file))?.text(Limits::default().max_bytes)?;
-    let (app, tenant) = place.open(whose, OpenMode::ReadWrite)?;
-    let import = ImportSource {
-        form: source.from.form().of(),
-        attribution: source.attribution,
+    let reach = place.reach(whose, OpenMode::ReadWrite)?;
+    let Imported { thread, losses } = match &reach {
+        Reach::Server(client) => client.import(&source, key.as_deref(), text).await?,
+        Reach::Store(app, tenant) => {
+            let import = ImportSource {
+                form: source.from.form().of(),
+                attribution: source.attribution,
+            };
+            app.import(tenant, key, import, &text).await?.into()
+        }
     };
-    let (row, losses) = app.import(&tenant, key, import, &text).await?;
-    let key = row.thread.key.unwrap_or_default();
+    let key = thread.key.unwrap_or_default();
     say_losses(&losses, output);
     let losses = losses_value(&losses);
-    output.value(&json!({"key": key, "events": row.tail, "losses": losses}))?;
-    output.line(&format!("{BOLD}{key}{BOLD:#}  {} events", row.tail))?;
-    Ok(app.shutdown().await?)
+    output.value(&json!({"key": key, "events": thread.seq, "losses": losses}))?;
+    let (key, events) = (clean(&key), thread.seq);
+    output.line(&format!("{BOLD}{key}{BOLD:#}  {events} events"))?;
+    reach.close().await
+}
+
+/// A server's thread in a form. The document of a thread that is too large for the server to read as a whole is made
+/// from pages of its events.
+async fn exported(client: &Client, key: &str, to: Exchanged) -> Result<Exported, CliError> {
+    let is_document = matches!(to, Exchanged::Thread);
+    let (text, losses) = match client.export(key, to).await {
+        Err(CliError::Refused { code, .. }) if code == "thread_too_large" && is_document => {
+            let mut transcript = client.transcript(key, Filter::Facts).await?;
+            if was_cut_off(&transcript) {
+                transcript = client.transcript(key, Filter::All).await?;
+            }
+            let document = to_strict_document(&transcript);
+            return Ok(of_document(
+                document.value.encode(),
+                document.losses,
+                &document.value,
+            ));
+        }
+        read => read?,
+    };
+    if !is_document {
+        return Ok(Exported {
+            text,
+            losses,
+            hash: None,
+            inexact: None,
+        });
+    }
+    let limits = Limits {
+        max_depth: Limits::DEEPEST,
+        max_bytes: usize::MAX,
+        max_nodes: usize::MAX,
+    };
+    let document = Thread::decode_with(&text, &limits).map_err(|source| CliError::Unread {
+        spot: "the answer of the server".to_owned(),
+        what: "a ThreadProtocol document",
+        source: source.into(),
+    })?;
+    Ok(of_document(text, losses, &document))
+}
+
+fn of_document(text: String, losses: Vec<Loss>, document: &Thread) -> Exported {
+    Exported {
+        text,
+        losses,
+        hash: Some(thread::hash(document, CanonicalOptions::default())),
+        inexact: inexact_numbers(document),
+    }
 }
 
 /// Says what could not be carried, for people.

@@ -1,6 +1,8 @@
 //! Why a command failed, and what to do.
 
+use crate::serve::Signal;
 use crate::work::Totals;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why a command failed.
@@ -180,6 +182,63 @@ pub(crate) enum CliError {
     Interrupted {
         /// The thread's key.
         key: String,
+        /// What ended it.
+        signal: Signal,
+    },
+    /// The user did not confirm.
+    #[error("thread {key} is not deleted; --yes deletes without asking")]
+    NotConfirmed {
+        /// The thread's key.
+        key: String,
+    },
+    /// A server gives no answer.
+    #[error("the server at {server} can't be asked")]
+    Unreached {
+        /// Its URL.
+        server: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A server asks for a key.
+    #[error("the server asks for a valid key; put it into the variable LOOMLINE_KEY")]
+    NoKey,
+    /// A server refuses.
+    #[error("the server refuses: {message}")]
+    Refused {
+        /// Its stable code.
+        code: String,
+        /// Why.
+        message: String,
+    },
+    /// A server has ended a stream that was not over.
+    #[error(
+        "the server has stopped sending; `loomline threads tail {key}` shows the rest once it runs again"
+    )]
+    StreamEnded {
+        /// The thread's key.
+        key: String,
+    },
+    /// A server can't be asked by this program.
+    #[error("the client for servers can't be set up")]
+    Client {
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Someone else listens there.
+    #[error(
+        "{address} is in use by another program; stop it, or give another address with --listen"
+    )]
+    AddressInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A text begins with what JSON does not allow.
+    #[error(
+        "{spot} begins with a byte order mark, which JSON does not allow; save it as UTF-8 without one"
+    )]
+    ByteOrderMark {
+        /// The file.
+        spot: String,
     },
     /// A key can't be made.
     #[error("can't make a key")]

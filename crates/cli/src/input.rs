@@ -7,6 +7,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What some editors begin a file with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A file or standard input, opened.
 pub(crate) struct Input {
     /// What people call it.
@@ -64,6 +67,11 @@ impl Input {
             return Err(CliError::TooLarge {
                 spot: self.name.to_string(),
                 limit: max_bytes,
+            });
+        }
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            return Err(CliError::ByteOrderMark {
+                spot: self.name.to_string(),
             });
         }
         String::from_utf8(bytes).map_err(|error| CliError::NotUtf8 {

@@ -3,6 +3,7 @@
 mod agents;
 mod args;
 mod check;
+mod client;
 mod compare;
 mod convert;
 mod doctor;
@@ -41,7 +42,7 @@ const LAST_TASKS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
-    let output = Output::new(arguments.json);
+    let output = Output::new(arguments.json, arguments.quiet, arguments.color);
     let serving = matches!(arguments.command, Command::Serve { .. });
     let place = store::Place {
         data: arguments.data,
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return code(&output, &error),
     };
-    let level = serve::level(arguments.verbose, serving);
+    let level = serve::level(arguments.verbose, arguments.quiet, serving);
     serve::log(level, arguments.log_format, telemetry.as_ref());
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -126,15 +127,16 @@ async fn dispatch(place: store::Place, command: Command, output: &Output) -> Res
 }
 
 /// 1: it failed. 2: the command line (by clap, but for what it can't know). 3: a document is not
-/// valid, not carried whole, in conflict or another. 4: no such thing.
-/// 130: it was interrupted.
+/// valid, not carried whole, in conflict or another. 4: no such thing. 130 and 143: it was interrupted or
+/// terminated.
 fn code(output: &Output, error: &CliError) -> ExitCode {
     output.error(error);
     ExitCode::from(match error {
         CliError::BrokenPipe => 0,
         CliError::Usage { .. } => 2,
         CliError::Lines { totals, .. } if totals.failed > 0 => 1,
-        CliError::Invalid { .. }
+        CliError::ByteOrderMark { .. }
+        | CliError::Invalid { .. }
         | CliError::Lossy { .. }
         | CliError::Lines { .. }
         | CliError::Conflicts { .. }
@@ -145,7 +147,7 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::NoStore { .. }
         | CliError::NoAgent { .. }
         | CliError::UnknownAgent { .. } => 4,
-        CliError::Interrupted { .. } => 130,
+        CliError::Interrupted { signal, .. } => signal.exit_code(),
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)
@@ -156,6 +158,13 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::Untranslated { .. }
         | CliError::AgentUnclear { .. }
         | CliError::WorkerStopped
+        | CliError::NotConfirmed { .. }
+        | CliError::Unreached { .. }
+        | CliError::NoKey
+        | CliError::Refused { .. }
+        | CliError::StreamEnded { .. }
+        | CliError::Client { .. }
+        | CliError::AddressInUse { .. }
         | CliError::Config(..)
         | CliError::Reload(_)
         | CliError::Exchange(_)

@@ -1,6 +1,7 @@
 //! What a command prints: text for people, or one JSON value a line for scripts.
 
 use crate::error::CliError;
+use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -17,11 +18,23 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 #[derive(Clone)]
 pub(crate) struct Output {
     json: bool,
+    quiet: bool,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+    /// Decides about colours for the whole program as well.
+    pub(crate) fn new(json: bool, quiet: bool, color: clap::ColorChoice) -> Self {
+        let choice = match color {
+            clap::ColorChoice::Auto => ColorChoice::Auto,
+            clap::ColorChoice::Always => ColorChoice::Always,
+            clap::ColorChoice::Never => ColorChoice::Never,
+        };
+        choice.write_global();
+        Self { json, quiet }
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -102,9 +115,9 @@ impl Output {
         }
     }
 
-    /// Says something that is not the result: to standard error.
+    /// Notes something that is not the result: to standard error.
     pub(crate) fn say(&self, text: &str) {
-        if !self.json {
+        if !self.json && !self.quiet {
             // Nothing can be done when standard error is gone.
             let _ = writeln!(anstream::stderr().lock(), "{text}");
         }

@@ -78,5 +78,5 @@ impl Drop for Progress {
 }
 
 fn is_hidden(output: &Output) -> bool {
-    output.is_json() || !std::io::stderr().is_terminal()
+    output.is_json() || output.is_quiet() || !std::io::stderr().is_terminal()
 }

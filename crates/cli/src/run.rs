@@ -3,27 +3,79 @@
 mod nested;
 
 use crate::args::RunOptions;
+use crate::client::Client;
 use crate::error::CliError;
+use crate::input::Input;
 use crate::output::{DIM, Output, TOOL, clean};
-use crate::serve::stopped;
-use crate::store::{Place, checked};
+use crate::serve::{Signal, stopped};
+use crate::store::{Place, Reach, checked};
 use futures_util::StreamExt;
-use runtime::{Logged, React, Run, RuntimeError, SubagentEvent, Until, Watch, Watched};
+use runtime::{
+    Ids, Logged, React, Run, RuntimeError, SubagentEvent, SystemIds, TenantId, Until, Watched,
+};
 use serde_json::{Value, json};
-use server::OpenMode;
+use server::{App, OpenMode};
 use std::ops::ControlFlow;
+use thread::Limits;
 use timeline::{Event, ExecutionId, Item, ItemId, ItemType, NewItem, Payload};
 
 pub(crate) async fn run(
     place: &Place,
-    options: RunOptions,
+    mut options: RunOptions,
     output: &Output,
 ) -> Result<(), CliError> {
     checked(options.thread.as_deref())?;
-    let (app, tenant) = place.open(&options.whose, OpenMode::ReadWrite)?;
+    options.prompt = prompt(options.prompt)?;
+    let key = options.thread.take().unwrap_or_else(|| SystemIds.mint());
+    let (ended, failure) = match place.reach(&options.whose, OpenMode::ReadWrite)? {
+        Reach::Store(app, tenant) => run_here(&app, tenant, &key, options, output).await?,
+        Reach::Server(client) => run_there(&client, &key, &options, output).await?,
+    };
+    if let Ended::Stopped(signal) = ended {
+        return Err(CliError::Interrupted { key, signal });
+    }
+    output.say(&format!(
+        "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
+    ));
+    match failure {
+        Some(reason) => Err(CliError::RunFailed { reason }),
+        None => Ok(()),
+    }
+}
+
+/// What to say: the text itself, or standard input.
+fn prompt(text: String) -> Result<String, CliError> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let text = Input::open(None)?.text(Limits::default().max_bytes)?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.trim().is_empty() {
+        return Err(CliError::Usage {
+            what: "standard input is empty, and - reads the prompt from there".to_owned(),
+        });
+    }
+    Ok(text.to_owned())
+}
+
+/// How the watching of a run ended.
+enum Ended {
+    /// The run is over.
+    Over,
+    /// Someone wanted the program to end.
+    Stopped(Signal),
+}
+
+/// Runs in this process.
+async fn run_here(
+    app: &App,
+    tenant: TenantId,
+    key: &str,
+    options: RunOptions,
+    output: &Output,
+) -> Result<(Ended, Option<String>), CliError> {
     app.recover().await?;
     let runtime = app.runtime();
-    let key = options.thread.unwrap_or_else(|| runtime.mint());
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
     let request = React {
         run: Run {
@@ -31,46 +83,73 @@ pub(crate) async fn run(
             max_steps: options.max_steps,
             ..Run::default()
         },
-        ..React::new(tenant, key.clone(), NewItem::user(runtime.mint(), content))
+        ..React::new(tenant, key, NewItem::user(runtime.mint(), content))
     };
     let tenant = request.tenant.clone();
     let accepted = runtime.react(request).await.map_err(unknown)?;
-    if accepted.queued {
-        output.say(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
-    }
-    let mut screen = Screen {
-        output,
-        origin: accepted.item_id.clone(),
-        item: accepted.item_id,
-        execution: None,
-        failure: None,
-        column: false,
-        hands_over: false,
-    };
-    let watch = runtime
-        .watch(&tenant, &key, accepted.after, Until::Rest)
+    let mut screen = Screen::new(output, accepted.item_id, accepted.queued);
+    let mut watch = runtime
+        .watch(&tenant, key, accepted.after, Until::Rest)
         .await?;
-    let is_over = tokio::select! {
-        () = stopped() => false,
-        followed = screen.follow(watch) => followed.map(|()| true)?,
+    let follow = async {
+        while let Some(watched) = watch.next().await {
+            if screen
+                .watched(watched.map_err(RuntimeError::from)?)?
+                .is_break()
+            {
+                break;
+            }
+        }
+        Ok::<_, CliError>(Ended::Over)
+    };
+    let ended = tokio::select! {
+        signal = stopped() => Ended::Stopped(signal),
+        ended = follow => ended?,
     };
     screen.end()?;
-    if !is_over {
-        // Who asks again does not wait.
-        tokio::select! {
-            closed = app.shutdown() => closed?,
-            () = stopped() => {}
+    // Who asks again does not wait.
+    tokio::select! {
+        closed = app.shutdown() => closed?,
+        _ = stopped() => {}
+    }
+    Ok((ended, screen.failure))
+}
+
+/// Runs in a server, which goes on with it whatever becomes of this program.
+async fn run_there(
+    client: &Client,
+    key: &str,
+    options: &RunOptions,
+    output: &Output,
+) -> Result<(Ended, Option<String>), CliError> {
+    let message = (
+        options.prompt.as_str(),
+        options.agent.as_deref(),
+        options.max_steps,
+    );
+    let accepted = client.say(key, message).await?;
+    let mut screen = Screen::new(output, accepted.item_id, accepted.queued);
+    let mut frames = client.events(key, accepted.after, true).await?;
+    let follow = async {
+        while let Some(watched) = frames.next(key).await? {
+            if screen.watched(watched)?.is_break() {
+                return Ok(Ended::Over);
+            }
         }
-        return Err(CliError::Interrupted { key });
-    }
-    output.say(&format!(
-        "{DIM}thread {key} · go on with --thread {key}{DIM:#}"
-    ));
-    app.shutdown().await?;
-    match screen.failure {
-        Some(reason) => Err(CliError::RunFailed { reason }),
-        None => Ok(()),
-    }
+        // The stream ends where the thread rests, and where the server stops.
+        if client.is_running(key).await? {
+            return Err(CliError::StreamEnded {
+                key: key.to_owned(),
+            });
+        }
+        Ok(Ended::Over)
+    };
+    let ended = tokio::select! {
+        signal = stopped() => Ended::Stopped(signal),
+        ended = follow => ended?,
+    };
+    screen.end()?;
+    Ok((ended, screen.failure))
 }
 
 /// Says where the names are, of an agent that is none.
@@ -97,20 +176,32 @@ struct Screen<'a> {
     hands_over: bool,
 }
 
-impl Screen<'_> {
-    /// Shows the run to its end.
-    async fn follow(&mut self, mut watch: Watch) -> Result<(), CliError> {
-        while let Some(watched) = watch.next().await {
-            match watched.map_err(RuntimeError::from)? {
-                Watched::Record(logged) => {
-                    if self.show(&logged)?.is_break() {
-                        break;
-                    }
-                }
-                Watched::Subagent(event) => self.inside(&event)?,
+impl<'a> Screen<'a> {
+    /// For the run that answers an item.
+    fn new(output: &'a Output, item: ItemId, is_queued: bool) -> Self {
+        if is_queued {
+            output.say(&format!("{DIM}an unfinished run goes on first{DIM:#}"));
+        }
+        Self {
+            output,
+            origin: item.clone(),
+            item,
+            execution: None,
+            failure: None,
+            column: false,
+            hands_over: false,
+        }
+    }
+
+    /// Shows one thing that happens, and says whether it is the run's last.
+    fn watched(&mut self, watched: Watched) -> Result<ControlFlow<()>, CliError> {
+        match watched {
+            Watched::Record(logged) => self.show(&logged),
+            Watched::Subagent(event) => {
+                self.inside(&event)?;
+                Ok(ControlFlow::Continue(()))
             }
         }
-        Ok(())
     }
 
     /// Shows an event, and says whether it is the run's last.

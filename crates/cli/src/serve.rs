@@ -3,31 +3,32 @@
 mod hang_up;
 mod signals;
 
-use crate::args::LogFormat;
+use crate::args::{Listen, LogFormat};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output};
 use crate::store::{Place, environment};
+use anstream::{AutoStream, ColorChoice};
 use hang_up::HangUp;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use server::telemetry::TelemetryGuard;
-use server::{App, OpenMode, ServeError, Sockets};
-use std::net::{Ipv4Addr, SocketAddr};
+use server::{App, LocalListener, OpenMode, ServeError, Sockets};
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
-
 /// How long the last spans may take when the program ends.
 const LAST_SPANS: Duration = Duration::from_secs(5);
 
 /// What is logged; by a terminal command only what went wrong.
-pub(crate) fn level(verbose: u8, serving: bool) -> &'static str {
+pub(crate) fn level(verbose: u8, quiet: bool, serving: bool) -> &'static str {
     match (verbose, serving) {
         (0, false) => "error",
+        (0, true) if quiet => "warn",
         (0, true) => "info",
         (1, _) => "debug",
         _ => "trace",
@@ -45,7 +46,7 @@ pub(crate) fn log(level: &str, format: LogFormat, telemetry: Option<&TelemetryGu
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = match format {
         LogFormat::Text => lines
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
             .with_target(false)
             .boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
@@ -69,33 +70,41 @@ pub(crate) fn end(telemetry: Option<TelemetryGuard>) {
 
 pub(crate) async fn serve(
     place: &Place,
-    listen: Option<SocketAddr>,
+    listen: Option<Listen>,
     output: &Output,
 ) -> Result<(), CliError> {
     // Before anything that takes long: the signal ends a process that does not listen for it.
     let hang_up = HangUp::install()?;
     let config = place.config()?;
     let development = config.is_development();
-    let directory = place.directory(&config);
-    let address = listen.or(config.server.listen).unwrap_or(DEFAULT);
+    let directory = place.directory(&config)?;
+    let listen = listen.or(config.server.listen.map(Into::into));
+    let listen = listen.unwrap_or_default();
+    let address = listen
+        .address()
+        .map_err(CliError::io(format!("find the address of {listen}")))?;
     // A start that is refused has touched nothing.
-    let sockets = Sockets::bind(&config, address).map_err(|error| {
-        if let ServeError::Socket(error) = error {
-            return CliError::io(format!("listen on {address}"))(error);
+    let sockets = Sockets::bind(&config, address).map_err(|error| match error {
+        ServeError::Socket(error) if error.kind() == ErrorKind::AddrInUse => {
+            CliError::AddressInUse { address }
         }
-        CliError::Serve(error)
+        ServeError::Socket(error) => CliError::io(format!("listen on {address}"))(error),
+        error @ (ServeError::Exposed { .. } | ServeError::Tls(_) | ServeError::Runtime(_)) => {
+            CliError::Serve(error)
+        }
     })?;
     let address = sockets
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
     let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
+    let sockets = with_local(sockets, &directory);
     let shutdown = CancellationToken::new();
     signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
-    if development {
+    if development && !output.is_quiet() {
         output.line(&welcome(&url, &directory.display().to_string()))?;
     }
     let stop = async {
@@ -110,6 +119,18 @@ pub(crate) async fn serve(
         () = stop => Ok(()),
         () = hang_up.reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
+    }
+}
+
+/// Lets commands on this machine reach the server. It serves all others without that, too.
+fn with_local(sockets: Sockets, directory: &Path) -> Sockets {
+    match LocalListener::publish(directory) {
+        Ok(local) => sockets.with_local(local),
+        Err(error) => {
+            let error = server::told(&error);
+            tracing::warn!(error, "commands on this machine can't reach this server");
+            sockets
+        }
     }
 }
 
@@ -133,8 +154,27 @@ The agent \"demo\" uses the scripted model: deterministic, offline, no key. Thre
     )
 }
 
+/// A signal that ends a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// `SIGINT`, or Ctrl-C.
+    Interrupt,
+    /// `SIGTERM`.
+    Terminate,
+}
+
+impl Signal {
+    /// The exit code that shells give to a program that a signal ended.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
 /// Waits until someone wants the program to end.
-pub(crate) async fn stopped() {
+pub(crate) async fn stopped() -> Signal {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {
@@ -142,15 +182,18 @@ pub(crate) async fn stopped() {
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         else {
             let _ = interrupt.await;
-            return;
+            return Signal::Interrupt;
         };
         tokio::select! {
-            _ = interrupt => {}
-            _ = terminate.recv() => {}
+            _ = interrupt => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
         }
     }
     #[cfg(not(unix))]
-    let _ = interrupt.await;
+    {
+        let _ = interrupt.await;
+        Signal::Interrupt
+    }
 }
 
 pub(crate) fn key(store: bool, output: &Output) -> Result<(), CliError> {

@@ -1,11 +1,13 @@
 //! Where the threads are kept, and opening it.
 
 use crate::args::{Command, Whose};
+use crate::client::Client;
 use crate::error::CliError;
 use runtime::TenantId;
+use server::auth::tenant_of;
 use server::config::Checked;
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
-use server::{App, Config, DEV_TENANT, OpenError, OpenMode, StoreKey};
+use server::{App, Config, LocalServer, OpenError, OpenMode, StoreKey};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -13,6 +15,27 @@ use std::path::PathBuf;
 pub(crate) struct Place {
     pub(crate) data: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
+}
+
+/// The variable with the key of the server that `--server` names.
+const SERVER_KEY: &str = "LOOMLINE_KEY";
+
+/// How threads are reached.
+pub(crate) enum Reach {
+    /// In the store, by this process.
+    Store(Box<App>, TenantId),
+    /// In a server.
+    Server(Client),
+}
+
+impl Reach {
+    /// Closes the store, if it was opened.
+    pub(crate) async fn close(self) -> Result<(), CliError> {
+        match self {
+            Self::Store(app, _) => Ok(app.shutdown().await?),
+            Self::Server(_) => Ok(()),
+        }
+    }
 }
 
 /// What a variable holds; nothing, if it is empty.
@@ -43,7 +66,7 @@ pub(crate) fn telemetry(
         return Ok(None);
     }
     let config = match TelemetryConfig::from_env(&environment)? {
-        None if place.config.is_some() => place.config()?.telemetry,
+        None if place.config.is_some() => place.checked()?.config.telemetry,
         config => config,
     };
     Ok(match config {
@@ -71,39 +94,58 @@ impl Place {
             return Ok((String::new(), String::new()));
         };
         let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(CliError::io(format!("read {name}")))?;
+        let mut text =
+            std::fs::read_to_string(file).map_err(CliError::io(format!("read {name}")))?;
+        // What some editors begin a file with is no part of it.
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         Ok((name, text))
     }
 
     /// The directory of the data.
-    pub(crate) fn directory(&self, config: &Config) -> PathBuf {
+    pub(crate) fn directory(&self, config: &Config) -> Result<PathBuf, CliError> {
         if let Some(directory) = self.data.clone().or_else(|| config.server.data.clone()) {
-            return directory;
+            return Ok(directory);
         }
         let base = environment("XDG_DATA_HOME")
             .map(PathBuf::from)
             .filter(|path| path.is_absolute());
-        base.or_else(|| environment("HOME").map(|home| PathBuf::from(home).join(".local/share")))
-            .map_or_else(
-                || PathBuf::from("loomline-data"),
-                |base| base.join("loomline"),
-            )
+        let base = base
+            .or_else(|| environment("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+        base.map(|base| base.join("loomline"))
+            .ok_or_else(|| CliError::Usage {
+                what: "there is no home directory for the data, because HOME is not set; give a directory with --data or LOOMLINE_DATA".to_owned(),
+            })
     }
 
-    /// Opens the store, for a tenant: the one that is named, else the only one there is.
-    pub(crate) fn open(&self, whose: &Whose, mode: OpenMode) -> Result<(App, TenantId), CliError> {
+    /// Reaches the threads of a tenant, the one that is named or else the only one there is: in the server that is
+    /// named, else in the one that serves the data directory, else in the store.
+    pub(crate) fn reach(&self, whose: &Whose, mode: OpenMode) -> Result<Reach, CliError> {
+        if let Some(url) = &whose.server {
+            let key = environment(SERVER_KEY).map(Into::into);
+            return Client::at(url, key).map(Reach::Server);
+        }
+        // The keys of providers may be missing here: only the server needs them.
+        let directory = self.directory(&self.checked()?.config)?;
+        if let Some(server) = LocalServer::find(&directory) {
+            return Client::local(server, whose.tenant.clone()).map(Reach::Server);
+        }
         let config = self.config()?;
-        let tenant = tenant(&config, whose)?;
-        let directory = self.directory(&config);
+        let tenants = config.tenants.keys().map(String::as_str);
+        let tenant =
+            tenant_of(tenants, whose.tenant.as_deref()).map_err(|error| CliError::Usage {
+                what: error.to_string(),
+            })?;
         let app = App::open(config, &directory, mode);
         let app = app.map_err(|error| unopened(error, directory))?;
-        Ok((app, tenant))
+        Ok(Reach::Store(Box::new(app), tenant))
     }
 
     /// Writes the store anew with another key, or with none.
     pub(crate) async fn rekey(&self, key: Option<StoreKey>) -> Result<Vec<PathBuf>, CliError> {
         let config = self.config()?;
-        let directory = self.directory(&config);
+        let directory = self.directory(&config)?;
         let work = tokio::task::spawn_blocking(move || {
             App::rekey(&config, &directory, key.as_ref())
                 .map_err(|error| unopened(error, directory))
@@ -118,31 +160,6 @@ pub(crate) fn checked(key: Option<&str>) -> Result<(), CliError> {
     checked.map_err(|invalid| CliError::Usage {
         what: format!("the key can't be used: {invalid}"),
     })
-}
-
-/// Without tenants the store may have been another configuration's, so any name is taken; and it may have threads from
-/// before there were tenants.
-fn tenant(config: &Config, Whose { tenant }: &Whose) -> Result<TenantId, CliError> {
-    let mut names = config.tenants.keys().map(String::as_str);
-    let known = || {
-        config
-            .tenants
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let what = match (tenant.as_deref(), config.tenants.len()) {
-        (Some(""), _) => "a tenant has a name, and this one is empty".to_owned(),
-        (Some(name), 0) => return Ok(name.into()),
-        (Some(name), _) if name == DEV_TENANT || config.tenants.contains_key(name) => {
-            return Ok(name.into());
-        }
-        (Some(name), _) => format!("there is no tenant {name:?}; there are: {}", known()),
-        (None, 0 | 1) => return Ok(names.next().unwrap_or(DEV_TENANT).into()),
-        (None, _) => format!("say whose threads with --tenant; there are: {}", known()),
-    };
-    Err(CliError::Usage { what })
 }
 
 fn unopened(error: OpenError, directory: PathBuf) -> CliError {

@@ -3,12 +3,14 @@
 mod tree;
 
 use crate::args::{Threads, Whose};
+use crate::client::{Client, Listed};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, TOOL, clean, reader_left};
-use crate::store::{Place, checked};
-use runtime::{Filter, Logged, Page, RuntimeError, StoreError};
+use crate::store::{Place, Reach, checked};
+use runtime::{Filter, Logged, Page, RuntimeError, StoreError, Watched};
 use serde_json::{Value, json};
 use server::OpenMode;
+use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 use timeline::{Entry, Reaction, Seq};
 
@@ -37,25 +39,52 @@ pub(crate) async fn threads(
             whose,
         } => {
             checked(new_key.as_deref())?;
-            let (app, tenant) = place.open(&whose, OpenMode::ReadWrite)?;
-            let runtime = app.runtime();
-            let row = runtime.fork(&tenant, &key, new_key, at.map(Seq)).await;
-            let row = row.map_err(|error| missing(error, &key))?;
-            let new = row.thread.key.unwrap_or_default();
+            let reach = place.reach(&whose, OpenMode::ReadWrite)?;
+            let new = match &reach {
+                Reach::Server(client) => client.fork(&key, new_key, at).await?,
+                Reach::Store(app, tenant) => {
+                    let fork = app.runtime().fork(tenant, &key, new_key, at.map(Seq));
+                    let row = fork.await.map_err(|error| missing(error, &key))?;
+                    row.thread.key.unwrap_or_default()
+                }
+            };
             output.value(&json!({"key": new, "forkedFrom": key}))?;
-            output.line(&format!("{new} goes on from {key}"))?;
-            Ok(app.shutdown().await?)
+            output.line(&format!("{} goes on from {}", clean(&new), clean(&key)))?;
+            reach.close().await
         }
         Threads::Tree { key, whose } => tree::tree(place, &whose, &key, output).await,
-        Threads::Delete { key, whose } => {
-            let (app, tenant) = place.open(&whose, OpenMode::ReadWrite)?;
-            let deleted = app.runtime().delete(&tenant, &key).await;
-            deleted.map_err(|error| missing(error, &key))?;
+        Threads::Delete { key, yes, whose } => {
+            let reach = place.reach(&whose, OpenMode::ReadWrite)?;
+            let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+            if terminal && !yes && !confirmed(&key, std::io::stdin().lock())? {
+                return Err(CliError::NotConfirmed { key });
+            }
+            match &reach {
+                Reach::Server(client) => client.delete(&key).await?,
+                Reach::Store(app, tenant) => {
+                    let deleted = app.runtime().delete(tenant, &key).await;
+                    deleted.map_err(|error| missing(error, &key))?;
+                }
+            }
             output.value(&json!({"deleted": key}))?;
-            output.line(&format!("{key} is deleted"))?;
-            Ok(app.shutdown().await?)
+            output.line(&format!("{} is deleted", clean(&key)))?;
+            reach.close().await
         }
     }
+}
+
+/// Asks on a terminal whether a thread is to be deleted. Only a yes is one.
+fn confirmed(key: &str, mut answer: impl BufRead) -> Result<bool, CliError> {
+    let mut line = String::new();
+    let question = format!("Delete thread {} and everything of it? [y/N] ", clean(key));
+    let asked = std::io::stderr().lock().write_all(question.as_bytes());
+    asked
+        .and_then(|()| answer.read_line(&mut line))
+        .map_err(CliError::io("ask whether to delete"))?;
+    Ok(matches!(
+        line.trim().to_ascii_lowercase().as_str(),
+        "y" | "yes"
+    ))
 }
 
 /// Says which key, where the store only says that there is none.
@@ -80,41 +109,44 @@ async fn list(
     limit: usize,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let prefix = (!prefix.is_empty()).then_some(prefix);
-    let page = Page {
-        after: None,
-        prefix: prefix.clone(),
-        limit,
+    let threads = match place.reach(whose, OpenMode::ReadOnly)? {
+        Reach::Server(client) => client.list(&prefix, limit).await?,
+        Reach::Store(app, tenant) => {
+            let page = Page {
+                after: None,
+                prefix: (!prefix.is_empty()).then(|| prefix.clone()),
+                limit,
+            };
+            let rows = app.runtime().list(&tenant, page).await?;
+            rows.into_iter().map(Listed::from).collect()
+        }
     };
-    let rows = app.runtime().list(&tenant, page).await?;
-    if rows.is_empty() {
-        return output.line(&match prefix {
-            Some(prefix) => format!("no thread has a key that begins with {prefix:?}"),
-            None => "no threads yet; `loomline run \"hello\"` makes one".to_owned(),
+    if threads.is_empty() {
+        return output.line(&if prefix.is_empty() {
+            "no threads yet; `loomline run \"hello\"` makes one".to_owned()
+        } else {
+            format!("no thread has a key that begins with {prefix:?}")
         });
     }
-    for row in rows {
-        let key = row.thread.key.unwrap_or_default();
-        let updated = row.thread.updated_at.unwrap_or(row.thread.created_at);
-        output.value(&json!({
-            "key": key, "id": row.thread.id, "status": row.thread.status, "title": row.thread.title,
-            "createdAt": row.thread.created_at, "updatedAt": updated, "seq": row.tail, "bytes": row.bytes,
-        }))?;
-        let events = row.tail;
-        let status = row.thread.status;
-        let key = clean(&key);
+    for thread in threads {
+        output.value(&thread.value())?;
+        let (status, events, changed) = (thread.status, thread.seq, thread.changed_at());
+        let key = clean(thread.key.as_deref().unwrap_or_default());
         output.line(&format!(
-            "{BOLD}{key}{BOLD:#}  {status}  {DIM}{updated:.0}  {events} events{DIM:#}"
+            "{BOLD}{key}{BOLD:#}  {status}  {DIM}{changed:.0}  {events} events{DIM:#}"
         ))?;
     }
     Ok(())
 }
 
 async fn show(place: &Place, whose: &Whose, key: &str, output: &Output) -> Result<(), CliError> {
-    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let found = app.runtime().transcript(&tenant, key, Filter::Facts).await;
-    let transcript = found.map_err(|error| missing(error, key))?;
+    let transcript = match place.reach(whose, OpenMode::ReadOnly)? {
+        Reach::Server(client) => client.transcript(key, Filter::Facts).await?,
+        Reach::Store(app, tenant) => {
+            let found = app.runtime().transcript(&tenant, key, Filter::Facts).await;
+            found.map_err(|error| missing(error, key))?
+        }
+    };
     for entry in &transcript.entries {
         match entry {
             Entry::Item(item) => {
@@ -190,7 +222,11 @@ async fn tail(
     no_follow: bool,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
+    let reach = place.reach(whose, OpenMode::ReadOnly)?;
+    let (app, tenant) = match reach {
+        Reach::Store(app, tenant) => (app, tenant),
+        Reach::Server(client) => return tail_there(&client, key, after, no_follow, output).await,
+    };
     app.runtime()
         .find(&tenant, key)
         .await
@@ -207,10 +243,51 @@ async fn tail(
             if no_follow {
                 return Ok(());
             }
-            // Another process may serve this store; its log is read, and it can't wake this one.
+            // Another process may write to this store; its log is read, and it can't wake this one.
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
                 () = &mut left => return Err(CliError::BrokenPipe),
+            }
+        }
+    }
+}
+
+/// The same, of a server's thread.
+async fn tail_there(
+    client: &Client,
+    key: &str,
+    mut after: Seq,
+    no_follow: bool,
+    output: &Output,
+) -> Result<(), CliError> {
+    loop {
+        let (events, more) = client.page(key, after).await?;
+        for event in events {
+            output.json(&event)?;
+            after = crate::client::seq_of(&event)?;
+        }
+        if !more {
+            break;
+        }
+    }
+    if no_follow {
+        return Ok(());
+    }
+    let mut frames = client.events(key, after, false).await?;
+    let left = reader_left();
+    tokio::pin!(left);
+    loop {
+        let watched = tokio::select! {
+            watched = frames.next(key) => watched?,
+            () = &mut left => return Err(CliError::BrokenPipe),
+        };
+        match watched {
+            Some(Watched::Record(logged)) => output.json(&event_json(&logged))?,
+            Some(Watched::Subagent(_)) => {}
+            None => {
+                return Err(CliError::StreamEnded {
+                    key: key.to_owned(),
+                });
             }
         }
     }
@@ -221,4 +298,27 @@ pub(crate) fn event_json(logged: &Logged) -> String {
     let record = &logged.record;
     let rest = logged.text.strip_prefix('{').unwrap_or(&logged.text);
     format!("{{\"seq\":{},\"at\":\"{}\",{rest}", record.seq, record.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deletion_is_confirmed_by_a_yes_alone() {
+        for (answer, expected) in [
+            ("y\n", true),
+            ("YES\r\n", true),
+            ("n\n", false),
+            ("\n", false),
+            ("", false),
+            ("yo\n", false),
+        ] {
+            assert_eq!(
+                confirmed("k", answer.as_bytes()).unwrap(),
+                expected,
+                "{answer:?}"
+            );
+        }
+    }
 }

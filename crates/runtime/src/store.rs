@@ -269,7 +269,8 @@ pub enum KeyError {
     NotEncrypted,
     /// It is encrypted, and no key was given.
     #[error(
-        "the store is encrypted, or no store at all: let `[store] key_env` name the variable with its key"
+        "the file is no store of loomline, or an encrypted one: give another directory, or let `[store] key_env` name the \
+         variable with its key"
     )]
     Missing,
     /// It is encrypted with another key.

@@ -98,7 +98,7 @@ impl App {
     /// may serve the store meanwhile.
     pub fn open(config: Config, data_dir: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let config = Arc::new(config);
-        let path = data_dir.join(STORE_FILE);
+        let path = store_file(data_dir);
         let own_files = data_dir.join(FILES);
         let files = config.tools.read_file_root.as_deref();
         match mode {
@@ -182,7 +182,7 @@ impl App {
         data_dir: &Path,
         key: Option<&StoreKey>,
     ) -> Result<Vec<PathBuf>, OpenError> {
-        let path = data_dir.join(STORE_FILE);
+        let path = store_file(data_dir);
         match SqliteStore::exists(&path) {
             Ok(true) => stores::rekey(&path, config.store.key.as_ref(), key)
                 .map_err(|source| OpenError::Store { path, source }),
@@ -347,11 +347,22 @@ pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, OpenError> {
     Ok(Some(Tokens::new(tokens.clone(), outbound)?))
 }
 
+/// The store's file in a data directory.
+pub(crate) fn store_file(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE_FILE)
+}
+
+/// The files that the store in a data directory consists of, those that are not there among them.
+pub fn store_files(data_dir: &Path) -> Vec<PathBuf> {
+    SqliteStore::files(&store_file(data_dir))
+}
+
 /// What of a data directory others than its owner may read or write: the directory itself, and the files in it
 /// that hold conversations.
 pub fn open_to_others(data_dir: &Path) -> Vec<PathBuf> {
     let mut paths = vec![data_dir.to_owned()];
-    paths.extend(SqliteStore::files(&data_dir.join(STORE_FILE)));
+    paths.extend(store_files(data_dir));
+    paths.push(data_dir.join(crate::local::FILE));
     private::open_to_others(paths)
 }
 

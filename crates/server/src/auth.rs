@@ -2,11 +2,13 @@
 
 mod budget;
 mod rights;
+mod tenant;
 mod token;
 
 pub(crate) use budget::Budget;
 pub(crate) use rights::Sought;
 pub use rights::{Rights, Scope, ThreadPattern};
+pub use tenant::{TenantUnclear, tenant_of};
 pub(crate) use token::{Claimed, TokenRefused, Tokens, parse_keys};
 pub use token::{KeySource, KeysError, TokenClaims, TokenConfig};
 
@@ -74,7 +76,12 @@ pub(crate) fn parse_hash(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-fn hash(key: &str) -> [u8; 32] {
+/// Whether this is the hash of a key; compared in constant time.
+pub(crate) fn is_hash_of(expected: &[u8; 32], key: &str) -> bool {
+    constant_time::verify_slices_are_equal(expected, &hash(key)).is_ok()
+}
+
+pub(crate) fn hash(key: &str) -> [u8; 32] {
     let mut bytes = [0u8; 32];
     for (byte, hashed) in bytes
         .iter_mut()
@@ -119,6 +126,8 @@ impl KeyConfig {
 enum Credential {
     /// None is needed.
     None,
+    /// The key of the local listener.
+    Local,
     Key,
     Token,
 }
@@ -161,6 +170,19 @@ impl Caller {
             budget: None,
             revoked: CancellationToken::new(),
         }
+    }
+
+    /// The operator, who asks from the server's own machine: may do everything.
+    pub(crate) fn operator(tenant: &TenantId) -> Self {
+        Self {
+            credential: Credential::Local,
+            ..Self::local(tenant.as_str())
+        }
+    }
+
+    /// Whether it is the operator.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.credential == Credential::Local
     }
 
     /// What actors are bound to that it speaks as: the same for its successor under the same name.
@@ -287,7 +309,7 @@ impl Keys {
     /// Whether who once had a key still has one.
     pub(crate) fn has(&self, caller: &Caller) -> bool {
         match caller.credential {
-            Credential::None => true,
+            Credential::None | Credential::Local => true,
             Credential::Token => self.tenants.contains_key(&caller.tenant),
             Credential::Key => {
                 let mut callers = self.keys.iter().map(|key| &key.caller);
@@ -309,6 +331,11 @@ impl Keys {
                 revoked.cancel();
             }
         }
+    }
+
+    /// The names of the tenants.
+    pub(crate) fn tenants(&self) -> impl Iterator<Item = &str> {
+        self.tenants.keys().map(TenantId::as_str)
     }
 
     /// How many there are.

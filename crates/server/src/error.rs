@@ -4,6 +4,7 @@
 pub(crate) mod a2a;
 pub(crate) mod aitp;
 mod causes;
+mod conversions;
 pub(crate) mod langgraph;
 pub(crate) mod mcp;
 pub(crate) mod openai;
@@ -13,7 +14,7 @@ pub use causes::told;
 
 use crate::aitp::Refused;
 use crate::app::ExchangeError;
-use crate::auth::{Scope, TokenRefused};
+use crate::auth::{Scope, TenantUnclear, TokenRefused};
 use crate::health::NotReady;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -81,6 +82,8 @@ pub(crate) enum ApiError {
     TooManyValues { limit: usize },
     #[error("{what}")]
     InvalidField { pointer: String, what: String },
+    #[error(transparent)]
+    Tenant(TenantUnclear),
     #[error("the query is malformed: {what}")]
     InvalidQuery { what: String },
     #[error("the path is malformed: {what}")]
@@ -128,18 +131,6 @@ pub(crate) enum ApiError {
     Runtime(RuntimeError),
     #[error("the server failed")]
     Export(#[source] ExchangeError),
-}
-
-impl From<LimitReached> for ApiError {
-    fn from(reached: LimitReached) -> Self {
-        Self::Runtime(reached.into())
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        Self::Runtime(error.into())
-    }
 }
 
 /// What every refusal and failure looks like.
@@ -350,6 +341,7 @@ impl ApiError {
             Self::InvalidField { pointer, .. } => {
                 Verdict::new(S::UNPROCESSABLE_ENTITY, "invalid_field").at(pointer)
             }
+            Self::Tenant(_) => Verdict::new(S::BAD_REQUEST, "unclear_tenant"),
             Self::InvalidQuery { .. } => Verdict::new(S::BAD_REQUEST, "invalid_query"),
             Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
             Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),

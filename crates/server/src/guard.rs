@@ -8,6 +8,7 @@ use crate::audit::Who;
 use crate::auth::{Caller, Scope, Tokens};
 use crate::budgets::Permit;
 use crate::error::ApiError;
+use crate::local::LocalKey;
 use crate::protocol::Dialect;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
@@ -123,7 +124,8 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = caller(&api, request.headers(), request.uri()).await?;
+    let local = request.extensions().get::<LocalKey>().cloned();
+    let caller = caller(&api, local, request.headers(), request.uri()).await?;
     let (mut parts, body) = request.into_parts();
     // Before anything is judged or done: the audit log tells who it was, however this ends.
     if let Some(who) = parts.extensions.get::<Who>() {
@@ -139,7 +141,15 @@ pub(crate) async fn authenticate(
     Ok(response)
 }
 
-async fn caller(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<Caller, ApiError> {
+async fn caller(
+    api: &Api,
+    local: Option<LocalKey>,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Caller, ApiError> {
+    if let Some(local) = local {
+        return local.caller(bearer(headers), api, headers);
+    }
     let config = api.app().config();
     if config.is_development() {
         check_origin(headers, &config.server.cors_origins)?;

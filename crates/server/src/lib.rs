@@ -38,6 +38,7 @@ mod health;
 mod held;
 mod hex;
 mod idempotency;
+mod local;
 mod state;
 mod unread;
 mod watchdog;
@@ -61,10 +62,13 @@ mod thread_key;
 mod tls;
 mod turns;
 
-pub use app::{App, DEV_TENANT, ExchangeError, Exported, ImportSource, OpenError, open_to_others};
+pub use app::{
+    App, DEV_TENANT, ExchangeError, Exported, ImportSource, OpenError, open_to_others, store_files,
+};
 pub use config::{Config, ConfigError};
 pub use error::told;
 pub use inspect::{Inspection, inspect};
+pub use local::{LocalError, LocalListener, LocalServer, TENANT_HEADER};
 pub use openapi::openapi;
 pub use reactors::{AgentSummary, AgentsError};
 pub use serve::{ServeError, Sockets, router, serve};

@@ -5,6 +5,7 @@ pub(crate) mod ag_ui;
 pub(crate) mod agents;
 mod aitp;
 pub(crate) mod answers;
+pub(crate) mod branches;
 pub(crate) mod chat;
 pub(crate) mod documents;
 pub(crate) mod events;
@@ -83,6 +84,7 @@ pub(crate) fn guarded() -> OpenApiRouter<Api> {
         .routes(routes!(threads::list, threads::create))
         .routes(routes!(threads::read, threads::delete))
         .routes(routes!(threads::fork))
+        .routes(routes!(branches::list))
         .routes(routes!(threads::close))
         .routes(routes!(threads::reopen))
         .routes(routes!(threads::cancel))

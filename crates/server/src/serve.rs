@@ -4,16 +4,18 @@ mod request_id;
 
 use crate::app::{App, DEV_TENANT};
 use crate::audit::Audit;
-use crate::config::Config;
+use crate::config::{Config, LimitsConfig};
 use crate::connections::{self, Overflow};
 use crate::error::{ApiError, ErrorBody, Failure, a2a, langgraph, mcp, openai};
 use crate::guard;
+use crate::local::LocalListener;
 use crate::operator;
 use crate::protocol::Dialect;
 use crate::routes;
 use crate::state::Api;
 use crate::tls::{TlsError, TlsListener};
 use crate::watchdog::Watchdog;
+use axum::Extension;
 use axum::Json;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -40,6 +42,8 @@ use tower_http::trace::TraceLayer;
 
 /// How many connections wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4_096;
+/// Number of connections of commands on this machine.
+const LOCAL_CONNECTIONS: usize = 64;
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +70,7 @@ pub enum ServeError {
 /// What the server listens on.
 pub struct Sockets {
     inner: Inner,
+    local: Option<LocalListener>,
 }
 
 enum Inner {
@@ -83,7 +88,17 @@ impl Sockets {
             None => Ok(sockets.into()),
             Some(files) => Ok(Self {
                 inner: Inner::Tls(TlsListener::new(sockets, files.clone())?),
+                local: None,
             }),
+        }
+    }
+
+    /// Listens for commands on this machine as well.
+    #[must_use]
+    pub fn with_local(self, local: LocalListener) -> Self {
+        Self {
+            local: Some(local),
+            ..self
         }
     }
 
@@ -115,8 +130,19 @@ impl Sockets {
             }
         };
         let limits = &app.config().limits;
-        let figures = app.metrics().connections().clone();
-        connections::serve(sockets, tls, router, limits, figures, shutdown).await;
+        let figures = || app.metrics().connections().clone();
+        let commands = async {
+            let Some(local) = self.local else { return };
+            let router = router.clone().layer(Extension(local.key.clone()));
+            let limits = LimitsConfig {
+                connections: Some(LOCAL_CONNECTIONS),
+                connections_per_address: Some(LOCAL_CONNECTIONS),
+                ..limits.clone()
+            };
+            connections::serve(local.sockets, None, router, &limits, figures(), shutdown).await;
+        };
+        let served = connections::serve(sockets, tls, router.clone(), limits, figures(), shutdown);
+        tokio::join!(served, commands);
     }
 }
 
@@ -125,12 +151,13 @@ impl From<TcpListener> for Sockets {
     fn from(sockets: TcpListener) -> Self {
         Self {
             inner: Inner::Plain(sockets),
+            local: None,
         }
     }
 }
 
 /// Listens with room for a burst of connections: a client whose connection finds none tries again after a second.
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {

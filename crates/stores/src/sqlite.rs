@@ -42,8 +42,10 @@ use runtime::{
     Append, Claim, Created, Filter, Head, Landmark, Logged, NewRecord, Page, Quotas, Ran, Store,
     StoreError, TenantId, ThreadRow, Token, Usage,
 };
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use timeline::{Removed, Seq, ThreadId};
 use writer::Writer;
 
@@ -116,6 +118,15 @@ impl SqliteStore {
         connection::exists(path)
     }
 
+    /// Keeps other processes from serving the file, until the lock is dropped. The store is not opened.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::InUse`] if another process serves it.
+    pub fn lock(path: &Path) -> Result<File, StoreError> {
+        connection::lock(path)
+    }
+
     /// Whether it can do its work. While commits fail, one is tried once per second at most.
     pub async fn health(&self) -> StoreHealth {
         if let Some(writer) = self.writer.as_ref().filter(|_| self.health.wants_trial())
@@ -168,6 +179,18 @@ impl SqliteStore {
             || StoreError::InUse(format!("{} is open for reading only", self.path.display()));
         self.writer.as_ref().ok_or_else(read_only)
     }
+}
+
+/// Waits until threads have done what was asked of them; one that panicked has nothing left to do.
+async fn joined(
+    threads: impl IntoIterator<Item = JoinHandle<()>> + Send + 'static,
+) -> Result<(), StoreError> {
+    let join = move || {
+        for thread in threads {
+            let _ = thread.join();
+        }
+    };
+    tokio::task::spawn_blocking(join).await.map_err(failed)
 }
 
 impl Store for SqliteStore {
@@ -385,18 +408,10 @@ impl Store for SqliteStore {
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let threads = self.readers.close().into_iter();
-            let threads: Vec<_> = threads
-                .chain(self.writer.iter().filter_map(Writer::close))
-                .collect();
-            // Joining waits for the last commit; a thread that panicked has nothing left to write.
-            tokio::task::spawn_blocking(move || {
-                for thread in threads {
-                    let _ = thread.join();
-                }
-            })
-            .await
-            .map_err(failed)
+            // Readers go first: only a connection that writes deletes the log and the shared memory when it is the last
+            // to be closed.
+            joined(self.readers.close()).await?;
+            joined(self.writer.as_ref().and_then(Writer::close)).await
         })
     }
 }

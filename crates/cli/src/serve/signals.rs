@@ -2,6 +2,7 @@
 //!
 //! They are received on a thread of their own, so that a server whose workers all hang ends as well.
 
+use super::Signal;
 use crate::error::CliError;
 use std::io;
 use std::sync::mpsc::sync_channel;
@@ -10,8 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The exit code of a server that did not stop within its grace period.
 const NOT_STOPPED: i32 = 1;
-/// The exit code of a server that a second signal has ended.
-const INTERRUPTED: i32 = 130;
 
 /// From now on the first signal cancels `shutdown`. The process ends at the second signal, and `grace`
 /// after the first one.
@@ -74,25 +73,26 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
         }
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Signal {
         let _ = tokio::signal::ctrl_c().await;
+        Signal::Interrupt
     }
 
     async fn received(mut self, shutdown: &CancellationToken, grace: Duration) {
         self.next().await;
         shutdown.cancel();
         tokio::select! {
-            () = self.next() => {
+            signal = self.next() => {
                 tracing::warn!("a second signal ends the server at once; what is written is kept");
-                std::process::exit(INTERRUPTED);
+                std::process::exit(signal.exit_code().into());
             }
             () = tokio::time::sleep(grace) => {
                 tracing::warn!(?grace, "the server did not stop within its grace period and is ended; what is written is kept");

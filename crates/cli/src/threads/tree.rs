@@ -2,11 +2,10 @@
 
 use super::missing;
 use crate::args::Whose;
+use crate::client::Branch;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, clean};
-use crate::store::Place;
-use runtime::tree::Branch;
-use serde_json::json;
+use crate::store::{Place, Reach};
 use server::OpenMode;
 use std::collections::BTreeMap;
 
@@ -16,14 +15,16 @@ pub(super) async fn tree(
     key: &str,
     output: &Output,
 ) -> Result<(), CliError> {
-    let (app, tenant) = place.open(whose, OpenMode::ReadOnly)?;
-    let branches = app.runtime().branches(&tenant, key).await;
-    let branches = branches.map_err(|error| missing(error, key))?;
+    let branches = match place.reach(whose, OpenMode::ReadOnly)? {
+        Reach::Server(client) => client.branches(key).await?,
+        Reach::Store(app, tenant) => {
+            let branches = app.runtime().branches(&tenant, key).await;
+            of_store(&branches.map_err(|error| missing(error, key))?)
+        }
+    };
     let mut forks: BTreeMap<&str, Vec<&Branch>> = BTreeMap::new();
-    let mut keys = BTreeMap::new();
     for branch in &branches {
-        keys.insert(&*branch.node_id, branch.row.thread.key.as_deref());
-        if let Some(parent) = &branch.parent_id {
+        if let Some(parent) = &branch.parent {
             forks.entry(parent).or_default().push(branch);
         }
     }
@@ -35,16 +36,9 @@ pub(super) async fn tree(
             .map(|root| (root, String::new(), String::new())),
     );
     while let Some((branch, lead, indent)) = next.pop() {
-        let thread = &branch.row.thread;
-        let parent = branch.parent_id.as_deref();
-        output.value(&json!({
-            "key": thread.key, "id": thread.id, "node": branch.node_id, "name": branch.name(),
-            "parent": parent.and_then(|parent| keys.get(parent)),
-            "forkedAt": thread.fork.as_ref().map(|fork| fork.seq),
-            "current": branch.is_current, "status": thread.status, "seq": branch.row.tail,
-        }))?;
+        output.value(&branch.value())?;
         output.line(&format!("{lead}{}", drawn(branch)))?;
-        let hanging = forks.remove(&*branch.node_id).unwrap_or_default();
+        let hanging = forks.remove(branch.key.as_str()).unwrap_or_default();
         let last = hanging.len().saturating_sub(1);
         for (nth, fork) in hanging.into_iter().enumerate().rev() {
             let (line, below) = if nth == last {
@@ -58,12 +52,29 @@ pub(super) async fn tree(
     Ok(())
 }
 
+/// The branches in the store, each with the key of its parent.
+fn of_store(branches: &[runtime::tree::Branch]) -> Vec<Branch> {
+    let key = |branch: &runtime::tree::Branch| branch.row.thread.key.clone();
+    let keys = branches
+        .iter()
+        .map(|branch| (&*branch.node_id, key(branch)));
+    let keys: BTreeMap<&str, Option<String>> = keys.collect();
+    let parent = |branch: &runtime::tree::Branch| {
+        let parent = branch.parent_id.as_deref()?;
+        keys.get(parent).cloned().flatten()
+    };
+    let branches = branches.iter();
+    branches
+        .map(|branch| Branch::of(branch, parent(branch)))
+        .collect()
+}
+
 /// A branch on one line; the current one has a star.
 fn drawn(branch: &Branch) -> String {
-    let key = clean(branch.row.thread.key.as_deref().unwrap_or_default());
-    let name = branch.name().map(clean);
+    let key = clean(&branch.key);
+    let name = branch.name.as_deref().map(clean);
     let name = name.map(|name| format!("  {name}")).unwrap_or_default();
-    let mark = if branch.is_current { "  *" } else { "" };
-    let events = branch.row.tail;
+    let mark = if branch.current { "  *" } else { "" };
+    let events = branch.seq;
     format!("{BOLD}{key}{BOLD:#}{name}  {DIM}{events} events{DIM:#}{mark}")
 }

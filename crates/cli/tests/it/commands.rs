@@ -13,6 +13,10 @@ fn the_help_of_each_command_says_what_it_needs() {
         ("serve", "--listen <ADDR>"),
         ("run", "<PROMPT>"),
         ("run", "--thread <KEY>"),
+        ("run", "- to read it from standard input"),
+        ("run", "--server <URL>"),
+        ("run", "--quiet"),
+        ("run", "--color <WHEN>"),
         ("threads", "delete"),
         ("threads list", "--prefix <PREFIX>"),
         ("threads show", "<KEY>"),
@@ -20,6 +24,7 @@ fn the_help_of_each_command_says_what_it_needs() {
         ("threads fork", "[NEW_KEY]"),
         ("threads tree", "<KEY>"),
         ("threads delete", "<KEY>"),
+        ("threads delete", "--yes"),
         ("export", "--thread <KEY>"),
         ("import", "--from <FORMAT>"),
         ("import", "pydantic-ai"),
@@ -67,6 +72,16 @@ fn a_command_line_that_makes_no_sense_is_exit_2() {
         &["import", "x.json"],
         &["completions", "ksh"],
         &["run", "x", "--max-steps", "0"],
+        &[
+            "run",
+            "x",
+            "--server",
+            "http://127.0.0.1:1",
+            "--tenant",
+            "t",
+        ],
+        &["run", "x", "--color", "blue"],
+        &["serve", "--listen", "localhost:port"],
         &["threads", "list", "--limit", "0"],
     ] {
         let ran = home.run(arguments);
@@ -180,7 +195,13 @@ fn a_file_that_is_no_store_is_a_finding_and_is_left_alone() {
     let ran = home.run(&["doctor"]);
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("bad store opens: "), "{ran:?}");
-    assert_eq!(home.run(&["run", "hello"]).code, 1);
+    assert!(!ran.out.contains("threads list"), "{ran:?}");
+    let refused = home.run(&["run", "hello"]);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.err.contains("the file is no store of loomline"),
+        "{refused:?}"
+    );
     assert_eq!(
         std::fs::read(home.data().join("loomline.db")).unwrap(),
         before
@@ -196,7 +217,7 @@ fn a_store_that_can_not_be_read_is_a_finding_with_advice() {
     let data = home.data().display().to_string();
     for words in [
         "bad store opens: ",
-        "copy the directory, and give the copy",
+        "is a directory, and the store is a file: move it away",
         &data,
     ] {
         assert!(ran.out.contains(words), "{words}: {ran:?}");
@@ -319,7 +340,10 @@ fn doctor_shows_what_each_tenant_stores_beside_its_limits() {
     let ran = home.run(&["doctor"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(
-        ran.out.contains("bad tenant dev stores 1 of 1 threads"),
+        ran.out.contains("bad tenant dev stores 1 of 1 threads")
+            && ran
+                .out
+                .contains("raise the limit in [limits.tenant] of the configuration"),
         "{ran:?}"
     );
 }

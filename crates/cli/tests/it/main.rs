@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod beside;
 mod commands;
 mod conformance;
 mod convert;
@@ -25,6 +26,7 @@ mod hostile_schemas;
 mod jsonl;
 mod logs;
 mod main_job;
+mod manners;
 #[cfg(unix)]
 mod medium;
 #[cfg(unix)]

@@ -114,6 +114,8 @@ fn doctor_warns_of_a_data_directory_that_others_may_read() {
         "warn data is private: users other than the owner can read {place}, {place}/loomline.db\n"
     );
     assert!(said.contains(&warned), "{said}");
+    let advice = format!("chmod go= {place} {place}/loomline.db\n");
+    assert!(said.contains(&advice), "{said}");
     assert_eq!(mode(&data), "0755", "an operator may mean it");
 }
 

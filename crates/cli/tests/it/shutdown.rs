@@ -82,7 +82,7 @@ fn a_second_signal_ends_the_server_at_once() {
     let told = || std::fs::read_to_string(data.path().join("server.log")).unwrap();
     until(|| told().contains("stopping"));
     server.signal("TERM");
-    assert_eq!(server.ended().code(), Some(130));
+    assert_eq!(server.ended().code(), Some(143));
     assert!(told().contains("a second signal"), "{}", told());
 }
 

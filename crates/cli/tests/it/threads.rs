@@ -258,31 +258,6 @@ fn a_tail_with_nothing_to_tell_ends_when_its_reader_leaves() {
 }
 
 #[test]
-fn reading_works_beside_a_server_and_writing_is_refused() {
-    let home = Home::new();
-    said(&home, &[("k", "x")]);
-    let alone = home.ok(&["export", "--thread", "k"]);
-    let file = home.file("k.json", &alone);
-    let _server = home.server();
-    home.ok(&["threads", "list"]);
-    home.ok(&["threads", "show", "k"]);
-    home.ok(&["threads", "tail", "k", "--no-follow"]);
-    home.ok(&["doctor"]);
-    assert_eq!(home.ok(&["export", "--thread", "k"]), alone);
-    let file = file.to_str().unwrap();
-    let writing: [&[&str]; 3] = [
-        &["threads", "fork", "k", "f"],
-        &["threads", "delete", "k"],
-        &["import", "--from", "thread", file],
-    ];
-    for command in writing {
-        let ran = home.run(command);
-        assert_eq!(ran.code, 1);
-        assert!(ran.err.contains("talk to it over HTTP"), "{ran:?}");
-    }
-}
-
-#[test]
 fn a_fork_goes_its_own_way() {
     let home = Home::new();
     said(&home, &[("k", "one")]);

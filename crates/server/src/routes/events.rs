@@ -10,7 +10,7 @@ use crate::state::Api;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, header};
-use runtime::{Logged, Until};
+use runtime::{Logged, SubagentEvent, Until, Watched};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -47,6 +47,10 @@ pub(crate) struct EventsQuery {
     /// data is the event of the sub-agent's thread with `path`, the calls that led there.
     #[serde(default)]
     subagents: bool,
+    /// Whether the stream shows sub-agents as events of UAP §8.7 instead: as events `subagent` without an
+    /// id, whose data is the event.
+    #[serde(default)]
+    uap: bool,
 }
 
 impl EventsQuery {
@@ -111,7 +115,7 @@ pub(crate) async fn follow(
         return Err(ApiError::InvalidQuery { what });
     }
     if sse::wants_json(&headers) {
-        if query.subagents {
+        if query.subagents || query.uap {
             let what = "subagents are shown by a stream: ask for text/event-stream".to_owned();
             return Err(ApiError::InvalidQuery { what });
         }
@@ -130,6 +134,11 @@ pub(crate) async fn follow(
         Ends::Rest => Until::Rest,
     };
     let left = query.limit.unwrap_or(usize::MAX).max(1);
+    if query.uap {
+        let watch = runtime.watch(&tenant, &key, after, until).await?;
+        let view = WatchedEvents(AllEvents { incarnation, left });
+        return Ok(sse::response(watch, view, open));
+    }
     if query.subagents {
         let place = Place {
             incarnation: Some(incarnation),
@@ -142,6 +151,27 @@ pub(crate) async fn follow(
     let follow = runtime.follow(&tenant, &key, after, until).await?;
     let view = AllEvents { incarnation, left };
     Ok(sse::response(follow, view, open))
+}
+
+/// Shows every record, and what happens inside sub-agents.
+struct WatchedEvents(AllEvents);
+
+impl View<Watched> for WatchedEvents {
+    fn write(&mut self, watched: &Watched, out: &mut FrameBuffer) -> ControlFlow<()> {
+        match watched {
+            Watched::Record(logged) => self.0.write(logged, out),
+            Watched::Subagent(event) => {
+                let event = SubagentEvent::clone(event).into_event(0, "".into());
+                let data = serde_json::to_string(&event).unwrap_or_default();
+                interop::sse::write_named("subagent", data, out);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &ApiError, out: &mut String) {
+        self.0.fail(error, out);
+    }
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, ApiError> {

@@ -331,11 +331,10 @@ async fn unknown_query_parameters_are_refused_under_api_v1_alone() {
 /// Histories that the real libraries wrote, each through the store and back.
 #[tokio::test]
 async fn every_real_history_comes_back_from_the_store_as_it_went_in() {
-    let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
-        println!("LOOMLINE_SHARED is not set: the histories of the real libraries are not tried");
+    let Some(shared) = crate::reference::reference("the histories of the real libraries") else {
         return;
     };
-    let vectors = std::path::Path::new(&shared).join("vectors");
+    let vectors = shared.join("vectors");
     let server = Server::new("").await;
     let mut n_tried = 0;
     for (directory, form, end) in [

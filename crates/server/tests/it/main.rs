@@ -16,6 +16,7 @@ mod answers;
 mod audit;
 mod bad_input;
 mod bodies;
+mod branches;
 mod chat;
 mod connections;
 mod cors;

@@ -1,7 +1,7 @@
 //! TLS in the server.
 
 use crate::harness::{Served, Server};
-use loomline_server::{ServeError, Sockets, TlsError, config::TlsConfig};
+use loomline_server::{LocalListener, ServeError, Sockets, TlsError, config::TlsConfig};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -176,4 +176,30 @@ async fn a_certificate_that_can_not_be_used_is_told_before_anything_is_served() 
     std::fs::write(path.join("key.pem"), made().signing_key.serialize_pem()).unwrap();
     let error = refused("can't be used").await;
     assert!(matches!(error, TlsError::Unusable { .. }));
+}
+
+#[tokio::test]
+async fn commands_on_this_machine_need_no_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &made());
+    let rig = Server::new("").await;
+    let local = LocalListener::publish(directory.path()).unwrap();
+    let sockets = bind(&rig, directory.path()).unwrap().with_local(local);
+    let _served = Served::on(rig.app.clone(), sockets);
+    let file = std::fs::read_to_string(directory.path().join("server.json")).unwrap();
+    let published: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let address = published["url"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("http://")
+        .unwrap();
+    let key = published["key"].as_str().unwrap();
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "GET /api/v1/threads HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }

@@ -20,6 +20,21 @@ async fn a_second_process_is_refused_until_the_first_has_closed() {
     open(&path);
 }
 
+// A connection that only reads deletes neither the log nor the shared memory, even if it is closed last.
+#[tokio::test]
+async fn a_closed_store_leaves_no_log_and_no_shared_memory() {
+    let (directory, path) = place();
+    for n in 0..20 {
+        let store = open(&path);
+        written(&store, &format!("t{n}"), script()).await;
+        store.close().await.unwrap();
+        let names = std::fs::read_dir(directory.path()).unwrap();
+        let mut names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["loomline.db", "loomline.db.lock"]);
+    }
+}
+
 #[tokio::test]
 async fn a_served_store_can_be_looked_at_and_not_changed() {
     let (_directory, path) = place();

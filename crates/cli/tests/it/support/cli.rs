@@ -85,13 +85,28 @@ impl Home {
         Server::start(&self.data(), self.config.as_deref(), &self.variables)
     }
 
+    /// Starts a server, and forgets the configuration: the commands that follow have none.
+    pub(crate) fn server_of_its_own(&mut self) -> Server {
+        let server = self.server();
+        self.config = None;
+        server
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         self.command_at(&self.path("data"), arguments)
     }
 
     fn command_at(&self, data: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loomline"));
-        for name in ["CONFIG", "DATA", "LISTEN", "LOG", "LOG_FORMAT"] {
+        for name in [
+            "CONFIG",
+            "DATA",
+            "KEY",
+            "LISTEN",
+            "LOG",
+            "LOG_FORMAT",
+            "SERVER",
+        ] {
             command.env_remove(format!("LOOMLINE_{name}"));
         }
         command.arg("--data").arg(data).args(arguments);
