@@ -94,7 +94,35 @@ fn repair(root: &mut Object, defaults: &Object, error: &Violation) -> Option<Str
             unreferred(root, &path)
         }
         Rule::HandoffTarget | Rule::EventPayload => path.take_element(root),
-        _ => path.take(root),
+        Rule::Json
+        | Rule::Shape
+        | Rule::Version
+        | Rule::UnknownKind
+        | Rule::Timestamp
+        | Rule::ToolCallId
+        | Rule::ToolCallIdRepeated
+        | Rule::ToolPlace
+        | Rule::ToolName
+        | Rule::CallUnanswered
+        | Rule::AgentIdentifier
+        | Rule::Sequence
+        | Rule::MessageAgent
+        | Rule::TurnOverlap
+        | Rule::MessageOrder
+        | Rule::ContentBesideRef
+        | Rule::Base64
+        | Rule::LinkThreadId
+        | Rule::Uuid
+        | Rule::ThinkingProviderName
+        | Rule::SystemPrompt
+        | Rule::EarlyCompletion
+        | Rule::CompletedAt
+        | Rule::CompleteCycle
+        | Rule::EmptyResponse
+        | Rule::NoCycle
+        | Rule::EventPayloadField
+        | Rule::EventName
+        | Rule::IJsonNumber => path.take(root),
     };
     done.map(|done| format!("{message}: {done}"))
 }
@@ -126,9 +154,9 @@ impl Path {
     fn find<'a>(&self, root: &'a Object) -> Option<&'a Json> {
         let (first, rest) = self.0.split_first()?;
         rest.iter()
-            .try_fold(root.get(first)?, |json, token| match json {
-                Json::Array(items) => items.get(token.parse::<usize>().ok()?),
-                _ => json.get(token),
+            .try_fold(root.get(first)?, |json, token| match json.as_array() {
+                Some(items) => items.get(token.parse::<usize>().ok()?),
+                None => json.get(token),
             })
     }
 
@@ -137,7 +165,8 @@ impl Path {
         rest.iter()
             .try_fold(root.get_mut(first)?, |json, token| match json {
                 Json::Array(items) => items.get_mut(token.parse::<usize>().ok()?),
-                _ => json.as_object_mut()?.get_mut(token),
+                Json::Object(object) => object.get_mut(token),
+                Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
             })
     }
 
@@ -155,7 +184,8 @@ impl Path {
                     .filter(|place| *place < items.len())?;
                 items.remove(place);
             }
-            json => drop(json.as_object_mut()?.remove(last)?),
+            Json::Object(object) => drop(object.remove(last)?),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => return None,
         }
         Some("left out")
     }
@@ -174,9 +204,10 @@ impl Path {
 }
 
 fn set(root: &mut Object, holder: &Path, name: &str, value: Json) -> Option<()> {
-    let object = match holder.0.is_empty() {
-        true => root,
-        false => holder.find_mut(root)?.as_object_mut()?,
+    let object = if holder.0.is_empty() {
+        root
+    } else {
+        holder.find_mut(root)?.as_object_mut()?
     };
     object.insert(name, value);
     Some(())
@@ -192,9 +223,10 @@ fn default_of(root: &Object, defaults: &Object, holder: &Path, name: &str) -> Op
     let value = match (holder.0.first().map(String::as_str), name) {
         (Some("agents"), "agent_id" | "agent_name") => holder.last()?.to_owned(),
         (_, "created_at" | "updated_at" | "submitted_at" | "started_at") => created_at()?,
-        (Some("turns"), "timestamp") => text(&turn_of(holder), "started_at").or_else(created_at)?,
+        (Some("turns"), "timestamp" | "interrupted_at") => {
+            text(&turn_of(holder), "started_at").or_else(created_at)?
+        }
         (Some("turns"), "agent_id") if holder.0.len() > 2 => text(&turn_of(holder), "agent_id")?,
-        (_, "interrupted_at") => text(&turn_of(holder), "started_at").or_else(created_at)?,
         (_, "reason") => "error".to_owned(),
         (_, "status") => "success".to_owned(),
         (_, "identifier") => identifier(&text(holder, "url").or_else(|| text(holder, "data"))?),

@@ -66,7 +66,18 @@ impl At {
             Self::Turns => Self::Turn,
             Self::Messages => Self::Message,
             Self::Parts => Self::Part,
-            _ => Self::Free,
+            Self::Root
+            | Self::Relationships
+            | Self::Link
+            | Self::Agents
+            | Self::Agent
+            | Self::Turn
+            | Self::ForeignMessages
+            | Self::Message
+            | Self::Part
+            | Self::Usage
+            | Self::ContentRef
+            | Self::Free => Self::Free,
         }
     }
 
