@@ -323,6 +323,7 @@ async fn unknown_query_parameters_are_refused_under_api_v1_alone() {
 
 /// Histories that the real libraries wrote, each through the store and back.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 async fn every_real_history_comes_back_from_the_store_as_it_went_in() {
     let Some(shared) = std::env::var_os("LOOMLINE_SHARED") else {
         println!("LOOMLINE_SHARED is not set: the histories of the real libraries are not tried");
