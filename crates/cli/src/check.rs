@@ -266,7 +266,7 @@ pub(crate) fn decode(text: &str, limits: &Limits, spot: &Spot) -> Result<Thread,
     Thread::decode_with(text, limits).map_err(|error| undecoded(error, spot))
 }
 
-fn undecoded(mut source: DecodeError, spot: &Spot) -> CliError {
+pub(crate) fn undecoded(mut source: DecodeError, spot: &Spot) -> CliError {
     if let Some(line) = spot.line {
         source.line = usize::try_from(line).unwrap_or(usize::MAX);
     }

@@ -1,14 +1,14 @@
 //! `upgrade` and `downgrade`.
 
 use crate::args::{Downgrade, Upgrade};
-use crate::check::decode;
+use crate::check::{decode, undecoded};
 use crate::error::CliError;
 use crate::input::Input;
 use crate::output::Output;
 use crate::report::report;
 use crate::sink::Sink;
 use crate::work::{Done, Spot, Way, work};
-use thread::{Version, Versioned};
+use thread::{Change, Version};
 
 pub(crate) fn upgrade(options: &Upgrade, output: &Output) -> Result<(), CliError> {
     let source = &options.source;
@@ -18,12 +18,14 @@ pub(crate) fn upgrade(options: &Upgrade, output: &Output) -> Result<(), CliError
     let (limits, to) = (source.limits.limits(), Version::from(options.to.as_str()));
     let output = output.clone();
     work(input, sink, &way, move |text, spot| {
-        let upgraded = thread::upgrade_whole(decode(text, &limits, spot)?, &to);
-        let upgraded = upgraded.map_err(|error| CliError::Untranslated {
+        let mut upgraded = String::new();
+        let changes = thread::upgrade_text(text, &limits, &to, &mut upgraded)
+            .map_err(|error| undecoded(error, spot))?;
+        let changes = changes.map_err(|error| CliError::Untranslated {
             spot: spot.to_string(),
             source: error.into(),
         })?;
-        Ok(done(&upgraded, spot, &output))
+        Ok(done(upgraded, &changes, spot, &output))
     })
     .map(drop)
 }
@@ -46,7 +48,8 @@ pub(crate) fn downgrade(options: &Downgrade, output: &Output) -> Result<(), CliE
             source: error.into(),
         })?;
         let n_losses = downgraded.losses().count();
-        let mut done = done(&downgraded, spot, &output);
+        let text = downgraded.thread.encode();
+        let mut done = done(text, &downgraded.changes, spot, &output);
         if strict && n_losses > 0 {
             done.refused = Some(CliError::Lossy {
                 spot: spot.to_string(),
@@ -58,14 +61,14 @@ pub(crate) fn downgrade(options: &Downgrade, output: &Output) -> Result<(), CliE
     .map(drop)
 }
 
-fn done(versioned: &Versioned, spot: &Spot, output: &Output) -> Done {
-    let changes = versioned.changes.iter();
+fn done(document: String, changes: &[Change], spot: &Spot, output: &Output) -> Done {
     Done {
-        out: versioned.thread.encode(),
+        out: document,
         said: changes
+            .iter()
             .map(|it| report(output, spot, it.kind.as_str(), &it.pointer, &it.what))
             .collect(),
-        n_found: versioned.changes.len(),
+        n_found: changes.len(),
         refused: None,
     }
 }

@@ -68,6 +68,6 @@ pub use crate::downgrade::{DowngradeError, downgrade};
 pub use crate::json::{DecodeError, Json, Limits, Number, Object};
 pub use crate::merge::{Conflict, Merged, merge};
 pub use crate::schema::schema;
-pub use crate::upgrade::{UpgradeError, upgrade, upgrade_to, upgrade_whole};
+pub use crate::upgrade::{UpgradeError, upgrade, upgrade_text, upgrade_to, upgrade_whole};
 pub use crate::validate::{Profile, Rules, Severity, Violation, validate};
 pub use crate::versioned::{Change, ChangeKind, UnknownVersion, Versioned};

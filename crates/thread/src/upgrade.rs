@@ -29,9 +29,11 @@ mod draft;
 mod members;
 mod origin;
 mod steps;
+mod text;
 
 pub(crate) use actions::{in_sequence, to_turns};
 pub(crate) use origin::Origin;
+pub use text::upgrade_text;
 
 use crate::document::{Thread, Version};
 use crate::versioned::{Changes, UnknownVersion, Versioned, known, version_of};

@@ -162,13 +162,12 @@ impl Path {
 
     fn find_mut<'a>(&self, root: &'a mut Object) -> Option<&'a mut Json> {
         let (first, rest) = self.0.split_first()?;
-        rest.iter().try_fold(root.get_mut(first)?, |json, token| {
-            if let Json::Array(items) = json {
-                items.get_mut(token.parse::<usize>().ok()?)
-            } else {
-                json.as_object_mut()?.get_mut(token)
-            }
-        })
+        rest.iter()
+            .try_fold(root.get_mut(first)?, |json, token| match json {
+                Json::Array(items) => items.get_mut(token.parse::<usize>().ok()?),
+                Json::Object(object) => object.get_mut(token),
+                Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
+            })
     }
 
     /// Takes out what stands here.
@@ -177,12 +176,16 @@ impl Path {
         if holder.0.is_empty() {
             return root.remove(last).map(|_| "left out");
         }
-        let json = holder.find_mut(root)?;
-        if let Json::Array(items) = json {
-            let place = last.parse::<usize>().ok();
-            items.remove(place.filter(|place| *place < items.len())?);
-        } else {
-            json.as_object_mut()?.remove(last)?;
+        match holder.find_mut(root)? {
+            Json::Array(items) => {
+                let place = last
+                    .parse::<usize>()
+                    .ok()
+                    .filter(|place| *place < items.len())?;
+                items.remove(place);
+            }
+            Json::Object(object) => drop(object.remove(last)?),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => return None,
         }
         Some("left out")
     }
@@ -220,10 +223,10 @@ fn default_of(root: &Object, defaults: &Object, holder: &Path, name: &str) -> Op
     let value = match (holder.0.first().map(String::as_str), name) {
         (Some("agents"), "agent_id" | "agent_name") => holder.last()?.to_owned(),
         (_, "created_at" | "updated_at" | "submitted_at" | "started_at") => created_at()?,
-        (Some("turns"), "agent_id") if holder.0.len() > 2 => text(&turn_of(holder), "agent_id")?,
-        (Some("turns"), "timestamp") | (_, "interrupted_at") => {
+        (Some("turns"), "timestamp" | "interrupted_at") => {
             text(&turn_of(holder), "started_at").or_else(created_at)?
         }
+        (Some("turns"), "agent_id") if holder.0.len() > 2 => text(&turn_of(holder), "agent_id")?,
         (_, "reason") => "error".to_owned(),
         (_, "status") => "success".to_owned(),
         (_, "identifier") => identifier(&text(holder, "url").or_else(|| text(holder, "data"))?),

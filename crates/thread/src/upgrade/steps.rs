@@ -129,6 +129,12 @@ fn links(relationships: &mut Json) -> Option<&mut Vec<Json>> {
 
 /// 0.0.3 → 0.0.4: every turn was complete, and the protocol's own events have a prefix.
 pub(super) fn to_0_0_4(thread: &mut Thread, changes: &mut Changes, origin: &Origin) {
+    turns_to_0_0_4(thread, changes, origin);
+    unanswered(thread, changes, origin);
+}
+
+/// The same of each turn alone.
+pub(super) fn turns_to_0_0_4(thread: &mut Thread, changes: &mut Changes, origin: &Origin) {
     for (place, turn) in items_mut(thread.root_mut(), "turns").iter_mut().enumerate() {
         let Some(turn) = turn.as_object_mut() else {
             continue;
@@ -143,6 +149,10 @@ pub(super) fn to_0_0_4(thread: &mut Thread, changes: &mut Changes, origin: &Orig
             }
         }
     }
+}
+
+/// Reports the calls without an answer that 0.0.4 does not allow.
+pub(super) fn unanswered(thread: &Thread, changes: &mut Changes, origin: &Origin) {
     for finding in Ledger::read(thread) {
         if let Finding::Unanswered { call, reason } = finding
             && reason != Reason::Pending

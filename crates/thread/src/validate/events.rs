@@ -143,9 +143,9 @@ pub(super) fn check_payload(
         report.add(rule, path, format!("`{key}` is missing"));
     }
     let is_handoff = name == "agent_handoff";
-    let has_target = is_handoff && targeted;
-    let has_none = !payload.one_of.is_empty() && !payload.one_of.iter().any(present);
-    if has_none && !has_target {
+    let names_a_fact = payload.one_of.is_empty() || payload.one_of.iter().any(present);
+    let names_a_target = is_handoff && targeted;
+    if !names_a_fact && !names_a_target {
         let message = format!("{event} has none of {}", payload.one_of.join(", "));
         let rule = if is_handoff && report.version >= Version::V0_0_4 {
             Rule::HandoffTarget
