@@ -323,7 +323,6 @@ async fn unknown_query_parameters_are_refused_under_api_v1_alone() {
 
 /// Histories that the real libraries wrote, each through the store and back.
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 async fn every_real_history_comes_back_from_the_store_as_it_went_in() {
     let Some(shared) = crate::reference::reference("the histories of the real libraries") else {
         return;
