@@ -223,21 +223,15 @@ impl ApiError {
         let place = content_pointer(error);
         let pointer = format!("{base}{place}");
         let told = error.to_string();
-        match error {
-            // What the type of its part is, is ours.
-            ContentError::Reinterpreted { kind, expected, .. } if kind == ANSWER => {
-                Self::field(pointer, format!("an answer needs {expected} here"))
-            }
-            ContentError::NotAPart { .. }
-            | ContentError::NotAList
-            | ContentError::NotContent { .. }
-            | ContentError::NotNamespaced { .. }
-            | ContentError::Reinterpreted { .. } => {
-                // Its place is told with the error, from the body's beginning.
-                let what = told.strip_prefix(&format!("{place}: ")).unwrap_or(&told);
-                Self::field(pointer, what)
-            }
+        // What the type of its part is, is ours.
+        if let ContentError::Reinterpreted { kind, expected, .. } = error
+            && kind == ANSWER
+        {
+            return Self::field(pointer, format!("an answer needs {expected} here"));
         }
+        // Its place is told with the error, from the body's beginning.
+        let what = told.strip_prefix(&format!("{place}: ")).unwrap_or(&told);
+        Self::field(pointer, what)
     }
 
     /// Whether it is a fault of the server, for its operator to look at.

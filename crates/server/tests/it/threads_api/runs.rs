@@ -337,10 +337,13 @@ async fn a_run_whose_calls_are_cut_off_ends_incomplete() {
     let client = scripted(json!([{
         "tool_calls": [{"name": "get_weather", "arguments": "{\"city\": \"Os"}],
         "stop_reason": "max_tokens",
+        "usage": {"inputTokens": 5, "outputTokens": 400},
     }]))
     .await;
     let thread = client.thread(&["go"]).await;
-    let run = client.ran(&thread, json!({"tools": [weather()]})).await;
+    // Without a limit the model is told of its cut call, and asked again.
+    let body = json!({"tools": [weather()], "max_completion_tokens": 300});
+    let run = client.ran(&thread, body).await;
     assert_eq!(run["status"], "incomplete");
     let reason = json!({"reason": "max_completion_tokens"});
     assert_eq!(run["incomplete_details"], reason);

@@ -173,6 +173,8 @@ fn an_imported_step_and_an_old_log_are_taken_as_they_are() {
     let events = decide(&state, import(None)).unwrap();
     assert!(decide(&state, complete(None, None)).is_err());
     // Such events are what logs of earlier versions have.
-    events.iter().for_each(|event| state.apply(event));
+    for event in &events {
+        state.apply(event);
+    }
     assert!(state.active().unwrap().step.is_none());
 }
