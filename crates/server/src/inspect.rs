@@ -94,30 +94,21 @@ fn found(severity: Severity, message: String) -> Found {
     }
 }
 
-/// Models that can't do what their agents want.
+/// Models that can't do what their agents want. Agents that could never ask their models are not made
+/// at all.
 fn abilities(config: &Config, agents: &ConfiguredAgents, findings: &mut Vec<Found>) {
     let agents = agents.agents();
     for (name, agent) in agents.iter() {
         let Some(wanted) = config.agents.get(name) else {
             continue;
         };
-        let can = agent.model().capabilities();
         let plans = matches!(wanted.strategy, StrategyConfig::Plan { .. });
-        let has_structure = wanted.structure.is_some() || wanted.structure_file.is_some();
-        let mut lacks = |what: &str, why: &str| {
+        if plans && !agent.model().capabilities().structured_output {
             let model = &wanted.model;
-            let message =
-                format!("the agent {name:?} {why}, and its model {model:?} has no {what}");
+            let message = format!(
+                "the agent {name:?} plans, and its model {model:?} has no structured output"
+            );
             findings.push(found(Severity::Warning, message));
-        };
-        if plans && !can.structured_output {
-            lacks("structured output", "plans");
-        }
-        if has_structure && !can.structured_output {
-            lacks("structured output", "answers in a structure");
-        }
-        if !agent.tools().is_empty() && !can.tools {
-            lacks("tools", "has tools");
         }
     }
 }

@@ -178,10 +178,10 @@ async fn the_tools_of_a_server_that_is_down_are_those_of_the_last_time() {
 
 #[test]
 fn what_an_agent_lacks_is_a_warning() {
-    let text = "[models.m]\nprovider = \"ollama\"\nmodel = \"x\"\ncapabilities = { structured_output = false, tools = false }\n\
+    let text = "[models.m]\nprovider = \"ollama\"\nmodel = \"x\"\ncapabilities = { structured_output = false }\n\
         [mcp.s]\ncommand = \"./not/here\"\n\
         [agents.b]\nmodel = \"m\"\ntools = [\"compute\"]\nrequires_approval = [\"compute\"]\n\
-        [agents.a]\nmodel = \"m\"\nstrategy = \"plan\"\nstructure = { type = \"object\" }\n\
+        [agents.a]\nmodel = \"m\"\nstrategy = \"plan\"\n\
         [[agents.a.subagents]]\nagent = \"b\"\nname = \"b\"\ndescription = \"d\"\nparameters = { type = \"object\" }\nprompt = \"go\"\n\
         [tools]\nread_file_root = \"./not/here\"\n";
     let inspection = inspect(Config::check(text, &|_| None).unwrap());
@@ -193,14 +193,33 @@ fn what_an_agent_lacks_is_a_warning() {
         .collect();
     for words in [
         "the agent \"a\" plans, and its model \"m\" has no structured output",
-        "the agent \"a\" answers in a structure",
-        "the agent \"b\" has tools, and its model \"m\" has no tools",
         "read_file_root of [tools] is not there: ./not/here",
         "the command of the MCP server \"s\" is not there: ./not/here",
     ] {
         assert!(
             found.iter().any(|it| it.contains(words)),
             "{words}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_model_can_never_be_asked_is_an_error() {
+    let model = "[models.m]\nprovider = \"ollama\"\nmodel = \"x\"\ncapabilities = { structured_output = false, tools = false }\n";
+    for (wants, told) in [
+        ("tools = [\"compute\"]", "the model \"x\" can't call tools"),
+        (
+            "structure = { type = \"object\" }",
+            "the model \"x\" can't answer in a given structure",
+        ),
+    ] {
+        let text = format!("{model}[agents.a]\nmodel = \"m\"\n{wants}\n");
+        let inspection = inspect(Config::check(&text, &|_| None).unwrap());
+        assert_eq!(inspection.n_errors(), 1);
+        let message = &inspection.findings[0].message;
+        assert!(
+            message.contains("\"a\"") && message.contains(told),
+            "{message}"
         );
     }
 }
