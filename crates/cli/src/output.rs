@@ -55,7 +55,8 @@ impl Output {
         if stdout.is_terminal() {
             put(stdout.lock(), &format!("{}\n", escaped(text)))
         } else {
-            put(stdout.lock(), &format!("{text}\n"))
+            put(stdout.lock(), text)?;
+            put(stdout.lock(), "\n")
         }
     }
 

@@ -475,10 +475,13 @@ fn peak_of(arguments: &[&str]) -> usize {
 #[test]
 #[cfg(target_os = "linux")]
 fn hash_and_upgrade_of_a_large_document_need_less_than_three_times_its_size() {
-    let turn = r#"{"turn_type":"user","submitted_at":"2026-01-05T08:00:09Z","parts":[{"part_kind":"user-prompt","content":"Hi"}]}"#;
+    let text = "Does the loom fit through the door? ".repeat(10);
+    let turn = format!(
+        r#"{{"turn_type":"user","submitted_at":"2026-01-05T08:00:09Z","parts":[{{"part_kind":"user-prompt","content":"{text}"}}]}}"#
+    );
     let text = THREAD.replace(
         "\"turns\":[",
-        &format!("\"turns\":[{}", format!("{turn},").repeat(400_000)),
+        &format!("\"turns\":[{}", format!("{turn},").repeat(100_000)),
     );
     let text = text.replace("0.0.4", "2.0.0");
     let home = Home::new();

@@ -203,6 +203,11 @@ fn bones(turn: &Json) -> Json {
     let Some(turn) = turn.as_object() else {
         return Json::Null;
     };
+    let parts = turn.get("parts").and_then(Json::as_array);
+    let tells = |part: &Json| part.get("tool_call_id").is_some();
+    if turn.get_str("turn_type") == Some("user") && !parts.unwrap_or_default().iter().any(tells) {
+        return Json::Null;
+    }
     let list = |holder: &Object, key: &str, bone: fn(&Json) -> Json| {
         let items = holder.get(key).and_then(Json::as_array)?;
         Some(Json::Array(items.iter().map(bone).collect()))
