@@ -247,7 +247,7 @@ pub(super) fn threads() -> Vec<&'static str> {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 42] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 45] = [
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),
     ("POST", "/agents/search"),
@@ -272,6 +272,10 @@ pub(super) const SAYING_NOTHING: [(&str, &str); 42] = [
     ("PATCH", "/assistants/{assistant_id}"),
     ("POST", "/runs/search"),
     ("POST", "/runs/{run_id}/cancel"),
+    // An item of a store is no message.
+    ("PUT", "/store/items"),
+    ("POST", "/store/items/search"),
+    ("POST", "/store/namespaces"),
     ("POST", "/threads"),
     ("POST", "/threads/count"),
     ("POST", "/threads/search"),
