@@ -39,6 +39,8 @@ pub(crate) struct Attack {
 
 const MAX_RSS: u64 = 512;
 const MAX_RSS_WITH_FOLLOWERS: u64 = 768;
+/// After this time the server has given back the memory that runs took.
+const SETTLE: Duration = Duration::from_secs(20);
 /// Just less than a message may have.
 const LARGE: usize = 3 << 20;
 
@@ -143,6 +145,12 @@ fn long_thread(server: &Server, scale: &Scale) {
         for _ in 0..scale.of(73, 12) {
             post_message(server, key, &padded(LARGE));
         }
+        // Agents that read a long conversation take memory that is not the attack's. Idle threads give it back.
+        std::thread::sleep(if scale.is_full {
+            SETTLE
+        } else {
+            Duration::ZERO
+        });
     }
 }
 

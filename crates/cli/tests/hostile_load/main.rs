@@ -57,8 +57,6 @@ impl Scale {
 
 /// Within this time after an attack the server has released what the attack took.
 const RELEASE: Duration = Duration::from_mins(1);
-/// After this time the server has given back the memory that it took before an attack.
-const SETTLE: Duration = Duration::from_secs(3);
 /// Maximum number of descriptors above the quiet server's that count as released.
 const SLACK: usize = 24;
 /// Maximum time for an answer of `/healthz` in the full form.
@@ -79,8 +77,6 @@ struct Row {
 
 fn run(server: &Server, attack: &Attack, scale: &Scale) -> Row {
     (attack.prepare)(server, scale);
-    // The memory that the preparation took is not the attack's.
-    std::thread::sleep(SETTLE);
     let quiet = server.descriptors();
     let monitor = Monitor::start(server);
     let mut held = (attack.run)(server, scale);
