@@ -105,7 +105,7 @@ impl Pages {
         }
     }
 
-    /// Drops the pages that were read last. What followers are sending stays.
+    /// Drops the pages that were read last. Pages that followers still send stay in memory.
     pub(crate) fn clear(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Kept::default();

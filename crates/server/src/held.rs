@@ -1,4 +1,4 @@
-//! Answers that hold a share of the budget for reading threads until they are sent.
+//! Bodies of answers that hold something until they are sent.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,20 +8,27 @@ use runtime::ViewShare;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-struct Held {
+/// The body of an answer, and a value that is dropped when the answer is sent or given up.
+pub(crate) struct HeldBody<T> {
     body: Body,
-    _view: ViewShare,
+    _held: T,
 }
 
-/// Keeps what the request holds until its answer is sent, or dropped.
+impl<T> HeldBody<T> {
+    pub(crate) fn new(body: Body, held: T) -> Self {
+        Self { body, _held: held }
+    }
+}
+
+/// Keeps a request's share of the budget for reading threads until its answer is sent or dropped.
 pub(crate) fn until_sent(response: Response, view: ViewShare) -> Response {
     if !view.is_held() {
         return response;
     }
-    response.map(|body| Body::new(Held { body, _view: view }))
+    response.map(|body| Body::new(HeldBody::new(body, view)))
 }
 
-impl HttpBody for Held {
+impl<T: Unpin> HttpBody for HeldBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -141,7 +141,10 @@ async fn abort_reaches_a_running_tool_and_starts_no_other() {
     let signal = signal.lock().unwrap().take().unwrap();
     assert!(!signal.is_cancelled());
     stream.abort();
-    assert!(signal.is_cancelled(), "the tool is told at once");
+    assert!(
+        signal.is_cancelled(),
+        "the tool hears of the cancel at once"
+    );
     assert!(matches!(stream.result().await, Err(AgentError::Cancelled)));
     assert_eq!(log.lines(), [""; 0], "the other tool has not run");
 }

@@ -1,4 +1,4 @@
-//! Where a server is told to listen.
+//! The address that a server listens on.
 
 use std::fmt::{Display, Formatter};
 use std::io;

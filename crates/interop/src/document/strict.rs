@@ -1,7 +1,7 @@
 //! A document that may be written: what breaks the rules for writing is repaired or left out, and reported.
 //!
-//! The log takes in documents that readers can live with. What is given out is held to more: the rules
-//! under which [`Profile::Strict`] finds no error. A repair never makes up what was said.
+//! An import accepts documents under the lenient rules. An export keeps the strict ones: [`Profile::Strict`]
+//! finds no error in it. A repair never invents text.
 
 use super::clock::told;
 use super::content::identifier;

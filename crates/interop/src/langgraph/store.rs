@@ -149,9 +149,9 @@ impl StoreGet {
 pub struct StoreSearch {
     prefix: Vec<String>,
     filter: Map<String, Value>,
-    /// At most so many.
+    /// The maximum number of results.
     pub limit: usize,
-    /// After so many.
+    /// The number of results to skip.
     pub offset: usize,
 }
 
@@ -204,9 +204,9 @@ pub struct StoreNamespaces {
     prefix: Vec<String>,
     suffix: Vec<String>,
     max_depth: Option<usize>,
-    /// At most so many.
+    /// The maximum number of results.
     pub limit: usize,
-    /// After so many.
+    /// The number of results to skip.
     pub offset: usize,
 }
 

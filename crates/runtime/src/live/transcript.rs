@@ -5,8 +5,8 @@ use crate::store::{Filter, Store, StoreError};
 use crate::view::ReadSize;
 use timeline::{Seq, ThreadId, Transcript};
 
-/// Folds a thread's log from its first event; a fork begins with what its parent had. What is
-/// removed is still among the entries.
+/// Folds a thread's log from its first event. The log of a fork begins with the events of its parent.
+/// Removed entries are still in the transcript.
 pub(crate) async fn read_transcript(
     store: &dyn Store,
     thread: &ThreadId,

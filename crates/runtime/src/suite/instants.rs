@@ -5,8 +5,8 @@ use super::script::{Author, item, record};
 use jiff::Timestamp;
 use timeline::{Event, NewThread};
 
-/// A record may have an earlier instant than the one before it, as where a clock was far ahead and is set
-/// back. The instant of the last change, and the one that the next writer goes on from, are the last record's.
+/// A record may be earlier than the one before it: a clock was far ahead and was set back. A thread's last
+/// change has the instant of its last record, and the next writer continues from that instant.
 pub async fn the_instant_of_a_threads_last_change_is_that_of_its_last_event(
     mut subject: impl Subject,
 ) {

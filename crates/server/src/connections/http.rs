@@ -3,23 +3,20 @@
 use super::connection::{Connection, Due, InProgress};
 use super::socket::{Place, Socket, Stream};
 use super::{Overflow, Shared};
+use crate::held::HeldBody;
 use axum::Router;
-use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
 use http::{HeaderValue, Request, StatusCode, header};
-use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -162,7 +159,7 @@ fn answer(
     mut request: Request<Incoming>,
     held: InProgress,
     overflow: bool,
-) -> impl Future<Output = Result<http::Response<Counted>, Closed>> {
+) -> impl Future<Output = Result<http::Response<HeldBody<Option<InProgress>>>, Closed>> {
     if overflow {
         request.extensions_mut().insert(Overflow);
     }
@@ -174,39 +171,10 @@ fn answer(
         }
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             held.keep();
-            return Ok(response.map(|body| Counted { body, _held: None }));
+            return Ok(response.map(|body| HeldBody::new(body, None)));
         }
-        Ok(response.map(|body| Counted {
-            body,
-            _held: Some(held),
-        }))
+        Ok(response.map(|body| HeldBody::new(body, Some(held))))
     })
-}
-
-/// The body of a response, in progress until it is sent or given up.
-struct Counted {
-    body: Body,
-    _held: Option<InProgress>,
-}
-
-impl http_body::Body for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 /// Runs the streams of an HTTP/2 connection, which is not idle meanwhile.

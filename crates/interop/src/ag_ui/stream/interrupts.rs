@@ -23,7 +23,7 @@ pub(super) fn interrupt(open: &OpenCall) -> Option<Value> {
     }))
 }
 
-/// What a sub-agent's call waits for, which no message of the client's has: so it is told here.
+/// The open call of a sub-agent. No message of the client has it, so the interrupt describes it.
 pub(super) fn interrupt_beneath(thread_key: &str, own: &str, open: &OpenCall) -> Option<Value> {
     let tool = ToolPart::read(&open.part)?;
     let name = tool.tool_name();
