@@ -21,10 +21,14 @@ use std::collections::BTreeSet;
 
 /// What the table of objects calls them.
 const KIND: &str = "langgraph.store";
-/// How many items a tenant may have: a search looks at all of them.
+/// Maximum number of items that a search reads.
 const MAX_ITEMS: usize = 10_000;
-/// How many are read at once.
-const PAGE: usize = 500;
+/// Maximum size of the items that a search reads, in bytes.
+const MAX_READ: usize = 64 << 20;
+/// Maximum size of the items of an answer, in bytes.
+const MAX_ANSWER: usize = 8 << 20;
+/// Number of items in memory at once while a search reads. One has at most 256 KiB.
+const PAGE: usize = 16;
 
 fn read(object: &Object) -> Result<StoreItem, ApiError> {
     Ok(serde_json::from_str(&object.json).map_err(RuntimeError::from)?)
@@ -35,9 +39,14 @@ async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<StoreItem
     object.as_ref().map(read).transpose()
 }
 
-/// All items, in the order in which they were first kept.
-async fn all(api: &Api, tenant: &TenantId) -> Result<Vec<StoreItem>, ApiError> {
-    let (mut items, mut beyond) = (Vec::new(), None);
+/// Reads all items, a few at a time, in the order in which they were first kept. `each` gets an item and its size in
+/// bytes.
+async fn scan(
+    api: &Api,
+    tenant: &TenantId,
+    mut each: impl FnMut(StoreItem, usize),
+) -> Result<(), ApiError> {
+    let (mut beyond, mut n_items, mut n_bytes) = (None, 0, 0);
     loop {
         let page = ObjectPage {
             beyond: beyond.take(),
@@ -46,13 +55,21 @@ async fn all(api: &Api, tenant: &TenantId) -> Result<Vec<StoreItem>, ApiError> {
         };
         let objects = api.runtime().objects().list(tenant, KIND, page).await?;
         for object in &objects {
-            items.push(read(object)?);
+            n_items += 1;
+            n_bytes += object.json.len();
+            if n_items > MAX_ITEMS || n_bytes > MAX_READ {
+                let what = format!(
+                    "a search reads {MAX_ITEMS} items and {MAX_READ} bytes at most, and the store has more: delete some"
+                );
+                return Err(RequestError::new(ErrorKind::Conflict, what).into());
+            }
+            each(read(object)?, object.json.len());
         }
         match objects.last() {
-            Some(last) if objects.len() == PAGE && items.len() < MAX_ITEMS => {
+            Some(last) if objects.len() == PAGE => {
                 beyond = Some((last.created_at, last.id.clone()));
             }
-            Some(_) | None => return Ok(items),
+            Some(_) | None => return Ok(()),
         }
     }
 }
@@ -70,10 +87,6 @@ pub(super) async fn put(
     let id = StoreItem::id(&asked.namespace, &asked.key);
     let now = Timestamp::now();
     let before = find(&api, &caller.tenant, &id).await?;
-    if before.is_none() && all(&api, &caller.tenant).await?.len() >= MAX_ITEMS {
-        let what = format!("the store has {MAX_ITEMS} items: delete some first");
-        return Err(RequestError::new(ErrorKind::Conflict, what).into());
-    }
     let item = StoreItem {
         namespace: asked.namespace,
         key: asked.key,
@@ -139,12 +152,32 @@ pub(super) async fn search(
 ) -> Result<Json<Value>, ApiError> {
     caller.check_beside()?;
     let asked = StoreSearch::read(&super::object(body))?;
-    let mut items = all(&api, &caller.tenant).await?;
-    items.retain(|item| asked.wants(item));
-    items.sort_by_key(|item| Reverse(item.updated_at));
-    let page = items.iter().skip(asked.offset).take(asked.limit);
-    let page: Vec<Value> = page.map(StoreItem::to_json).collect();
-    Ok(Json(json!({ "items": page })))
+    let mut found = Vec::new();
+    let wanted = |item: StoreItem, n_bytes| {
+        if asked.wants(&item) {
+            let id = StoreItem::id(&item.namespace, &item.key);
+            found.push((item.updated_at, id, n_bytes));
+        }
+    };
+    scan(&api, &caller.tenant, wanted).await?;
+    found.sort_by_key(|(updated_at, ..)| Reverse(*updated_at));
+    let page = found.into_iter().skip(asked.offset).take(asked.limit);
+    let (mut items, mut left) = (Vec::new(), MAX_ANSWER);
+    for (_, id, n_bytes) in page {
+        left = left.checked_sub(n_bytes).ok_or_else(|| {
+            let what = format!(
+                "the items of this page exceed {MAX_ANSWER} bytes: expected a smaller limit"
+            );
+            RequestError::new(ErrorKind::Invalid, what)
+        })?;
+        // It may have been deleted meanwhile.
+        items.extend(
+            find(&api, &caller.tenant, &id)
+                .await?
+                .map(|item| item.to_json()),
+        );
+    }
+    Ok(Json(json!({ "items": items })))
 }
 
 /// Lists the namespaces that have items, in order.
@@ -157,8 +190,11 @@ pub(super) async fn namespaces(
 ) -> Result<Json<Value>, ApiError> {
     caller.check_beside()?;
     let asked = StoreNamespaces::read(&super::object(body))?;
-    let items = all(&api, &caller.tenant).await?;
-    let found: BTreeSet<Vec<String>> = items.iter().filter_map(|item| asked.of(item)).collect();
+    let mut found = BTreeSet::new();
+    scan(&api, &caller.tenant, |item, _| {
+        found.extend(asked.of(&item));
+    })
+    .await?;
     let page = found.into_iter().skip(asked.offset).take(asked.limit);
     Ok(Json(json!({ "namespaces": page.collect::<Vec<_>>() })))
 }

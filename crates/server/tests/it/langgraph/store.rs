@@ -114,3 +114,19 @@ async fn a_store_is_its_tenants_and_no_key_s_for_some_threads() {
     let search = restricted.post("/store/items/search", json!({})).await;
     assert_eq!(search.status, 403, "{}", search.text);
 }
+
+#[tokio::test]
+async fn a_page_of_large_items_is_refused_beyond_its_bytes() {
+    let server = Server::new(CONFIG).await;
+    for n in 0..34 {
+        let value = json!({"text": "x".repeat(250 << 10)});
+        put(&server, json!(["large"]), &n.to_string(), value).await;
+    }
+    let answer = server
+        .post("/store/items/search", json!({"limit": 34}))
+        .await;
+    assert!(answer.status.is_client_error(), "{}", answer.status);
+    assert!(answer.text.contains("a smaller limit"), "{}", answer.text);
+    let first = keys(&server, json!({"limit": 2})).await;
+    assert_eq!(first, [json!("33"), json!("32")]);
+}
